@@ -1,0 +1,56 @@
+# Every command makes its own virtual environment on first use; nothing else is needed but Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+THREADS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/.users  ## the attention family on one sentence, as a page and a picture
+	$(BIN)/regard attention list
+	$(BIN)/regard attention gallery -o gallery.html
+	$(BIN)/regard attention gallery -o gallery.png
+
+test: $(VENV)/.developers lint  ## lint, types and the tests
+	$(BIN)/python -m pytest -q -n $(THREADS) -m "not slow"
+
+test-slow: $(VENV)/.developers  ## the tests that take minutes
+	$(BIN)/python -m pytest -q -n $(THREADS) -m slow
+
+lint: $(VENV)/.developers  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.developers  ## let ruff put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench  ## every speed and memory claim, beside its peers (about ten minutes)
+	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/attention.py
+	$(BIN)/python bench/memory.py
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "regard needs Python 3.11 or newer; set PYTHON=/path/to/it, as in: make demo PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.users: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable ".[pictures]"
+	@touch $@
+
+$(VENV)/.developers: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable ".[dev,bench]"
+	@touch $@
+
+clean:  ## remove the virtual environment and what was built
+	rm -rf $(VENV) dist build gallery.html gallery.png .pytest_cache .mypy_cache .ruff_cache .hypothesis

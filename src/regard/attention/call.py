@@ -1,0 +1,135 @@
+"""One call of attention, checked and ready: what every kernel is given."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from regard.attention.extents import Extent, LocalPredictive
+from regard.attention.normalisers import Draw, Normaliser
+from regard.attention.relative import Position
+from regard.attention.scores import Score
+
+
+@dataclass(frozen=True)
+class Call:
+    """Queries and keys are features already (`Score.queries`, `Score.keys`). Immutable; `rows` cuts a piece out."""
+
+    query: Tensor  # [B, H, Tq, D]
+    key: Tensor  # [B, G, Tk, D]
+    value: Tensor  # [B, G, Tk, Dv]
+    score: Score
+    extent: Extent
+    normalise: Normaliser
+    scale: float
+    mask: Tensor | None = None  # broadcasts to [B, H, Tq, Tk]; bool: True = may attend, float: added
+    position: Position | None = None
+    dropout: float = 0.0
+    offset: int = 0  # the place of the first query; keys start at 0
+    centres: Tensor | None = None  # local-p's p_t, [B, H, Tq]
+    key_places: Tensor | None = None  # the keys' places, if not 0 ... Tk - 1
+    heads: Tensor | None = None  # which heads these are, if not all
+    raw: tuple[Tensor, Tensor] | None = None  # queries and keys before the score saw them, for the reference
+
+    @cached_property
+    def query_at(self) -> Tensor:
+        """The queries' places, [Tq]."""
+        return torch.arange(self.offset, self.offset + self.query.shape[2], device=self.query.device)
+
+    @cached_property
+    def key_at(self) -> Tensor:
+        """The keys' places, [Tk]."""
+        if self.key_places is not None:
+            return self.key_places
+        return torch.arange(self.key.shape[2], device=self.key.device)
+
+    @property
+    def extent_restricts(self) -> bool:
+        """Whether the extent keeps any query from any key. Places are counted, no tensor is read."""
+        if isinstance(self.extent, LocalPredictive) or self.key_places is not None:
+            return True
+        Tq, Tk = self.query.shape[2], self.key.shape[2]
+        return Tq > 0 and self.extent.restricts(self.offset, self.offset + Tq - 1, Tk)
+
+    @property
+    def restricted(self) -> bool:
+        """Whether any query may be kept from any key."""
+        return self.mask is not None or self.extent_restricts
+
+    @cached_property
+    def allowed(self) -> Tensor | None:
+        """Where attention may go, broadcasting to [B, H, Tq, Tk]; None for everywhere."""
+        parts = []
+        if isinstance(self.extent, LocalPredictive):
+            assert self.centres is not None
+            parts.append((self.key_at - self.centres.detach()[..., None]).abs() <= self.extent.radius)
+        elif self.extent_restricts and (places := self.extent.allowed(self.query_at, self.key_at)) is not None:
+            parts.append(places)
+        if self.mask is not None:
+            parts.append(self.mask if self.mask.dtype == torch.bool else self.mask > -torch.inf)
+        if not parts:
+            return None
+        return parts[0] if len(parts) == 1 else parts[0] & parts[1]
+
+    def bias(self) -> Tensor | None:
+        """What is added to the scores, broadcasting to [B, H, Tq, Tk]: a float mask, a position's term, or both."""
+        terms = []
+        if self.mask is not None and self.mask.dtype != torch.bool:
+            terms.append(self.mask)
+        if self.position is not None:
+            term = self.position.bias(self.query, self.query_at, self.key_at, self.scale, self.heads)
+            if term is not None:
+                terms.append(term)
+        if not terms:
+            return None
+        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+
+    @property
+    def needs_grad(self) -> bool:
+        """Whether anything here may want a gradient. A function's own parameters cannot be seen, so it may."""
+        if not torch.is_grad_enabled():
+            return False
+        tensors = (self.query, self.key, self.value, self.mask, self.centres)
+        if any(t is not None and t.requires_grad for t in tensors) or self.score.compare == "function":
+            return True
+        parts: tuple[object, ...] = (self.score, self.normalise, self.position)
+        return any(p.requires_grad for part in parts if isinstance(part, torch.nn.Module) for p in part.parameters())
+
+    def rows(self, start: int, stop: int) -> "Call":
+        """The same for queries start ... stop - 1 only."""
+        mask = self.mask
+        if mask is not None and mask.shape[-2] != 1:
+            mask = mask[..., start:stop, :]
+        return replace(
+            self,
+            query=self.query[:, :, start:stop],
+            mask=mask,
+            offset=self.offset + start,
+            centres=None if self.centres is None else self.centres[:, :, start:stop],
+        )
+
+    def only_heads(self, wanted: Tensor) -> "Call":
+        """The same for some heads only; their keys and values are picked, not shared."""
+        group = self.query.shape[1] // self.key.shape[1]
+        mask = self.mask
+        if mask is not None and mask.shape[1] != 1:
+            mask = mask[:, wanted]
+        return replace(
+            self,
+            query=self.query[:, wanted],
+            key=self.key[:, wanted // group],
+            value=self.value[:, wanted // group],
+            mask=mask,
+            centres=None if self.centres is None else self.centres[:, wanted],
+            heads=wanted,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a kernel gives back. `weights` where they were at hand, before dropout."""
+
+    output: Tensor  # [B, H, Tq, Dv]
+    weights: Tensor | None = None  # [B, H, Tq, Tk]
+    draw: Draw | None = None

@@ -1,0 +1,239 @@
+"""The family's table of contents: every axis and every choice, with its formula and paper.
+
+Names, aliases and spelling help for the whole package come from here. It does not import PyTorch, so that listing
+the family is instant.
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+AXES = {
+    "score": "how well does this key fit this query?",
+    "extent": "which keys may this query look at?",
+    "normalise": "how do scores become weights?",
+    "position": "how does attention learn where things are?",
+    "image": "the same idea over the channels and places of [B, C, H, W]",
+}
+
+KERNELS = {
+    "sdpa": "PyTorch's fused softmax attention; nothing of size Tq x Tk is stored",
+    "window": "chunks with look-around over sdpa; time and memory grow with T x radius",
+    "dense": "the four stages over the whole Tq x Tk matrix",
+    "tiled": "the four stages over one tile of rows at a time, recomputed for gradients; memory grows with T",
+    "reference": "the specification in attention/reference.py",
+}
+
+EVERY = ("sdpa", "window", "dense", "tiled", "reference")
+UNFUSED = ("dense", "tiled", "reference")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One choice on one axis."""
+
+    axis: str
+    name: str
+    formula: str
+    summary: str
+    paper: str
+    kernels: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+BAHDANAU = "Bahdanau, Cho, Bengio 2014, arXiv:1409.0473"
+LUONG = "Luong, Pham, Manning 2015, arXiv:1508.04025"
+VASWANI = "Vaswani et al. 2017, arXiv:1706.03762"
+XU = "Xu et al. 2015, arXiv:1502.03044"
+
+ENTRIES = (
+    Entry("score", "dot", "q·k", "large vectors that agree", LUONG, EVERY),
+    Entry(
+        "score",
+        "scaled-dot",
+        "q·k / √D",
+        "dot, kept at unit variance whatever the width",
+        VASWANI,
+        EVERY,
+        ("scaled",),
+    ),
+    Entry(
+        "score",
+        "cosine",
+        "q·k / (|q| |k|)",
+        "direction only, length does not count",
+        "Graves, Wayne, Danihelka 2014, arXiv:1410.5401",
+        EVERY,
+    ),
+    Entry("score", "bilinear", "qᵀ W k", "a learnt product between two spaces", LUONG, EVERY, ("general",)),
+    Entry(
+        "score",
+        "additive",
+        "vᵀ tanh(W k + U q + b)",
+        "a small network looks at both; the concat form vᵀ tanh(W[q;k]) is the same",
+        BAHDANAU,
+        UNFUSED,
+        ("concat", "mlp", "bahdanau"),
+    ),
+    Entry("extent", "global", "every j", "look everywhere", BAHDANAU, EVERY, ("full",)),
+    Entry("extent", "causal", "j ≤ i", "never look ahead", VASWANI, ("sdpa", *UNFUSED)),
+    Entry(
+        "extent",
+        "window",
+        "|i − j| ≤ r",
+        "only the neighbourhood, optionally causal, optionally with global tokens",
+        f"{VASWANI} (restricted); Beltagy, Peters, Cohan 2020, arXiv:2004.05150",
+        EVERY,
+        ("restricted",),
+    ),
+    Entry("extent", "local-m", "|t − s| ≤ r", "a window that moves on with the output", LUONG, EVERY, ("monotonic",)),
+    Entry(
+        "extent",
+        "local-p",
+        "|s − p| ≤ r, then × exp(−(s−p)²/2σ²), p = S·σ(vᵀ tanh(W q)), σ = r/2",
+        "a window around a place the query predicts, fading out from it",
+        LUONG,
+        UNFUSED,
+        ("predictive",),
+    ),
+    Entry(
+        "normalise",
+        "softmax",
+        "exp(sⱼ) / Σ exp(s)",
+        "soft attention: some weight everywhere",
+        BAHDANAU,
+        EVERY,
+        ("soft",),
+    ),
+    Entry(
+        "normalise",
+        "hard",
+        "one place, drawn from the softmax",
+        "all weight on one place; learnt by REINFORCE or straight-through Gumbel, arg-max at evaluation",
+        f"{XU}; Jang, Gu, Poole 2016, arXiv:1611.01144",
+        UNFUSED,
+    ),
+    Entry(
+        "normalise",
+        "sparsemax",
+        "argmin over the simplex of |p − s|²",
+        "exact zeros where the score is low",
+        "Martins, Astudillo 2016, arXiv:1602.02068",
+        UNFUSED,
+    ),
+    Entry(
+        "normalise",
+        "entmax",
+        "[(α−1)sⱼ − τ]₊^(1/(α−1))",
+        "between softmax (α → 1) and sparsemax (α = 2); α can be learnt",
+        "Peters, Niculae, Martins 2019, arXiv:1905.05702; Correia et al. 2019, arXiv:1909.00015",
+        UNFUSED,
+        ("entmax15",),
+    ),
+    Entry(
+        "normalise",
+        "sigmoid",
+        "1 / (1 + exp(−sⱼ − b))",
+        "each place for itself, any total",
+        "Ramapuram et al. 2024, arXiv:2409.04431",
+        UNFUSED,
+    ),
+    Entry(
+        "normalise",
+        "none",
+        "sⱼ",
+        "the raw scores are the weights",
+        "Katharopoulos et al. 2020, arXiv:2006.16236",
+        UNFUSED,
+    ),
+    Entry(
+        "position",
+        "sinusoidal",
+        "sin, cos(p / 10000^(2i/D))",
+        "waves of many lengths, added to or concatenated with the embedding",
+        VASWANI,
+    ),
+    Entry(
+        "position",
+        "learned",
+        "a table, one vector a place",
+        "added to or concatenated with the embedding",
+        "Gehring et al. 2017, arXiv:1705.03122",
+    ),
+    Entry(
+        "position",
+        "rotary",
+        "turn (x₂ᵢ, x₂ᵢ₊₁) by p·θᵢ",
+        "queries and keys are turned by their place; the score sees the distance",
+        "Su et al. 2021, arXiv:2104.09864",
+        EVERY,
+        ("rope",),
+    ),
+    Entry(
+        "position",
+        "alibi",
+        "s − m|i − j|",
+        "each head forgets with distance, at its own slope",
+        "Press, Smith, Lewis 2021, arXiv:2108.12409",
+        ("sdpa", *UNFUSED),
+    ),
+    Entry(
+        "position",
+        "shaw",
+        "q·(k + a_{j−i}), Σ w (v + a'_{j−i})",
+        "a learnt vector for each clipped distance",
+        "Shaw, Uszkoreit, Vaswani 2018, arXiv:1803.02155",
+        UNFUSED,
+        ("relative",),
+    ),
+    Entry(
+        "position",
+        "t5",
+        "s + b[bucket(j − i)]",
+        "a learnt number for each head and bucket of distances",
+        "Raffel et al. 2020, arXiv:1910.10683",
+        ("sdpa", *UNFUSED),
+        ("relative-bias",),
+    ),
+    Entry(
+        "image",
+        "squeeze-excitation",
+        "x · σ(W₂ relu(W₁ mean(x)))",
+        "which channels matter, from the average of each",
+        "Hu et al. 2017, arXiv:1709.01507",
+        (),
+        ("se",),
+    ),
+    Entry(
+        "image",
+        "cbam",
+        "channels, then places: x · M_c(x), then · M_s",
+        "which channels matter, then where",
+        "Woo et al. 2018, arXiv:1807.06521",
+    ),
+    Entry(
+        "image",
+        "eca",
+        "x · σ(conv₁ᵈ(mean(x)))",
+        "squeeze-and-excitation with a handful of weights",
+        "Wang et al. 2019, arXiv:1910.03151",
+    ),
+)
+
+
+def choices(axis: str) -> list[str]:
+    """The names on one axis, in the order they are taught."""
+    return [entry.name for entry in ENTRIES if entry.axis == axis]
+
+
+def find(name: str, axis: str | None = None) -> Entry:
+    """The entry of that name or alias. Raises ValueError with the likely spelling if there is none."""
+    wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
+    entries = [entry for entry in ENTRIES if axis in (None, entry.axis)]
+    for entry in entries:
+        if wanted == entry.name or wanted in entry.aliases:
+            return entry
+    known = [spelling for entry in entries for spelling in (entry.name, *entry.aliases)]
+    near = get_close_matches(wanted, known, n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    what = f"{axis}: there is no" if axis else "there is no mechanism"
+    raise ValueError(f"{what} {name!r}; {meant}the choices are {', '.join(entry.name for entry in entries)}.")

@@ -1,0 +1,147 @@
+"""`attend`: every mechanism of the family through one function."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor
+
+from regard.attention.cache import Cache
+from regard.attention.call import Call, Outcome
+from regard.attention.door import checked_call
+from regard.attention.extents import Extent
+from regard.attention.kernels import dense
+from regard.attention.kernels.unharmed import unharmed
+from regard.attention.normalisers import Draw, Hard, Normaliser
+from regard.attention.planning import KERNELS, Plan, choose, plan_call
+from regard.attention.relative import Position
+from regard.attention.scores import PairwiseFunction, Score
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What attention gave. Unpacks as `output, weights = ...`."""
+
+    output: Tensor
+    weights: Tensor | None = None  # [B, H, Tq, Tk], before dropout; if asked for
+    draw: Draw | None = None  # what hard attention drew, for REINFORCE
+    cache: Cache | None = None  # for the next step
+
+    def __iter__(self) -> Iterator[Tensor | None]:
+        return iter((self.output, self.weights))
+
+
+@overload
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, *, need_weights: Literal[False] = False, **options: Any
+) -> Tensor: ...
+@overload
+def attend(query: Tensor, key: Tensor, value: Tensor, *, need_weights: Literal[True], **options: Any) -> Attended: ...
+def attend(  # type: ignore[misc]  # the overloads say what comes back; the arguments are these
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: str | Score | PairwiseFunction = "scaled-dot",
+    extent: str | Extent = "global",
+    normalise: str | Normaliser = "softmax",
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    position: str | Position | None = None,
+    dropout: float = 0.0,
+    offset: int = 0,
+    need_weights: bool = False,
+    backend: str = "auto",
+) -> Tensor | Attended:
+    """Attention in four stages: score, restrict, normalise, sum.
+
+    Args:
+        query: [B, H, Tq, Dq].
+        key: [B, G, Tk, Dk]; G divides H, and each key-value head serves H / G query heads.
+        value: [B, G, Tk, Dv].
+        score: "dot", "scaled-dot", "cosine", Bilinear(...), Additive(...), or a function of (query, key) that gives
+            [B, H, Tq, Tk].
+        extent: "global", "causal", Window(radius), LocalMonotonic(radius) or LocalPredictive(width, radius=...).
+        normalise: "softmax", "sparsemax", "entmax" or Entmax(alpha), "sigmoid", "none", "hard" or Hard(estimator).
+        mask: broadcasts to [B, H, Tq, Tk]. Boolean: True = may attend. Float: added to the scores, -inf forbids.
+        scale: multiplies the scores; 1 / sqrt(Dq) for scaled-dot and 1 for the others if not given.
+        position: "rotary", "alibi", "shaw", "t5" or an object of relative.py.
+        dropout: the share of weights dropped. As in PyTorch's functions it acts whenever it is not 0.
+        offset: the place of the first query; keys start at 0. A cached step passes the number of keys before it.
+        need_weights: return `Attended` with the weights. The output is the same to the last bit.
+        backend: "auto", or a kernel by name ("sdpa", "window", "dense", "tiled", "reference").
+
+    Returns:
+        [B, H, Tq, Dv]; or, with need_weights, `Attended(output, weights, draw)`.
+
+    A row with nothing to attend to gives zeros and finite gradients. NaN or infinity in a masked place does no harm;
+    a row that may look at such a place gives NaN.
+
+    Raises:
+        ValueError: an argument that does not fit, in one sentence that names it.
+    """
+    call = checked_call(query, key, value, score, extent, normalise, mask, scale, position, dropout, offset)
+    if not need_weights:
+        return compute(call, need_weights=False, backend=backend).output
+    outcome = compute(call, need_weights=True, backend=backend)
+    return Attended(outcome.output, outcome.weights, outcome.draw)
+
+
+def weights(
+    query: Tensor,
+    key: Tensor,
+    *,
+    rows: slice | None = None,
+    heads: Sequence[int] | None = None,
+    score: str | Score | PairwiseFunction = "scaled-dot",
+    extent: str | Extent = "global",
+    normalise: str | Normaliser = "softmax",
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    position: str | Position | None = None,
+    offset: int = 0,
+) -> Tensor:
+    """The weights alone, for the wanted queries and heads only: a look into a sequence too long for all of them.
+
+    rows=slice(0, 10), heads=[3] -> [B, 1, 10, Tk]. The other arguments are those of `attend`.
+    """
+    call = checked_call(query, key, key[..., :0], score, extent, normalise, mask, scale, position, 0.0, offset)
+    H, Tq = call.query.shape[1:3]
+    if heads is not None:
+        wrong = [h for h in heads if not -H <= h < H]
+        if wrong:
+            raise ValueError(f"heads: there is no head {wrong[0]}; there are {H}, counted from 0.")
+        call = call.only_heads(torch.tensor([h % H for h in heads], dtype=torch.long, device=query.device))
+    if rows is not None:
+        start, stop, step = rows.indices(Tq)
+        if step != 1:
+            raise ValueError("rows: a slice with a step is not possible; take the rows you want from the result.")
+        call = call.rows(start, max(start, stop))
+    return dense.weights(call)[0]
+
+
+def plan(query: Tensor, key: Tensor, value: Tensor, *, backend: str = "auto", **options: Any) -> Plan:
+    """Which kernel `attend` would run with these arguments, and why. Nothing is computed; meta tensors will do."""
+    options.pop("need_weights", None)
+    defaults = {"score": "scaled-dot", "extent": "global", "normalise": "softmax", "dropout": 0.0, "offset": 0}
+    known = {*defaults, "mask", "scale", "position"}
+    if unknown := set(options) - known:
+        raise TypeError(f"plan() takes the arguments of attend(), and {sorted(unknown)[0]!r} is not one of them.")
+    given = {**dict.fromkeys(known), **defaults, **options}
+    return plan_call(checked_call(query, key, value, **given), backend)
+
+
+def compute(call: Call, *, need_weights: bool, backend: str) -> Outcome:
+    """Run one call, unharmed by what is not finite in masked places, with the weights if they are wanted."""
+    draws = isinstance(call.normalise, Hard) and call.normalise.training and call.normalise.estimator == "reinforce"
+    if draws and not need_weights and call.needs_grad:
+        raise ValueError(
+            "normalise: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
+            "the draw to Reinforce; or use Hard('gumbel'), or call .eval() for the best place."
+        )
+    kernel = KERNELS[choose(call, backend)]
+    outcome = unharmed(kernel.run, call) if call.restricted else kernel.run(call)
+    if need_weights and outcome.weights is None:
+        outcome = replace(outcome, weights=dense.weights(call)[0])
+    return outcome

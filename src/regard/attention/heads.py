@@ -1,0 +1,265 @@
+"""`Attention`: the family as a module, with heads and projections.
+
+Vaswani et al. 2017 (arXiv:1706.03762, section 3.2.2) for several heads, Shazeer 2019 (arXiv:1911.02150) and Ainslie
+et al. 2023 (arXiv:2305.13245) for key-value heads that are shared. With one head and an additive score it is
+Bahdanau's attention, with a bilinear one Luong's "general".
+"""
+
+from torch import Tensor, nn
+
+from regard.attention import catalogue
+from regard.attention.cache import Cache
+from regard.attention.door import prepare
+from regard.attention.extents import Extent, extent_named
+from regard.attention.functional import Attended, compute
+from regard.attention.normalisers import Normaliser, normaliser_named
+from regard.attention.relative import Position, position_named
+from regard.attention.scores import Additive, Bilinear, PairwiseFunction, Score, score_named
+
+
+class Attention(nn.Module):
+    """Attention with projections: self or cross, one or many heads, all at once or step by step.
+
+    Args:
+        width: of the queries, and of the output unless `output_width` says otherwise.
+        heads: query heads.
+        key_heads: key-value heads, which divide `heads`: fewer for grouped-query attention, 1 for multi-query.
+        key_width, value_width: of the memory attended to; `width` and `key_width` if not given.
+        head_width: of each head's queries and keys (of its hidden layer, for an additive score); width / heads.
+        value_head_width: of each head's values; head_width.
+        output_width: of the output projection.
+        project: which of query, key, value and output are projected, as letters: "qkvo" if not given, and "vo" for
+            bilinear and additive scores, which bring their own weights for queries and keys.
+        bias: whether the projections have biases.
+        score, extent, normalise, position, scale, dropout, backend: as for `attend`. Dropout acts in training only.
+            Names with weights ("additive", "bilinear", "rotary", ...) are made to fit.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        heads: int = 1,
+        key_heads: int | None = None,
+        key_width: int | None = None,
+        value_width: int | None = None,
+        head_width: int | None = None,
+        value_head_width: int | None = None,
+        output_width: int | None = None,
+        project: str | None = None,
+        bias: bool = True,
+        score: str | Score | PairwiseFunction = "scaled-dot",
+        extent: str | Extent = "global",
+        normalise: str | Normaliser = "softmax",
+        position: str | Position | None = None,
+        scale: float | None = None,
+        dropout: float = 0.0,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__()
+        self.width, self.heads = width, heads
+        self.key_heads = heads if key_heads is None else key_heads
+        self.key_width = width if key_width is None else key_width
+        self.value_width = self.key_width if value_width is None else value_width
+        if head_width is None:
+            if heads > 0 and width % heads:
+                raise ValueError(
+                    f"heads: {heads} do not divide the width {width}; name a head_width, or change one of them."
+                )
+            head_width = width // max(1, heads)
+        self.head_width = head_width
+        self._check_sizes(value_head_width, output_width)
+
+        name = catalogue.find(score, "score").name if isinstance(score, str) else None
+        if name == "additive":
+            self.score: Score = Additive(width, self.key_width, head_width, heads=heads, key_heads=self.key_heads)
+        elif name == "bilinear":
+            self.score = Bilinear(width, self.key_width, heads=heads)
+        else:
+            self.score = score_named(score)
+        self._score_has_weights = isinstance(self.score, Additive | Bilinear)
+        project = self._checked_projection(project)
+
+        if value_head_width is None:
+            value_head_width = head_width
+        if "v" not in project:
+            value_head_width = self._split_width("value_width", self.value_width)
+        self.value_head_width = value_head_width
+        self.output_width = heads * value_head_width
+        self.query = nn.Linear(width, heads * head_width, bias) if "q" in project else None
+        self.key = nn.Linear(self.key_width, self.key_heads * head_width, bias) if "k" in project else None
+        self.value = nn.Linear(self.value_width, self.key_heads * value_head_width, bias) if "v" in project else None
+        self.output = None
+        if "o" in project:
+            self.output = nn.Linear(heads * value_head_width, width if output_width is None else output_width, bias)
+            self.output_width = self.output.out_features
+        elif output_width not in (None, self.output_width):
+            raise ValueError(
+                f"output_width: without an output projection it is {self.output_width}, not {output_width}."
+            )
+
+        self.extent = extent_named(extent)
+        self.normalise = normaliser_named(normalise)
+        self.position: Position | None = None
+        if position is not None:
+            self.position = position_named(position, heads=heads, width=head_width, value_width=value_head_width)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout: {dropout} is not a share; it must be at least 0 and below 1.")
+        self.scale, self.dropout, self.backend = scale, dropout, backend
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Projections uniform as Glorot and Bengio 2010 advise, biases zero; the score keeps its own."""
+        for projection in (self.query, self.key, self.value, self.output):
+            if projection is not None:
+                nn.init.xavier_uniform_(projection.weight)
+                if projection.bias is not None:
+                    nn.init.zeros_(projection.bias)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        cache: Cache | None = None,
+        need_weights: bool = False,
+    ) -> Attended:
+        """Attend from `query` to `key` and `value`, or to itself.
+
+        Args:
+            query: [B, Tq, width].
+            key: [B, Tk, key_width]; None for self-attention, or when a prepared cache is given.
+            value: [B, Tk, value_width]; the key if not given.
+            mask: broadcasts to [B, H, Tq, Tk], Tk counting what the cache holds. True = may attend; floats are added.
+            cache: `Cache()` or the one returned before, to go on step by step; or one from `prepare`.
+            need_weights: also give the weights, and what hard attention drew.
+
+        Returns:
+            Attended: output [B, Tq, output_width], weights [B, H, Tq, Tk], draw, and the cache for the next step.
+            Unpacks as `output, weights`.
+        """
+        self._check_input("query", query, self.width)
+        offset = cache.steps if cache is not None else 0
+        if cache is not None and cache.fixed:
+            if key is not None or value is not None:
+                raise ValueError("key: the cache is a prepared memory already; give one or the other.")
+            after = cache.after(query.shape[1])
+        else:
+            if key is None and value is not None:
+                raise ValueError("value: it was given without a key; give both, or neither for self-attention.")
+            if cache is not None and key is not None:
+                raise ValueError(
+                    "key: a growing cache is for self-attention; for cross-attention use cache=prepare(key)."
+                )
+            keys, values = self._remember(query if key is None else key, value, offset if cache is not None else 0)
+            after = Cache.memory(keys, values) if cache is None else cache.append(keys, values)
+        keys, values = after.held
+        if keys.shape[0] != query.shape[0]:
+            raise ValueError(f"key: a batch of {keys.shape[0]} does not fit the query's {query.shape[0]}.")
+        raw = query[:, None]  # [B, 1, Tq, width]
+        features = self.score.queries(raw) if self._score_has_weights else self._split(query, self.query, self.heads)
+        if not self._score_has_weights:
+            features = self.score.queries(features)
+        call = prepare(
+            raw,
+            features,
+            keys,
+            values,
+            score=self.score,
+            extent=self.extent,
+            normalise=self.normalise,
+            mask=mask,
+            scale=self.scale,
+            position=self.position,
+            dropout=self.dropout if self.training else 0.0,
+            offset=offset,
+            turn_keys=False,
+        )
+        outcome = compute(call, need_weights=need_weights, backend=self.backend)
+        output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
+        if self.output is not None:
+            output = self.output(output)
+        return Attended(
+            output, outcome.weights if need_weights else None, outcome.draw, after if cache is not None else None
+        )
+
+    def prepare(self, key: Tensor, value: Tensor | None = None) -> Cache:
+        """Project a memory once, to attend to it many times: `attention(query, cache=attention.prepare(memory))`."""
+        return Cache.memory(*self._remember(key, value, 0))
+
+    def _remember(self, key: Tensor, value: Tensor | None, offset: int) -> tuple[Tensor, Tensor]:
+        """Key features [B, G, T, D], turned to their places, and values [B, G, T, Dv]."""
+        value = key if value is None else value
+        self._check_input("key", key, self.key_width)
+        self._check_input("value", value, self.value_width)
+        if value.shape[:2] != key.shape[:2]:
+            raise ValueError(
+                f"value: {tuple(value.shape)} does not fit the key's {tuple(key.shape)} in batch and time."
+            )
+        values = self._split(value, self.value, self.key_heads)
+        if self._score_has_weights:
+            keys = self.score.keys(key[:, None])
+            keys = keys.expand(-1, values.shape[1], -1, -1) if keys.shape[1] == 1 else keys
+        else:
+            keys = self.score.keys(self._split(key, self.key, self.key_heads))
+        return self.position.turn(keys, offset) if self.position is not None else keys, values
+
+    @staticmethod
+    def _split(x: Tensor, projection: nn.Linear | None, heads: int) -> Tensor:
+        """[B, T, width] -> [B, heads, T, head width]."""
+        x = x if projection is None else projection(x)
+        return x.view(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
+
+    def _split_width(self, name: str, width: int) -> int:
+        if width % self.key_heads:
+            raise ValueError(f"{name}: {width} is not projected and cannot be cut into {self.key_heads} heads.")
+        return width // self.key_heads
+
+    def _check_sizes(self, value_head_width: int | None, output_width: int | None) -> None:
+        sizes = {"width": self.width, "heads": self.heads, "key_heads": self.key_heads, "key_width": self.key_width}
+        sizes |= {"value_width": self.value_width, "head_width": self.head_width}
+        sizes |= {"value_head_width": value_head_width or 1 if value_head_width != 0 else 0}
+        sizes |= {"output_width": 1 if output_width is None else output_width}
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"{name}: {size} is not a size; it must be at least 1.")
+        if self.heads % self.key_heads:
+            raise ValueError(
+                f"key_heads: {self.key_heads} do not divide the {self.heads} heads; each must serve equally many."
+            )
+
+    def _checked_projection(self, project: str | None) -> str:
+        if project is None:
+            return "vo" if self._score_has_weights else "qkvo"
+        if unknown := set(project) - set("qkvo"):
+            raise ValueError(f"project: there is no {sorted(unknown)[0]!r}; the letters are q, k, v and o.")
+        if self._score_has_weights and set(project) & set("qk"):
+            raise ValueError(
+                f"project: the {self.score.name} score has its own weights for queries and keys; leave out q and k."
+            )
+        if not self._score_has_weights:
+            for letter, name, width, heads in (
+                ("q", "width", self.width, self.heads),
+                ("k", "key_width", self.key_width, self.key_heads),
+            ):
+                if letter not in project and width != heads * self.head_width and self.score.compare == "dot":
+                    raise ValueError(
+                        f"project: without {letter!r} the {name} {width} would have to be {heads} heads of "
+                        f"{self.head_width}; project it, or change head_width."
+                    )
+        return project
+
+    @staticmethod
+    def _check_input(name: str, x: Tensor, width: int) -> None:
+        if not isinstance(x, Tensor) or x.ndim != 3:
+            got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise ValueError(f"{name}: expected [batch, time, width], got {got}.")
+        if x.shape[-1] != width:
+            raise ValueError(f"{name}: width {x.shape[-1]} does not fit this attention, made for {width}.")
+
+    def extra_repr(self) -> str:
+        shared = f", key_heads={self.key_heads}" if self.key_heads != self.heads else ""
+        axes = f"score={self.score.name!r}, extent={self.extent.name!r}, normalise={self.normalise.name!r}"
+        return f"{self.width}, heads={self.heads}{shared}, {axes}"

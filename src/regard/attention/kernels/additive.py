@@ -1,0 +1,194 @@
+"""Additive scores, v' tanh(a + b) for every query and key, without ever storing [Tq, Tk, A].
+
+Bahdanau et al. 2014 (arXiv:1409.0473). Three forms of the same algebra, chosen by the size of the numbers:
+
+    exp     tanh(a + b) = 1 - 2 / (1 + e^2a e^2b)         exponentials once per query and once per key
+    expm1   tanh(a + b) = N / (N + 2), N = e^2(a+b) - 1   the same, accurate relative to tanh when all is small
+    tanh    tanh(a + b) itself                            where e^2a would overflow, or something is not finite
+
+"exp" is exact to rounding for |a|, |b| <= 40: e^80 is finite in float32, and if the product of two exponentials
+overflows to infinity or underflows to zero, tanh is 1 or -1 to the last bit, which is what the formula gives.
+Runs in C where a compiler was found (`native`), else tile by tile in PyTorch. The backward pass recomputes.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from regard.attention.kernels import native
+
+LARGEST_FOR_EXP = 40.0
+LARGEST_FOR_EXPM1 = 0.5
+TILE = 1 << 18  # elements of [tile of slices, queries, keys, A] held at once: about a megabyte, inside the L2 cache
+
+
+def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    """a [B, H, Tq, A], b [B, H, Tk, A], v [H, A] -> scores [B, H, Tq, Tk] = sum_d v_d tanh(a_d + b_d)."""
+    if a.dtype in (torch.float16, torch.bfloat16):
+        return additive_scores(a.float(), b.float(), v.float()).to(a.dtype)
+    scores: Tensor = torch.ops.regard.additive_scores(a, b, v)
+    return scores
+
+
+def runs_in_c(a: Tensor) -> bool:
+    """Whether queries like these are scored by the C kernel (unless their numbers are too large for it)."""
+    return a.device.type == "cpu" and a.dtype != torch.float64 and native.library() is not None
+
+
+@torch.library.custom_op("regard::additive_scores", mutates_args=())
+def _scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    B, H, Tq, _ = a.shape
+    scores = a.new_zeros(B * H, Tq, b.shape[2])
+    if scores.numel() and a.shape[-1]:
+        form = _form(a, b)
+        if form != "tanh" and runs_in_c(a):
+            _native_scores(_Prepared.of(a, b, v, form, native.lanes()), scores)
+        else:
+            _portable_scores(_Prepared.of(a, b, v, form), scores)
+    return scores.view(B, H, Tq, -1)
+
+
+@_scores.register_fake
+def _(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    return a.new_empty(a.shape[0], a.shape[1], a.shape[2], b.shape[2])
+
+
+@torch.library.custom_op("regard::additive_scores_backward", mutates_args=())
+def _gradients(g: Tensor, a: Tensor, b: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    B, H, Tq, A = a.shape
+    Tk = b.shape[2]
+    if not g.numel() or not A:
+        return torch.zeros_like(a), torch.zeros_like(b), torch.zeros_like(v)
+    g = g.reshape(B * H, Tq, Tk).contiguous()
+    form = _form(a, b)
+    if form != "tanh" and runs_in_c(a):
+        da, db, dv = _native_gradients(_Prepared.of(a, b, v, form, native.lanes()), g)
+    else:
+        da, db, dv = _portable_gradients(_Prepared.of(a, b, v, form), g)
+    return (
+        da[..., :A].reshape(B, H, Tq, A).contiguous(),
+        db[..., :A].reshape(B, H, Tk, A).contiguous(),
+        dv[..., :A].reshape(B, H, A).sum(0),
+    )
+
+
+@_gradients.register_fake
+def _(g: Tensor, a: Tensor, b: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return (
+        torch.empty_like(a, memory_format=torch.contiguous_format),
+        torch.empty_like(b, memory_format=torch.contiguous_format),
+        torch.empty_like(v, memory_format=torch.contiguous_format),
+    )
+
+
+def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(*inputs)
+
+
+def _backward(ctx, grad):  # type: ignore[no-untyped-def]
+    return torch.ops.regard.additive_scores_backward(grad, *ctx.saved_tensors)
+
+
+_scores.register_autograd(_backward, setup_context=_save)
+
+
+def _form(a: Tensor, b: Tensor) -> str:
+    largest = torch.maximum(a.detach().abs().amax(), b.detach().abs().amax()).item()
+    if largest <= LARGEST_FOR_EXPM1:
+        return "expm1"
+    return "exp" if largest <= LARGEST_FOR_EXP else "tanh"  # NaN compares false and lands here
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Queries and keys as the chosen form wants them, one slice n for each batch entry and head."""
+
+    form: str
+    a: Tensor  # [N, Tq, A]
+    b: Tensor  # [N, Tk, A]
+    v: Tensor  # [H, A]; slice n belongs to head n % H
+
+    @staticmethod
+    def of(a: Tensor, b: Tensor, v: Tensor, form: str, multiple: int = 1) -> "_Prepared":
+        slices = [x.detach().reshape(-1, *x.shape[2:]) for x in (a, b)]
+        if form != "tanh":
+            slices = [(x * 2).exp_() if form == "exp" else torch.expm1(x * 2) for x in slices]
+        short = -a.shape[-1] % multiple
+        a, b, v = (pad(x, (0, short)) if short else x.contiguous() for x in (*slices, v.detach()))
+        return _Prepared(form, a, b, v)
+
+
+def _native_scores(p: _Prepared, scores: Tensor) -> None:
+    (N, Tq, A), Tk = p.a.shape, p.b.shape[1]
+    sizes = [len(p.v), Tq, Tk, A, int(p.form == "expm1")]
+    native.call("regard_additive", [p.a, p.b, p.v, scores], sizes, count=N * Tq, work=N * Tq * Tk * A)
+
+
+def _native_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    (N, Tq, A), Tk = p.a.shape, p.b.shape[1]
+    da, db, dv = torch.empty_like(p.a), torch.zeros_like(p.b), p.a.new_empty(N, A)
+    sizes = [len(p.v), Tq, Tk, A, int(p.form == "expm1")]
+    tensors = [p.a, p.b, p.v, g, da, db, dv]
+    native.call("regard_additive_backward", tensors, sizes, count=N * (A // native.lanes()), work=N * Tq * Tk * A)
+    return da, db, dv
+
+
+def _tiles(p: _Prepared) -> Iterator[tuple[slice, slice, slice]]:
+    """Slices, queries and keys of one tile after another, as many of each as fit into TILE elements."""
+    (N, Tq, A), Tk = p.a.shape, p.b.shape[1]
+    keys = max(1, min(Tk, TILE // A))
+    queries = max(1, min(Tq, TILE // (A * keys)))
+    slices = max(1, min(N, TILE // (A * keys * queries)))
+    for n in range(0, N, slices):
+        for i in range(0, Tq, queries):
+            for j in range(0, Tk, keys):
+                yield slice(n, n + slices), slice(i, i + queries), slice(j, j + keys)
+
+
+def _shaped(buffer: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """The beginning of the buffer as [n, i, j, A], for a [n, i, 1, A] and b [n, 1, j, A]."""
+    shape = (a.shape[0], a.shape[1], b.shape[2], a.shape[3])
+    return buffer[: math.prod(shape)].view(shape)
+
+
+def _tile_tanh(p: _Prepared, n: slice, i: slice, j: slice, buffer: Tensor) -> Tensor:
+    """tanh(a + b) of one tile, [n, i, j, A], written into the buffer."""
+    a, b = p.a[n, i, None], p.b[n, None, j]
+    out = _shaped(buffer, a, b)
+    if p.form == "tanh":
+        return torch.add(a, b, out=out).tanh_()
+    if p.form == "exp":
+        return torch.mul(a, b, out=out).add_(1).reciprocal_().mul_(-2).add_(1)
+    torch.mul(a, b, out=out).add_(a).add_(b)
+    return out.div_(out + 2)
+
+
+def _portable_scores(p: _Prepared, scores: Tensor) -> None:
+    buffer = p.a.new_empty(max(TILE, p.a.shape[-1]))
+    v = p.v.repeat(len(p.a) // len(p.v), 1)  # [N, A]
+    for n, i, j in _tiles(p):
+        if p.form == "exp":  # sum v tanh = sum v - 2 sum v / (1 + E): two passes fewer over the tile
+            a, b = p.a[n, i, None], p.b[n, None, j]
+            r = torch.mul(a, b, out=_shaped(buffer, a, b)).add_(1).reciprocal_()
+            tile = v[n].sum(-1)[:, None, None] - 2 * torch.bmm(r.flatten(1, 2), v[n, :, None]).view(r.shape[:-1])
+        else:
+            t = _tile_tanh(p, n, i, j, buffer)
+            tile = torch.bmm(t.flatten(1, 2), v[n, :, None]).view(t.shape[:-1])
+        scores[n, i, j] = tile
+
+
+def _portable_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    buffer = p.a.new_empty(max(TILE, p.a.shape[-1]))
+    v = p.v.repeat(len(p.a) // len(p.v), 1)
+    da, db, dv = torch.zeros_like(p.a), torch.zeros_like(p.b), torch.zeros_like(v)
+    for n, i, j in _tiles(p):
+        t, w = _tile_tanh(p, n, i, j, buffer), g[n, i, j]
+        dv[n] += torch.bmm(w.flatten(1)[:, None], t.flatten(1, 2))[:, 0]
+        slope = t.mul_(t).neg_().add_(1)  # tanh' = 1 - tanh^2
+        da[n, i] += torch.matmul(w[:, :, None], slope)[:, :, 0]
+        db[n, j] += torch.matmul(w.transpose(1, 2)[:, :, None], slope.transpose(1, 2))[:, :, 0]
+    return da * v[:, None], db * v[:, None], dv

@@ -1,0 +1,47 @@
+"""The four stages over the whole Tq x Tk matrix: serves every cell of the grid.
+
+Additive scores and sparse normalisers come from their own kernels; no stage ever stores [Tq, Tk, D].
+"""
+
+import torch
+from torch import Tensor
+
+from regard.attention import reference
+from regard.attention.call import Call, Outcome
+from regard.attention.extents import LocalPredictive
+from regard.attention.kernels.grouped import grouped_matmul
+from regard.attention.normalisers import Draw
+
+
+def refuses(call: Call) -> str | None:
+    """Dense serves everything."""
+    return None
+
+
+def weights(call: Call) -> tuple[Tensor, Draw | None]:
+    """Stages 1 to 3: the weights before dropout, and what was drawn."""
+    query, key = call.query, call.key
+    if call.score.compare == "dot" and call.scale != 1:
+        query = query * call.scale
+        scores = call.score.pairs(query, key, call.heads)
+    else:
+        scores = call.score.pairs(query, key, call.heads)
+        scores = scores if call.scale == 1 else scores * call.scale
+    bias = call.bias()
+    if bias is not None:
+        scores = scores + bias
+    w, draw = call.normalise.weights(scores, call.allowed, call.heads)
+    if isinstance(call.extent, LocalPredictive):
+        assert call.centres is not None
+        w = w * reference.gaussian(call.centres, call.key_at, call.extent.radius)
+    return w, draw
+
+
+def run(call: Call) -> Outcome:
+    """All four stages."""
+    w, draw = weights(call)
+    kept = torch.nn.functional.dropout(w, call.dropout) if call.dropout else w
+    output = grouped_matmul(kept, call.value)
+    if call.position is not None and call.position.adds_values:
+        output = output + call.position.values(kept, call.query_at, call.key_at)
+    return Outcome(output, w, draw)

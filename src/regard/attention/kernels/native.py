@@ -1,0 +1,156 @@
+"""Builds and calls `native.c`: a few inner loops that PyTorch cannot fuse.
+
+The file is compiled for this machine's processor the first time one of its kernels is wanted (well under a second),
+and kept in the user's cache folder. Where there is no C compiler, or the folder cannot be trusted, `library()` is
+None, `why_not()` says the reason, and the same algebra runs in PyTorch.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+SOURCE = Path(__file__).with_name("native.c")
+# Sums may be reordered (that is what vectorising a sum means); NaN and infinity keep their meaning.
+FLAGS = ["-std=gnu11", "-O3", "-march=native", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math"]
+FLAGS += ["-fno-signed-zeros", "-fassociative-math"]
+SMALLEST_SHARE = 1 << 16  # elements of inner-loop work below which a second thread costs more than it brings
+
+
+class _UnavailableError(Exception):
+    """Why there is no library; the message is shown to people."""
+
+
+class _Switch:
+    on = True
+
+
+_switch = _Switch()
+
+
+def library() -> ctypes.CDLL | None:
+    """The compiled kernels, or None where they cannot be had."""
+    return _build()[0] if _switch.on else None
+
+
+def why_not() -> str:
+    """Why `library()` is None."""
+    return _build()[1] if _switch.on else "the C kernels are switched off"
+
+
+@contextlib.contextmanager
+def switched_off() -> Iterator[None]:
+    """Within this context the PyTorch forms run, as on a machine without a compiler."""
+    before, _switch.on = _switch.on, False
+    try:
+        yield
+    finally:
+        _switch.on = before
+
+
+@cache
+def _build() -> tuple[ctypes.CDLL | None, str]:
+    try:
+        return ctypes.CDLL(str(_compiled())), ""
+    except (_UnavailableError, OSError, subprocess.SubprocessError) as error:
+        return None, str(error) or type(error).__name__
+
+
+def _compiled() -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise _UnavailableError("there is no C compiler (cc, gcc or clang) on this machine")
+    recipe = b"\0".join([SOURCE.read_bytes(), " ".join(FLAGS).encode(), compiler.encode(), _processor().encode()])
+    target = _cache_folder() / f"native-{hashlib.sha256(recipe).hexdigest()[:20]}.so"
+    if not target.exists():
+        # Built beside and renamed, so that a killed or a second process never leaves half a library in place.
+        handle, building = tempfile.mkstemp(suffix=".so", dir=target.parent)
+        os.close(handle)
+        try:
+            command = [compiler, *FLAGS, str(SOURCE), "-o", building, "-lm"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            if done.returncode != 0:
+                said = (done.stderr.strip().splitlines() or ["no message"])[0]
+                raise _UnavailableError(f"the C compiler failed: {said}")
+            os.replace(building, target)
+        finally:
+            Path(building).unlink(missing_ok=True)
+    return target
+
+
+def _processor() -> str:
+    """What -march=native depends on: a home folder may be shared between machines."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(("flags", "Features")):
+                return line
+    return f"{platform.machine()} {platform.processor()} {platform.node()}"
+
+
+def _cache_folder() -> Path:
+    """A folder that only this user can write to: what lies there is loaded as code."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "regard"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    about = folder.stat()
+    if hasattr(os, "getuid") and (about.st_uid != os.getuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        raise _UnavailableError(f"{folder} can be written by others, so nothing in it is loaded; chmod 700 {folder}")
+    return folder
+
+
+def lanes() -> int:
+    """The width that the additive kernels want their vectors padded to a multiple of."""
+    lib = library()
+    return int(lib.regard_lanes()) if lib else 1
+
+
+def call(name: str, tensors: list[Tensor], sizes: list[int], *, count: int, work: int) -> None:
+    """Call a C kernel over the range [0, count) of its outermost index, shared among PyTorch's number of threads.
+
+    `tensors` are dense float32 and come first in the C signature, then the range, then `sizes`; `work` is the number
+    of inner-loop elements in all.
+    """
+    lib = library()
+    assert lib is not None
+    assert all(t.dtype == torch.float32 and t.is_contiguous() for t in tensors)
+    function: Callable[..., None] = getattr(lib, name)
+    pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
+    rest = [ctypes.c_int64(s) for s in sizes]
+
+    def share(start: int, stop: int) -> None:  # ctypes releases the GIL while the kernel runs
+        function(*pointers, ctypes.c_int64(start), ctypes.c_int64(stop), *rest)
+
+    threads = max(1, min(torch.get_num_threads(), count, work // SMALLEST_SHARE))
+    if threads == 1:
+        share(0, count)
+        return
+    edges = [count * part // threads for part in range(threads + 1)]
+    others = [_pool().submit(share, edges[part], edges[part + 1]) for part in range(1, threads)]
+    share(edges[0], edges[1])
+    for other in others:
+        other.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="regard-native")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has the pool's object but none of its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -1,0 +1,93 @@
+"""PyTorch's fused softmax attention, used only where it is fused.
+
+On the processor `scaled_dot_product_attention` runs its flash kernel only with no dropout, equal head widths, a mask
+of two or four dimensions that needs no gradient and a contiguous last dimension; otherwise it silently computes and
+stores everything. What can be brought into that form is; the rest is refused here, and another kernel serves.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+from regard.attention.call import Call, Outcome
+from regard.attention.extents import Causal, LocalPredictive
+
+
+def refuses(call: Call) -> str | None:
+    """Why this kernel cannot serve, or None."""
+    if call.score.compare != "dot":
+        return f"sdpa compares by dot products, the {call.score.name} score does not"
+    if call.normalise.name != "softmax":
+        return f"sdpa normalises by softmax, not by {call.normalise.name}"
+    if isinstance(call.extent, LocalPredictive):
+        return "sdpa has no Gaussian after the softmax, which local-p needs"
+    if call.dropout and call.query.device.type == "cpu":
+        return "sdpa is not fused with dropout on the processor"
+    if call.position is not None and call.position.adds_values:
+        return f"sdpa has no place for the output term of {call.position.name} positions"
+    if torch.is_grad_enabled() and call.mask is not None and call.mask.requires_grad:
+        return "sdpa is not fused when the mask needs a gradient"
+    if call.position is not None and call.position.learns and call.needs_grad:
+        return f"sdpa is not fused when the bias of {call.position.name} positions is being learnt"
+    return None
+
+
+def mask_elements(call: Call) -> int:
+    """How many numbers the mask would have that this call needs."""
+    if is_plain(call) or is_causal_only(call):
+        return 0
+    (H, Tq), Tk = call.query.shape[1:3], call.key.shape[2]
+    if call.mask is not None and not call.extent_restricts and call.position is None:
+        return call.mask.numel()
+    mask_batch, mask_heads = (1, 1) if call.mask is None else (call.mask.shape[0], call.mask.shape[1])
+    return mask_batch * (H if call.position is not None else mask_heads) * Tq * Tk
+
+
+def is_plain(call: Call) -> bool:
+    """Nothing is masked or added."""
+    return call.mask is None and not call.extent_restricts and (call.position is None or call.position.name == "rotary")
+
+
+def is_causal_only(call: Call) -> bool:
+    """The one restriction that sdpa knows by itself."""
+    no_bias = call.position is None or call.position.name == "rotary"
+    from_start = call.offset == 0 and call.key_places is None
+    return isinstance(call.extent, Causal) and call.mask is None and no_bias and from_start
+
+
+def run(call: Call) -> Outcome:
+    """Serve one call."""
+    query, key, value = (x if x.stride(-1) == 1 else x.contiguous() for x in (call.query, call.key, call.value))
+    width, value_width = query.shape[-1], value.shape[-1]
+    if width < value_width:  # zeros change no dot product
+        query, key = (pad(x, (0, value_width - width)) for x in (query, key))
+    elif value_width < width:
+        value = pad(value, (0, width - value_width))
+    output = scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=_mask(call),
+        is_causal=is_causal_only(call) and not is_plain(call),
+        dropout_p=call.dropout,
+        scale=call.scale,
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
+    return Outcome(output[..., :value_width])
+
+
+def _mask(call: Call) -> Tensor | None:
+    if is_plain(call) or is_causal_only(call):
+        return None
+    mask = call.bias()
+    if mask is None:
+        assert call.allowed is not None
+        mask = call.allowed
+    else:
+        forbidden_already = call.mask is not None and call.mask.dtype != torch.bool and not call.extent_restricts
+        if call.allowed is not None and not forbidden_already:
+            mask = mask.masked_fill(~call.allowed, -torch.inf)
+        mask = mask.to(call.query.dtype)
+    while mask.ndim < 4:
+        mask = mask[None]
+    return mask

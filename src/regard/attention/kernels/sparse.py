@@ -1,0 +1,116 @@
+"""Sparsemax and entmax: rows of weights that are exactly zero where the score is low.
+
+    p_j = [(alpha - 1) s_j - tau]_+ ^ (1 / (alpha - 1)),   tau such that sum p = 1
+
+Martins and Astudillo 2016 (arXiv:1602.02068) is alpha = 2, Peters et al. 2019 (arXiv:1905.05702) any alpha > 1,
+Correia et al. 2019 (arXiv:1909.00015) the gradient of alpha. The papers sort; here tau comes from Newton's method
+kept between bounds that bisection tightens, to the last bits of the number type. Backward needs only the weights.
+"""
+
+import torch
+from torch import Tensor
+
+from regard.attention.kernels import native
+
+MOST_STEPS = 100
+
+
+def entmax(scores: Tensor, alpha: Tensor) -> Tensor:
+    """scores [..., T] -> weights; alpha > 1 broadcasts over rows ([], or [..., 1])."""
+    if scores.dtype in (torch.float16, torch.bfloat16):
+        return entmax(scores.float(), alpha.float()).to(scores.dtype)
+    weights: Tensor = torch.ops.regard.entmax(scores, alpha.to(scores.dtype))
+    return weights
+
+
+def runs_in_c(scores: Tensor, alpha: float | None) -> bool:
+    """Whether rows like these are normalised by a C kernel: alpha fixed at 1.5 or 2, on the processor."""
+    fits = scores.device.type == "cpu" and scores.dtype != torch.float64 and alpha in (1.5, 2.0)
+    return fits and native.library() is not None
+
+
+def _in_c(scores: Tensor, alpha: Tensor) -> str | None:
+    if alpha.ndim == 0 and scores.numel() and runs_in_c(scores, alpha.item()):
+        return "regard_entmax15" if alpha.item() == 1.5 else "regard_sparsemax"
+    return None
+
+
+@torch.library.custom_op("regard::entmax", mutates_args=())
+def _entmax(scores: Tensor, alpha: Tensor) -> Tensor:
+    scores = scores.contiguous()
+    if name := _in_c(scores, alpha):
+        weights = torch.empty_like(scores)
+        size = scores.shape[-1]
+        native.call(name, [scores, weights], [size], count=scores.numel() // size, work=scores.numel() * 8)
+        return weights
+    if not scores.numel():
+        return torch.empty_like(scores)
+    z = (scores - scores.amax(-1, keepdim=True)) * (alpha - 1)
+    gap = (z - _threshold(z, 1 / (alpha - 1))).clamp_min_(0)
+    weights = gap.pow_(1 / (alpha - 1))
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def _threshold(z: Tensor, power: Tensor) -> Tensor:
+    """tau with sum [z - tau]_+^power = 1, for rows whose largest entry is 0; it lies in [-1, 0]."""
+    low = z.new_full((*z.shape[:-1], 1), -1.0)
+    high = torch.zeros_like(low)
+    tau = low.clone()
+    steep = power - 1
+    for _ in range(MOST_STEPS):
+        gap = (z - tau).clamp_min_(0)
+        inside = gap > 0
+        tail = torch.where(inside, gap, 1).pow_(steep).mul_(inside)  # gap^(power - 1), zero outside
+        slope = tail.sum(-1, keepdim=True).mul_(power)
+        excess = tail.mul_(gap).sum(-1, keepdim=True).sub_(1)
+        low, high = torch.where(excess >= 0, tau, low), torch.where(excess < 0, tau, high)
+        step = tau + excess / slope
+        after = torch.where((step > low) & (step < high), step, (low + high) / 2)
+        # Newton from the left rises to the root and stops by itself; bounds that touch end bisection.
+        settled = (step == tau) | (excess == 0) | (high - low <= torch.finfo(z.dtype).eps * low.abs())
+        tau = torch.where(settled, tau, after)
+        if bool(settled.all()):
+            break
+    return tau
+
+
+@_entmax.register_fake
+def _(scores: Tensor, alpha: Tensor) -> Tensor:
+    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
+@torch.library.custom_op("regard::entmax_backward", mutates_args=())
+def _gradients(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool) -> tuple[Tensor, Tensor]:
+    g = g.contiguous()
+    if not need_alpha and (name := _in_c(weights, alpha)):
+        grad, size = torch.empty_like(weights), weights.shape[-1]
+        shares = {"count": g.numel() // size, "work": g.numel() * 2}
+        native.call(f"{name}_backward", [weights, g, grad], [size], **shares)
+        return grad, torch.zeros_like(alpha)
+    inside = weights > 0
+    s = torch.where(inside, weights, 1).pow(2 - alpha) * inside
+    q = s / s.sum(-1, keepdim=True)
+    grad = s * g - q * (s * g).sum(-1, keepdim=True)
+    if not need_alpha:
+        return grad, torch.zeros_like(alpha)
+    h = torch.where(inside, -weights * torch.where(inside, weights, 1).log(), 0)
+    slope = (weights - q) / (alpha - 1) ** 2 + (h - q * h.sum(-1, keepdim=True)) / (alpha - 1)
+    return grad, (g * slope).sum_to_size(alpha.shape) if alpha.ndim else (g * slope).sum()
+
+
+@_gradients.register_fake
+def _(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(weights), torch.empty_like(alpha)
+
+
+def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(output, inputs[1])
+    ctx.need_alpha = inputs[1].requires_grad
+
+
+def _backward(ctx, grad):  # type: ignore[no-untyped-def]
+    scores, alpha = torch.ops.regard.entmax_backward(grad, *ctx.saved_tensors, ctx.need_alpha)
+    return scores, alpha if ctx.need_alpha else None
+
+
+_entmax.register_autograd(_backward, setup_context=_save)

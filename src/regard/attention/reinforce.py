@@ -1,0 +1,53 @@
+"""REINFORCE for hard attention: learning where to look from how well it went.
+
+Williams 1992; Xu et al. 2015 (arXiv:1502.03044, section 4.1), whose three parts are all here: the reward times the
+gradient of the draw's log-probability, a moving average of past rewards as baseline, and an entropy bonus that keeps
+the choice open.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.normalisers import Draw
+
+
+class Reinforce(nn.Module):
+    """Turns a reward and what was drawn into a loss.
+
+        attended = attention(query, memory, need_weights=True)     # normalise=Hard("reinforce")
+        log_likelihood = ...                                       # [B], from attended.output
+        loss = -log_likelihood.mean() + reinforce(log_likelihood.detach(), [attended.draw])
+
+    In training mode each call moves the baseline, `momentum` * baseline + (1 - momentum) * mean reward, but only
+    after using it: a baseline that knew the reward at hand would bias the gradient. It starts at zero and is a
+    buffer: saved and restored with the model.
+    """
+
+    baseline: Tensor
+
+    def __init__(self, *, momentum: float = 0.9, reward_weight: float = 1.0, entropy_weight: float = 0.01) -> None:
+        super().__init__()
+        if not 0 <= momentum < 1:
+            raise ValueError(f"momentum: {momentum} is not possible; it must be at least 0 and below 1.")
+        self.momentum, self.reward_weight, self.entropy_weight = momentum, reward_weight, entropy_weight
+        self.register_buffer("baseline", torch.zeros(()))
+
+    def forward(self, reward: Tensor, draws: list[Draw]) -> Tensor:
+        """reward [B], or any shape that broadcasts against the draws' [B, H, Tq] from the left -> a scalar loss.
+
+        The loss is the mean over the batch of -(reward - baseline) sum log_prob - entropy_weight * sum entropy.
+        """
+        if not draws:
+            raise ValueError("draws: the list is empty; pass the `draw` of each attention that was sampled.")
+        if any(draw is None for draw in draws):
+            raise ValueError("draws: nothing was drawn; use Hard('reinforce') in training mode with need_weights=True.")
+        reward = reward.detach()
+        advantage = self.reward_weight * (reward - self.baseline)
+        loss = reward.new_zeros(())
+        for draw in draws:
+            good = advantage.reshape(advantage.shape + (1,) * (draw.log_prob.ndim - advantage.ndim))
+            terms = good * draw.log_prob + self.entropy_weight * draw.entropy
+            loss = loss - terms.sum() / len(draw.log_prob)
+        if self.training:
+            self.baseline.lerp_(reward.mean().to(self.baseline), 1 - self.momentum)
+        return loss
