@@ -38,6 +38,7 @@ class Entry:
     paper: str
     kernels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    use: str = ""  # how it is written in Python
 
 
 BAHDANAU = "Bahdanau, Cho, Bengio 2014, arXiv:1409.0473"
@@ -46,7 +47,7 @@ VASWANI = "Vaswani et al. 2017, arXiv:1706.03762"
 XU = "Xu et al. 2015, arXiv:1502.03044"
 
 ENTRIES = (
-    Entry("score", "dot", "q·k", "large vectors that agree", LUONG, EVERY),
+    Entry("score", "dot", "q·k", "large vectors that agree", LUONG, EVERY, use='attend(q, k, v, score="dot")'),
     Entry(
         "score",
         "scaled-dot",
@@ -55,6 +56,7 @@ ENTRIES = (
         VASWANI,
         EVERY,
         ("scaled",),
+        use="attend(q, k, v)",
     ),
     Entry(
         "score",
@@ -63,29 +65,58 @@ ENTRIES = (
         "direction only, length does not count",
         "Graves, Wayne, Danihelka 2014, arXiv:1410.5401",
         EVERY,
+        use='attend(q, k, v, score="cosine", scale=10.0)',
     ),
-    Entry("score", "bilinear", "qᵀ W k", "a learnt product between two spaces", LUONG, EVERY, ("general",)),
+    Entry(
+        "score",
+        "bilinear",
+        "qᵀ W k",
+        "a learnt product between two spaces",
+        LUONG,
+        EVERY,
+        ("general",),
+        use='Attention(width, key_width=source_width, score="bilinear")',
+    ),
     Entry(
         "score",
         "additive",
-        "vᵀ tanh(W k + U q + b)",
-        "a small network looks at both; the concat form vᵀ tanh(W[q;k]) is the same",
+        "vᵀ tanh(W k + U q + b) = vᵀ tanh(W[q; k] + b)",
+        "a small network looks at both; the concat form is the same",
         BAHDANAU,
         UNFUSED,
         ("concat", "mlp", "bahdanau"),
+        use='Attention(width, key_width=source_width, score="additive")',
     ),
-    Entry("extent", "global", "every j", "look everywhere", BAHDANAU, EVERY, ("full",)),
-    Entry("extent", "causal", "j ≤ i", "never look ahead", VASWANI, ("sdpa", *UNFUSED)),
+    Entry("extent", "global", "every j", "look everywhere", BAHDANAU, EVERY, ("full",), use="attend(q, k, v)"),
+    Entry(
+        "extent",
+        "causal",
+        "j ≤ i",
+        "never look ahead",
+        VASWANI,
+        ("sdpa", *UNFUSED),
+        use='attend(q, k, v, extent="causal")',
+    ),
     Entry(
         "extent",
         "window",
         "|i − j| ≤ r",
-        "only the neighbourhood, optionally causal, optionally with global tokens",
+        "the neighbourhood; causal or not, with global tokens or not",
         f"{VASWANI} (restricted); Beltagy, Peters, Cohan 2020, arXiv:2004.05150",
         EVERY,
         ("restricted",),
+        use="attend(q, k, v, extent=Window(64, causal=True, global_tokens=1))",
     ),
-    Entry("extent", "local-m", "|t − s| ≤ r", "a window that moves on with the output", LUONG, EVERY, ("monotonic",)),
+    Entry(
+        "extent",
+        "local-m",
+        "|t − s| ≤ r",
+        "a window that moves on with the output",
+        LUONG,
+        EVERY,
+        ("monotonic",),
+        use="attend(q, k, v, extent=LocalMonotonic(5))",
+    ),
     Entry(
         "extent",
         "local-p",
@@ -94,6 +125,7 @@ ENTRIES = (
         LUONG,
         UNFUSED,
         ("predictive",),
+        use="Attention(width, extent=LocalPredictive(width, radius=5))",
     ),
     Entry(
         "normalise",
@@ -103,14 +135,16 @@ ENTRIES = (
         BAHDANAU,
         EVERY,
         ("soft",),
+        use="attend(q, k, v)",
     ),
     Entry(
         "normalise",
         "hard",
-        "one place, drawn from the softmax",
-        "all weight on one place; learnt by REINFORCE or straight-through Gumbel, arg-max at evaluation",
+        "one place, drawn from the softmax; gradients by REINFORCE or straight-through Gumbel",
+        "all weight on one place: drawn in training, the best at evaluation",
         f"{XU}; Jang, Gu, Poole 2016, arXiv:1611.01144",
         UNFUSED,
+        use='Attention(width, normalise=Hard("reinforce"))  # or Hard("gumbel", temperature=0.5)',
     ),
     Entry(
         "normalise",
@@ -119,6 +153,7 @@ ENTRIES = (
         "exact zeros where the score is low",
         "Martins, Astudillo 2016, arXiv:1602.02068",
         UNFUSED,
+        use='attend(q, k, v, normalise="sparsemax")',
     ),
     Entry(
         "normalise",
@@ -128,6 +163,7 @@ ENTRIES = (
         "Peters, Niculae, Martins 2019, arXiv:1905.05702; Correia et al. 2019, arXiv:1909.00015",
         UNFUSED,
         ("entmax15",),
+        use="attend(q, k, v, normalise=Entmax(1.3))  # or Entmax(1.5, learnable=True)",
     ),
     Entry(
         "normalise",
@@ -136,6 +172,7 @@ ENTRIES = (
         "each place for itself, any total",
         "Ramapuram et al. 2024, arXiv:2409.04431",
         UNFUSED,
+        use='attend(q, k, v, normalise="sigmoid")',
     ),
     Entry(
         "normalise",
@@ -144,29 +181,33 @@ ENTRIES = (
         "the raw scores are the weights",
         "Katharopoulos et al. 2020, arXiv:2006.16236",
         UNFUSED,
+        use='attend(q, k, v, normalise="none")',
     ),
     Entry(
         "position",
         "sinusoidal",
         "sin, cos(p / 10000^(2i/D))",
-        "waves of many lengths, added to or concatenated with the embedding",
+        "waves of many lengths, joined to the embedding",
         VASWANI,
+        use='Sinusoidal(width)(x)  # or Sinusoidal(16, combine="concatenate")(x)',
     ),
     Entry(
         "position",
         "learned",
         "a table, one vector a place",
-        "added to or concatenated with the embedding",
+        "a learnt vector a place, joined to the embedding",
         "Gehring et al. 2017, arXiv:1705.03122",
+        use="Learned(length, width)(x)",
     ),
     Entry(
         "position",
         "rotary",
         "turn (x₂ᵢ, x₂ᵢ₊₁) by p·θᵢ",
-        "queries and keys are turned by their place; the score sees the distance",
+        "queries and keys are turned by their place",
         "Su et al. 2021, arXiv:2104.09864",
         EVERY,
         ("rope",),
+        use='Attention(width, heads=8, position="rotary")',
     ),
     Entry(
         "position",
@@ -175,6 +216,7 @@ ENTRIES = (
         "each head forgets with distance, at its own slope",
         "Press, Smith, Lewis 2021, arXiv:2108.12409",
         ("sdpa", *UNFUSED),
+        use='Attention(width, heads=8, position="alibi")',
     ),
     Entry(
         "position",
@@ -184,6 +226,7 @@ ENTRIES = (
         "Shaw, Uszkoreit, Vaswani 2018, arXiv:1803.02155",
         UNFUSED,
         ("relative",),
+        use='Attention(width, heads=8, position="shaw")',
     ),
     Entry(
         "position",
@@ -193,6 +236,7 @@ ENTRIES = (
         "Raffel et al. 2020, arXiv:1910.10683",
         ("sdpa", *UNFUSED),
         ("relative-bias",),
+        use='Attention(width, heads=8, position="t5")',
     ),
     Entry(
         "image",
@@ -202,6 +246,7 @@ ENTRIES = (
         "Hu et al. 2017, arXiv:1709.01507",
         (),
         ("se",),
+        use="SqueezeExcitation(channels)(x)",
     ),
     Entry(
         "image",
@@ -209,6 +254,7 @@ ENTRIES = (
         "channels, then places: x · M_c(x), then · M_s",
         "which channels matter, then where",
         "Woo et al. 2018, arXiv:1807.06521",
+        use="CBAM(channels)(x)",
     ),
     Entry(
         "image",
@@ -216,6 +262,7 @@ ENTRIES = (
         "x · σ(conv₁ᵈ(mean(x)))",
         "squeeze-and-excitation with a handful of weights",
         "Wang et al. 2019, arXiv:1910.03151",
+        use="ECA(channels)(x)",
     ),
 )
 

@@ -1,0 +1,209 @@
+"""The gallery: one small sentence through every mechanism, so that they can be told apart at a glance.
+
+The words' vectors are made by hand: each French word is a mixture of the English words it stands for, and carries
+its place, so that every mechanism has something to find. Nothing is trained, so the same weights come out every time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.attention import (
+    T5,
+    Additive,
+    ALiBi,
+    Bilinear,
+    Entmax,
+    Hard,
+    Learned,
+    LocalMonotonic,
+    LocalPredictive,
+    Raw,
+    Rotary,
+    Shaw,
+    Sigmoid,
+    Sinusoidal,
+    Softmax,
+    Sparsemax,
+    Window,
+    catalogue,
+    weights,
+)
+
+SOURCE = ["she", "did", "not", "read", "the", "old", "book"]
+TARGET = ["elle", "n'", "a", "pas", "lu", "le", "vieux", "livre"]
+# Which English words each French word stands for, and how much.
+MEANS: list[dict[int, float]] = [
+    {0: 1.0},
+    {2: 0.7, 1: 0.3},
+    {1: 0.7, 3: 0.35},
+    {2: 0.9},
+    {3: 1.0},
+    {4: 1.0},
+    {5: 1.0, 6: 0.2},
+    {6: 1.0, 5: 0.2},
+]
+WIDTH = 16  # of the words' meanings; one more number tells the place
+SHARPNESS = 3.4
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture: rows look at columns."""
+
+    axis: str
+    title: str
+    formula: str
+    look_for: str
+    rows: list[str]
+    columns: list[str]
+    weights: list[list[float]]  # [rows][columns]
+    allowed: list[list[bool]]
+
+
+def as_dict(panel: Panel) -> dict[str, object]:
+    """For JSON."""
+    from dataclasses import asdict
+
+    return asdict(panel)
+
+
+def panels() -> list[Panel]:
+    """Every mechanism on the same sentence."""
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        return [*_scores(), *_normalisers(), *_extents(), *_positions()]
+
+
+def _words() -> tuple[Tensor, Tensor]:
+    """French queries [1, 1, 8, 17] and English keys [1, 1, 7, 17]; the last number is the place, -1 to 1."""
+    meanings = torch.linalg.qr(torch.randn(WIDTH, WIDTH, generator=torch.Generator().manual_seed(4)))[0][: len(SOURCE)]
+    meanings = meanings + 0.25 * meanings.roll(1, 0) - 0.2 * meanings.roll(3, 0)  # some words alike, some opposed
+    keys = meanings * SHARPNESS
+    mixed = torch.zeros(len(TARGET), len(SOURCE))
+    for row, words in enumerate(MEANS):
+        for column, amount in words.items():
+            mixed[row, column] = amount
+    queries = mixed @ meanings * SHARPNESS
+
+    def placed(x: Tensor, scale: float) -> Tensor:
+        return torch.cat([x, scale * torch.linspace(-1, 1, len(x))[:, None]], -1)[None, None]
+
+    return placed(queries, 1.0), placed(keys, 0.0)
+
+
+def _panel(
+    name: str, look_for: str, matrix: Tensor, rows: list[str], *, title: str = "", allowed: Tensor | None = None
+) -> Panel:
+    entry = catalogue.find(name)
+    places = torch.ones_like(matrix[0, 0], dtype=torch.bool) if allowed is None else allowed
+    numbers = [[round(float(w), 4) for w in row] for row in matrix[0, 0]]
+    return Panel(entry.axis, title or entry.name, entry.formula, look_for, rows, SOURCE, numbers, places.tolist())
+
+
+def _scores() -> Iterator[Panel]:
+    query, key = _words()
+    D = WIDTH + 1
+    bilinear = Bilinear(D, D)
+    bilinear.weight.copy_(torch.eye(D) * 0.3)
+    # tanh(x + 1) - tanh(x - 1) is a bump around x = 0: two hidden units a dimension measure how near q and k are.
+    additive = Additive(D, D, 2 * WIDTH)
+    same = torch.eye(D)[:WIDTH].repeat(2, 1) * 2
+    additive.weight_query.copy_(same[None])
+    additive.weight_key.copy_(-same[None])
+    assert additive.bias is not None
+    additive.bias.copy_(torch.cat([torch.ones(WIDTH), -torch.ones(WIDTH)])[None])
+    additive.v.copy_(torch.cat([torch.ones(WIDTH), -torch.ones(WIDTH)])[None] * 0.6)
+    yield _panel("dot", "long vectors win: sharp", weights(query, key, score="dot", scale=0.6), TARGET)
+    yield _panel("scaled-dot", "the same, softened by √D", weights(query, key), TARGET)
+    yield _panel("cosine", "never above 1, so it needs a scale", weights(query, key, score="cosine", scale=4.0), TARGET)
+    yield _panel("bilinear", "W decides what agreement means", weights(query, key, score=bilinear), TARGET)
+    yield _panel("additive", "a small network finds the same words", weights(query, key, score=additive), TARGET)
+
+
+def _normalisers() -> Iterator[Panel]:
+    query, key = _words()
+    for name, look_for, normalise, title in (
+        ("softmax", "a little weight everywhere", Softmax(), "softmax (soft)"),
+        ("hard", "one place a row, now and then a strange one", Hard("gumbel"), "hard, drawn"),
+        ("hard", "one place a row, the best", Hard().eval(), "hard, arg-max"),
+        ("entmax", "a few places, fading to exact zeros", Entmax(1.5), "entmax, α = 1.5"),
+        ("sparsemax", "fewer places, exact zeros", Sparsemax(), ""),
+        ("sigmoid", "rows need not sum to one", Sigmoid(-1.0), "sigmoid, b = −1"),
+        ("none", "scores as they are, some negative", Raw(), ""),
+    ):
+        yield _panel(name, look_for, weights(query, key, normalise=normalise, scale=0.12), TARGET, title=title)
+
+
+def _extents() -> Iterator[Panel]:
+    query, key = _words()
+    own = key
+    rows, columns = torch.arange(len(TARGET)), torch.arange(len(SOURCE))
+    yield _panel("global", "every word may be looked at", weights(query, key), TARGET)
+    near = LocalMonotonic(1)
+    yield _panel(
+        "local-m", "a band along the diagonal", weights(query, key, extent=near), TARGET, title="local-m, r = 1",
+        allowed=near.allowed(rows, columns),
+    )  # fmt: skip
+    predictive = LocalPredictive(WIDTH + 1, radius=2.0, width=1)
+    predictive.weight.zero_()
+    predictive.weight[0, 0, -1] = 0.8  # the place is all it looks at
+    predictive.v.fill_(3.0)
+    centre = predictive.centres(query, torch.full((1, 1, 1), float(len(SOURCE))))[0, 0]
+    yield _panel(
+        "local-p", "a window at a predicted place, fading out", weights(query, key, extent=predictive), TARGET,
+        title="local-p, r = 2", allowed=(columns - centre[:, None]).abs() <= 2,
+    )  # fmt: skip
+    here = torch.arange(len(SOURCE))
+    causal = here[None] <= here[:, None]
+    yield _panel(
+        "causal", "self-attention that never looks ahead", weights(own, own, extent="causal"), SOURCE, allowed=causal
+    )
+    for title, look_for, window in (
+        ("window, r = 1", "neighbours only", Window(1)),
+        ("window, r = 2, causal", "the last words only", Window(2, causal=True)),
+        ("window, r = 1, one global token", "the first word sees and is seen by all", Window(1, global_tokens=1)),
+    ):
+        yield _panel(
+            "window",
+            look_for,
+            weights(own, own, extent=window, scale=0.1),
+            SOURCE,
+            title=title,
+            allowed=window.allowed(here, here),
+        )
+
+
+def _positions() -> Iterator[Panel]:
+    """Words that are all alike, so that only their places can tell them apart."""
+    same = torch.ones(1, 1, len(SOURCE), WIDTH)
+    waves = Sinusoidal(WIDTH)(torch.zeros(1, len(SOURCE), WIDTH))[None] * 1.6
+    table = Learned(len(SOURCE), WIDTH)
+    table.table.weight.copy_(torch.eye(WIDTH)[: len(SOURCE)] * 3 + torch.eye(WIDTH).roll(1, 1)[: len(SOURCE)] * 2)
+    learned = table(torch.zeros(1, len(SOURCE), WIDTH))[None]
+    t5 = T5(1)
+    t5.table.zero_()
+    t5.table[0, t5.bucket(torch.tensor(-1))] = 3.0
+    shaw = Shaw(WIDTH, clip=2)
+    shaw.keys.copy_(torch.tensor([0.0, 0.0, 0.2, 0.6, 0.2])[:, None].expand(-1, WIDTH))
+    for name, look_for, matrix, title in (
+        ("sinusoidal", "near places have alike waves", weights(waves, waves), "sinusoidal, added"),
+        ("learned", "a table, here one that links neighbours", weights(learned, learned), "learned, added"),
+        (
+            "rotary",
+            "only the distance counts: constant diagonals",
+            weights(same, same, position=Rotary(WIDTH), scale=0.6),
+            "",
+        ),
+        ("alibi", "far is penalised, evenly", _alibi(same), ""),
+        ("shaw", 'a vector a distance, here "one ahead"', weights(same, same, position=shaw), ""),
+        ("t5", 'a number a distance, here "one back"', weights(same, same, position=t5), ""),
+    ):
+        yield _panel(name, look_for, matrix, SOURCE, title=title)
+
+
+def _alibi(same: Tensor) -> Tensor:
+    """The steepest of eight heads' slopes, one half."""
+    return weights(same.expand(1, 8, -1, -1), same.expand(1, 8, -1, -1), position=ALiBi(8), heads=[0])
