@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.call import Call
-from regard.attention.extents import Extent, LocalPredictive, extent_named
+from regard.attention.extents import Extent, Global, LocalPredictive, extent_named
+from regard.attention.kernels.unharmed import projected
 from regard.attention.normalisers import Normaliser, normaliser_named
 from regard.attention.relative import Position, position_named
 from regard.attention.scores import PairwiseFunction, Score, score_named
@@ -31,13 +32,16 @@ def checked_call(
     the_score.check(query, key)
     if position is not None:
         position = position_named(position, heads=query.shape[1], width=query.shape[-1], value_width=value.shape[-1])
+    the_extent = extent_named(extent)
+    queries, keys = the_score.queries, the_score.keys
+    anything_hidden = mask is not None or not isinstance(the_extent, Global)
     call = prepare(
         query,
-        the_score.queries(query),
-        the_score.keys(key),
+        projected(queries, query) if anything_hidden else queries(query),
+        projected(keys, key) if anything_hidden else keys(key),
         value,
         score=the_score,
-        extent=extent_named(extent),
+        extent=the_extent,
         normalise=normaliser_named(normalise),
         mask=mask,
         scale=scale,
@@ -82,7 +86,8 @@ def prepare(
     mask = _checked_mask(mask, (*query.shape[:3], key.shape[2]), query.dtype)
     centres = None
     if isinstance(extent, LocalPredictive):
-        centres = extent.centres(raw_query, _source_length(mask, key))
+        length = _source_length(mask, key)
+        centres = projected(lambda x: extent.centres(x, length)[..., None], raw_query)[..., 0]
     if position is not None:
         query = position.turn(query, offset)
         key = position.turn(key, 0) if turn_keys else key

@@ -12,6 +12,7 @@ from regard.attention.cache import Cache
 from regard.attention.door import prepare
 from regard.attention.extents import Extent, extent_named
 from regard.attention.functional import Attended, compute
+from regard.attention.kernels.unharmed import projected
 from regard.attention.normalisers import Normaliser, normaliser_named
 from regard.attention.relative import Position, position_named
 from regard.attention.scores import Additive, Bilinear, PairwiseFunction, Score, score_named
@@ -159,9 +160,10 @@ class Attention(nn.Module):
         if keys.shape[0] != query.shape[0]:
             raise ValueError(f"key: a batch of {keys.shape[0]} does not fit the query's {query.shape[0]}.")
         raw = query[:, None]  # [B, 1, Tq, width]
-        features = self.score.queries(raw) if self._score_has_weights else self._split(query, self.query, self.heads)
-        if not self._score_has_weights:
-            features = self.score.queries(features)
+        if self._score_has_weights:
+            features = projected(self.score.queries, raw)
+        else:
+            features = projected(self.score.queries, self._split(query, self.query, self.heads))
         call = prepare(
             raw,
             features,
@@ -200,16 +202,16 @@ class Attention(nn.Module):
             )
         values = self._split(value, self.value, self.key_heads)
         if self._score_has_weights:
-            keys = self.score.keys(key[:, None])
+            keys = projected(self.score.keys, key[:, None])
             keys = keys.expand(-1, values.shape[1], -1, -1) if keys.shape[1] == 1 else keys
         else:
-            keys = self.score.keys(self._split(key, self.key, self.key_heads))
+            keys = projected(self.score.keys, self._split(key, self.key, self.key_heads))
         return self.position.turn(keys, offset) if self.position is not None else keys, values
 
     @staticmethod
     def _split(x: Tensor, projection: nn.Linear | None, heads: int) -> Tensor:
         """[B, T, width] -> [B, heads, T, head width]."""
-        x = x if projection is None else projection(x)
+        x = x if projection is None else projected(projection, x)
         return x.view(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
 
     def _split_width(self, name: str, width: int) -> int:

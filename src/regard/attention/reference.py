@@ -139,7 +139,7 @@ def entmax(scores: Tensor, allowed: Tensor, alpha: float | Tensor) -> Tensor:
 
     def project(s: Tensor) -> Tensor:
         power = 1 / (alpha - 1)
-        z = s * (alpha - 1)
+        z = torch.where(s > -torch.inf, torch.where(s > -torch.inf, s, 0) * (alpha - 1), -torch.inf)
         with torch.no_grad():
             low = z.amax(-1, keepdim=True) - 1
             high = low + 1

@@ -49,7 +49,7 @@ def _scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
             _native_scores(_Prepared.of(a, b, v, form, native.lanes()), scores)
         else:
             _portable_scores(_Prepared.of(a, b, v, form), scores)
-    return scores.view(B, H, Tq, -1)
+    return scores.view(B, H, Tq, b.shape[2])
 
 
 @_scores.register_fake
@@ -170,15 +170,16 @@ def _tile_tanh(p: _Prepared, n: slice, i: slice, j: slice, buffer: Tensor) -> Te
 def _portable_scores(p: _Prepared, scores: Tensor) -> None:
     buffer = p.a.new_empty(max(TILE, p.a.shape[-1]))
     v = p.v.repeat(len(p.a) // len(p.v), 1)  # [N, A]
+    half = p.a.new_tensor(0.5)
     for n, i, j in _tiles(p):
-        if p.form == "exp":  # sum v tanh = sum v - 2 sum v / (1 + E): two passes fewer over the tile
+        if p.form == "exp":  # v tanh = 2 v (1/2 - 1 / (1 + E)), the 2 put into v: one pass fewer over the tile
             a, b = p.a[n, i, None], p.b[n, None, j]
-            r = torch.mul(a, b, out=_shaped(buffer, a, b)).add_(1).reciprocal_()
-            tile = v[n].sum(-1)[:, None, None] - 2 * torch.bmm(r.flatten(1, 2), v[n, :, None]).view(r.shape[:-1])
+            t = torch.mul(a, b, out=_shaped(buffer, a, b)).add_(1).reciprocal_()
+            torch.sub(half, t, out=t)
         else:
             t = _tile_tanh(p, n, i, j, buffer)
-            tile = torch.bmm(t.flatten(1, 2), v[n, :, None]).view(t.shape[:-1])
-        scores[n, i, j] = tile
+        weight = 2 * v[n, :, None] if p.form == "exp" else v[n, :, None]
+        scores[n, i, j] = torch.bmm(t.flatten(1, 2), weight).view(t.shape[:-1])
 
 
 def _portable_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -56,13 +56,10 @@ def _threshold(z: Tensor, power: Tensor) -> Tensor:
     low = z.new_full((*z.shape[:-1], 1), -1.0)
     high = torch.zeros_like(low)
     tau = low.clone()
-    steep = power - 1
     for _ in range(MOST_STEPS):
         gap = (z - tau).clamp_min_(0)
-        inside = gap > 0
-        tail = torch.where(inside, gap, 1).pow_(steep).mul_(inside)  # gap^(power - 1), zero outside
-        slope = tail.sum(-1, keepdim=True).mul_(power)
-        excess = tail.mul_(gap).sum(-1, keepdim=True).sub_(1)
+        slope, mass = _slope_and_mass(gap, power)
+        excess = mass - 1
         low, high = torch.where(excess >= 0, tau, low), torch.where(excess < 0, tau, high)
         step = tau + excess / slope
         after = torch.where((step > low) & (step < high), step, (low + high) / 2)
@@ -72,6 +69,17 @@ def _threshold(z: Tensor, power: Tensor) -> Tensor:
         if bool(settled.all()):
             break
     return tau
+
+
+def _slope_and_mass(gap: Tensor, power: Tensor) -> tuple[Tensor, Tensor]:
+    """sum power gap^(power - 1) over what is above zero, and sum gap^power, each [..., 1]."""
+    if power.ndim == 0 and power.item() == 1:  # sparsemax
+        return (gap > 0).sum(-1, keepdim=True).to(gap.dtype), gap.sum(-1, keepdim=True)
+    if power.ndim == 0 and power.item() == 2:  # entmax-1.5
+        return 2 * gap.sum(-1, keepdim=True), torch.linalg.vector_norm(gap, dim=-1, keepdim=True).square()
+    inside = gap > 0
+    tail = torch.where(inside, gap, 1).pow_(power - 1).mul_(inside)
+    return power * tail.sum(-1, keepdim=True), tail.mul_(gap).sum(-1, keepdim=True)
 
 
 @_entmax.register_fake

@@ -3,6 +3,8 @@
 They are looked for only where looking is cheap. In inference the output tells: if it is finite no harm was done. For
 gradients the inputs tell. On accelerators, and while being compiled, reading a number back would cost more than it
 brings: there the keys that a mask hides are cleared beforehand.
+
+Two doors: `projected` keeps them out of the gradients of a projection's weights, `unharmed` out of everything else.
 """
 
 from collections.abc import Callable
@@ -17,9 +19,20 @@ from regard.attention.normalisers import Hard
 ROWS_BYTES = 8 << 20  # of one boolean matrix
 
 
+def projected(project: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """project(x), the rows of x [..., T, width] that are not finite giving rows of NaN and no gradient to anyone.
+
+    A projection's weights have a gradient that sums over all rows, and 0 x NaN would spoil it.
+    """
+    if not torch.is_grad_enabled() or not _can_look(x) or _finite(x):
+        return project(x)
+    bad = ~x.isfinite().all(-1, keepdim=True)
+    return project(x.masked_fill(bad, 0)).masked_fill(bad, torch.nan)
+
+
 def unharmed(run: Callable[[Call], Outcome], call: Call) -> Outcome:
     """What `run` gives, as if masked places had been finite."""
-    if call.query.device.type != "cpu" or torch.compiler.is_compiling():
+    if not _can_look(call.query):
         return run(_cleared(call))
     if not call.needs_grad:
         state = torch.get_rng_state() if isinstance(call.normalise, Hard) else None
@@ -43,6 +56,10 @@ def unharmed(run: Callable[[Call], Outcome], call: Call) -> Outcome:
     touched = _touched(clean, bad_query, bad_key)
     kept = None if outcome.weights is None else outcome.weights.masked_fill(touched[..., None], torch.nan)
     return replace(outcome, output=outcome.output.masked_fill(touched[..., None], torch.nan), weights=kept)
+
+
+def _can_look(x: Tensor) -> bool:
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _finite(x: Tensor) -> bool:

@@ -1,0 +1,134 @@
+"""What does not fit is told in one sentence that names the argument."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from regard.attention import (
+    T5,
+    Additive,
+    ALiBi,
+    Bilinear,
+    Entmax,
+    Hard,
+    Learned,
+    LocalMonotonic,
+    LocalPredictive,
+    Reinforce,
+    Rotary,
+    Shaw,
+    Sigmoid,
+    Sinusoidal,
+    Window,
+    attend,
+    plan,
+    weights,
+)
+
+Q, K, V = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8), torch.zeros(2, 4, 5, 6)
+
+
+def call(**changes: Any) -> Any:
+    given = {"query": Q, "key": K, "value": V, **changes}
+    return attend(given.pop("query"), given.pop("key"), given.pop("value"), **given)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: call(query=[1, 2]), "query: expected a tensor"),
+        (lambda: call(query=Q[0]), r"query: expected \[batch, heads, time, width\], got \(4, 3, 8\)"),
+        (lambda: call(query=Q.long()), "query: expected floating-point numbers"),
+        (lambda: call(key=K.double()), "key: torch.float64 does not fit the query's torch.float32"),
+        (lambda: call(key=K[:1], value=V[:1]), "key: a batch of 1"),
+        (lambda: call(key=K[..., :7]), "key: width 7 does not fit the query's width 8; a scaled-dot score"),
+        (lambda: call(key=K[:, :3], value=V[:, :3]), "key: 3 heads do not divide the query's 4"),
+        (lambda: call(value=V[:, :, :4]), r"value: \(2, 4, 4, 6\) does not fit the key's"),
+        (lambda: call(mask=torch.ones(3, 5, dtype=torch.long)), "mask: expected a boolean tensor .* not torch.int64"),
+        (lambda: call(mask=[[True]]), "mask: expected a boolean tensor .* not list"),
+        (lambda: call(mask=torch.ones(3, 4, dtype=torch.bool)), r"mask: \(3, 4\) does not fit .* \(2, 4, 3, 5\)"),
+        (
+            lambda: call(mask=torch.ones(2, 5, dtype=torch.bool)),
+            r"for padding, \[B, Tk\], use mask\[:, None, None, :\]",
+        ),
+        (lambda: call(mask=torch.ones(2, 3, 5, dtype=torch.bool)), r"use mask\[:, None\]"),
+        (lambda: call(score="dott"), "score: there is no 'dott'; did you mean 'dot'"),
+        (lambda: call(score="additive"), r"score: 'additive' has weights of its own; pass Additive\("),
+        (lambda: call(score="concat"), "score: 'additive' has weights of its own"),
+        (lambda: call(score=3), "score: expected a name, a Score or a function, not int"),
+        (lambda: call(score=lambda q, k: q), r"score: the function gave \(2, 4, 3, 8\), but .* need \(2, 4, 3, 5\)"),
+        (lambda: call(score=Additive(8, 8, heads=2)), "query: 4 heads do not fit the additive score, made for 2"),
+        (lambda: call(score=Bilinear(7, 8, heads=4)), "query: width 8 does not fit the bilinear score, made for 7"),
+        (lambda: call(extent="local"), "extent: there is no 'local'"),
+        (lambda: call(extent="window"), r"extent: 'window' needs a radius; pass Window\(radius=64\)"),
+        (lambda: call(extent="local-p"), r"extent: 'local-p' needs a radius; pass LocalPredictive\("),
+        (lambda: call(extent=7), "extent: expected a name or an Extent, not int"),
+        (lambda: call(extent=LocalPredictive(8, radius=2, heads=3)), "query: 4 heads do not fit local-p, made for 3"),
+        (lambda: call(normalise="softmx"), "normalise: there is no 'softmx'; did you mean 'softmax'"),
+        (lambda: call(normalise=torch.softmax), "normalise: expected a name or a Normaliser"),
+        (lambda: call(scale=float("nan")), "scale: nan is not a finite number"),
+        (lambda: call(scale="big"), "scale: 'big' is not a finite number"),
+        (lambda: call(dropout=1.5), "dropout: 1.5 is not a share"),
+        (lambda: call(offset=-1), "offset: -1 is not a place"),
+        (lambda: call(offset=1.5), "offset: 1.5 is not a place"),
+        (lambda: call(position="rotery"), "position: there is no 'rotery'; did you mean 'rotary'"),
+        (lambda: call(position=3), "position: expected a name or a Position"),
+        (lambda: call(backend="cuda"), "backend: there is no 'cuda'; the choices are auto, sdpa"),
+        (lambda: call(backend="window"), "backend: 'window' cannot serve this call: window serves windows"),
+        (
+            lambda: call(backend="sdpa", normalise="sparsemax"),
+            "backend: 'sdpa' cannot serve this call: .* not by sparsemax",
+        ),
+        (lambda: call(backend="sdpa", dropout=0.1), "not fused with dropout"),
+        (lambda: call(backend="reference", dropout=0.1), "the reference has no dropout"),
+        (lambda: call(backend="reference", normalise="hard"), "the reference draws no places"),
+        (lambda: weights(Q, K, heads=[4]), "heads: there is no head 4; there are 4"),
+        (lambda: weights(Q, K, rows=slice(0, 3, 2)), "rows: a slice with a step"),
+        (lambda: Window(-1), "radius: -1 is not a distance"),
+        (lambda: Window(float("nan")), "radius: nan is not a distance"),  # type: ignore[arg-type]
+        (lambda: Window("wide"), "radius: 'wide' is not a distance"),  # type: ignore[arg-type]
+        (lambda: Window(2, global_tokens=-1), "global_tokens: -1"),
+        (lambda: LocalMonotonic(-2), "radius: -2"),
+        (lambda: LocalPredictive(8, radius=-0.5), "radius: -0.5"),
+        (lambda: LocalPredictive(8, radius=0), "radius: local-p needs a radius above 0"),
+        (lambda: LocalPredictive(0, radius=1), "query_width: 0"),
+        (lambda: Entmax(1.0), "alpha: 1.0 is not possible"),
+        (lambda: Entmax(0.5), "alpha: 0.5 is not possible"),
+        (lambda: Entmax(float("nan")), "alpha: nan is not possible"),
+        (lambda: Sigmoid(float("inf")), "bias: inf"),
+        (lambda: Hard("straight"), "estimator: there is no 'straight'"),  # type: ignore[arg-type]
+        (lambda: Hard("gumbel", temperature=0), "temperature: 0"),
+        (lambda: Reinforce(momentum=1.0), "momentum: 1.0"),
+        (lambda: Reinforce()(torch.zeros(1), []), "draws: the list is empty"),
+        (lambda: Reinforce()(torch.zeros(1), [None]), "draws: nothing was drawn"),  # type: ignore[list-item]
+        (lambda: Additive(8, 8, 0), "width: 0"),
+        (lambda: Additive(0, 8), "query_width: 0"),
+        (lambda: Rotary(7), "width: rotary turns pairs"),
+        (lambda: Rotary(8, base=-1.0), "base: -1.0"),
+        (lambda: ALiBi(0), "heads: 0"),
+        (lambda: T5(2, buckets=3), "buckets: 3"),
+        (lambda: T5(2, buckets=32, furthest=8), "furthest: 8"),
+        (lambda: Shaw(8, clip=-1), "clip: -1"),
+        (lambda: Sinusoidal(0), "width: 0"),
+        (lambda: Sinusoidal(8, combine="multiply"), "combine: there is no 'multiply'"),
+        (lambda: Sinusoidal(8)(torch.zeros(1, 2, 6)), "x: width 6 does not fit positions of width 8"),
+        (lambda: Learned(0, 8), "length: 0"),
+    ],
+)
+def test_bad_input_gets_one_clear_sentence(make, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as error:
+        make()
+    said = str(error.value)
+    assert said.endswith(".")
+    assert "\n" not in said
+
+
+def test_plan_takes_the_arguments_of_attend_and_no_others() -> None:
+    with pytest.raises(TypeError, match="'scores' is not one of them"):
+        plan(Q, K, V, scores="dot")
+
+
+@pytest.mark.parametrize("name", ["scaled_dot", "Scaled-Dot", "scaled dot", "scaled"])
+def test_names_are_forgiving(name: str) -> None:
+    assert torch.equal(call(score=name), call())

@@ -1,0 +1,337 @@
+"""`Attention`, the module: shapes, sharing, caches, and equality with what people know."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.attention import (
+    Additive,
+    Attention,
+    Bilinear,
+    Cache,
+    Entmax,
+    Hard,
+    LocalMonotonic,
+    LocalPredictive,
+    Window,
+    reference,
+)
+from tests.attention.cells import distance_score
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "one head": {"heads": 1},
+    "grouped": {"key_heads": 2},
+    "multi-query": {"key_heads": 1},
+    "additive": {"score": "additive"},
+    "additive grouped": {"score": "additive", "key_heads": 2},
+    "bilinear": {"score": "bilinear"},
+    "cosine": {"score": "cosine", "scale": 5.0},
+    "function": {"score": distance_score},
+    "rotary": {"position": "rotary"},
+    "alibi": {"position": "alibi"},
+    "shaw": {"position": "shaw"},
+    "t5": {"position": "t5"},
+    "sparsemax": {"normalise": "sparsemax"},
+    "learnt entmax": {"normalise": Entmax(1.3, learnable=True, heads=4)},
+    "sigmoid": {"normalise": "sigmoid"},
+    "no output projection": {"project": "qkv"},
+    "narrow values": {"value_head_width": 3},
+    "wide heads": {"head_width": 10},
+}
+
+
+def made(name: str, **more: Any) -> Attention:
+    torch.manual_seed(0)
+    return Attention(**{"width": 16, "heads": 4, **VARIANTS[name], **more}).double()
+
+
+@pytest.mark.parametrize("extent", ["causal", Window(2, causal=True), Window(1, causal=True, global_tokens=1)], ids=str)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_step_by_step_with_the_cache_equals_all_at_once(name: str, extent: Any) -> None:
+    attention = made(name, extent=extent)
+    x = torch.randn(3, 9, 16, dtype=torch.float64)
+    whole, weights = attention(x, need_weights=True)
+    for sizes in ([1] * 9, [4, 1, 1, 3], [9]):
+        for learning in (False, True):
+            cache, outputs, start = Cache(), [], 0
+            with torch.set_grad_enabled(learning):
+                for size in sizes:
+                    step = attention(x[:, start : start + size], cache=cache, need_weights=True)
+                    start += size
+                    cache = step.cache
+                    outputs.append(step.output)
+                    assert cache.length == cache.steps == start
+                    assert step.weights.shape == (3, attention.heads, size, start)
+            torch.testing.assert_close(torch.cat(outputs, 1), whole, rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(step.weights, weights[:, :, -sizes[-1] :], rtol=1e-9, atol=1e-9)
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.sampled_from(sorted(VARIANTS)), st.integers(0, 1000))
+def test_any_way_of_cutting_gives_the_same(sizes: list[int], name: str, seed: int) -> None:
+    attention = made(name, extent="causal")
+    torch.manual_seed(seed)
+    x = torch.randn(2, sum(sizes), 16, dtype=torch.float64)
+    cache, outputs = Cache(), []
+    with torch.no_grad():
+        for part in x.split(sizes, 1):
+            step = attention(part, cache=cache)
+            cache = step.cache
+            outputs.append(step.output)
+        torch.testing.assert_close(torch.cat(outputs, 1), attention(x).output, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [n for n in VARIANTS if n not in ("alibi", "shaw", "t5")])
+@pytest.mark.parametrize("extent", ["global", LocalMonotonic(2), "local-p"], ids=str)
+def test_a_prepared_memory_equals_attending_to_it_anew(name: str, extent: Any) -> None:
+    extent = LocalPredictive(16, radius=2.0, heads=VARIANTS[name].get("heads", 4)) if extent == "local-p" else extent
+    attention = made(name, extent=extent)
+    x, memory = torch.randn(2, 5, 16, dtype=torch.float64), torch.randn(2, 7, 16, dtype=torch.float64)
+    mask = torch.ones(2, 1, 1, 7, dtype=torch.bool)
+    mask[0, ..., 4:] = False
+    whole = attention(x, memory, mask=mask).output
+    cache = attention.prepare(memory)
+    torch.testing.assert_close(attention(x, cache=cache, mask=mask).output, whole)
+    steps = []
+    for t in range(5):  # the cache counts the steps, so that local-m moves on
+        step = attention(x[:, t : t + 1], cache=cache, mask=mask)
+        cache = step.cache
+        steps.append(step.output)
+    assert cache.length == 7
+    assert cache.steps == 5
+    torch.testing.assert_close(torch.cat(steps, 1), whole)
+
+
+def test_caches_are_values() -> None:
+    """Two continuations of one beginning do not disturb each other, whichever is written first."""
+    attention = made("plain", extent="causal")
+    start, left, right = (torch.randn(2, n, 16, dtype=torch.float64) for n in (3, 2, 2))
+    with torch.no_grad():
+        for _ in range(2):
+            begun = attention(start, cache=Cache()).cache
+            a = attention(left, cache=begun)
+            b = attention(right, cache=begun)
+            a_again = attention(left[:, :1], cache=a.cache)
+            b_again = attention(left[:, :1], cache=b.cache)
+            for end, middle in ((a_again, left), (b_again, right)):
+                expected = attention(torch.cat([start, middle, left[:, :1]], 1)).output[:, -1:]
+                torch.testing.assert_close(end.output, expected)
+            assert begun.length == 3
+
+
+def test_appending_does_not_copy_the_past_every_time() -> None:
+    attention = made("plain", extent="causal")
+    x = torch.randn(1, 1, 16, dtype=torch.float64)
+    cache, rooms = Cache(), set()
+    with torch.no_grad():
+        for _ in range(200):
+            cache = attention(x, cache=cache).cache
+            rooms.add(cache.held[0].data_ptr())
+    assert len(rooms) <= 5  # 32, 66, 134, 270, ...: capacity doubles
+
+
+def test_a_cache_can_be_reordered_for_beams() -> None:
+    attention = made("rotary", extent="causal")
+    x, after = torch.randn(3, 4, 16, dtype=torch.float64), torch.randn(3, 1, 16, dtype=torch.float64)
+    order = torch.tensor([2, 0, 0])
+    with torch.no_grad():
+        cache = attention(x, cache=Cache()).cache.select(order)
+        got = attention(after, cache=cache).output
+        expected = attention(torch.cat([x[order], after], 1)).output[:, -1:]
+    torch.testing.assert_close(got, expected)
+    assert Cache().select(order) == Cache()
+
+
+def test_a_cache_from_inference_mode_can_be_continued_outside() -> None:
+    attention = made("plain", extent="causal")
+    x = torch.randn(1, 4, 16, dtype=torch.float64)
+    with torch.inference_mode():
+        cache = attention(x[:, :3], cache=Cache()).cache
+    with torch.no_grad():
+        got = attention(x[:, 3:], cache=cache).output
+        torch.testing.assert_close(got, attention(x).output[:, 3:])
+
+
+def test_it_is_pytorchs_multihead_attention() -> None:
+    torch.manual_seed(0)
+    theirs = torch.nn.MultiheadAttention(16, 4, batch_first=True).double()
+    ours = Attention(16, heads=4).double()
+    with torch.no_grad():
+        torch.nn.init.normal_(theirs.in_proj_bias)
+        for part, weight, bias in zip(
+            (ours.query, ours.key, ours.value),
+            theirs.in_proj_weight.chunk(3),
+            theirs.in_proj_bias.chunk(3),
+            strict=True,
+        ):
+            assert part is not None
+            part.weight.copy_(weight)
+            part.bias.copy_(bias)
+        assert ours.output is not None
+        ours.output.load_state_dict(theirs.out_proj.state_dict())
+    x, memory = torch.randn(2, 5, 16, dtype=torch.float64), torch.randn(2, 7, 16, dtype=torch.float64)
+    padding = torch.zeros(2, 7, dtype=torch.bool)
+    padding[0, 4:] = True
+    expected, their_weights = theirs(x, memory, memory, key_padding_mask=padding, average_attn_weights=False)
+    output, weights = ours(x, memory, mask=~padding[:, None, None], need_weights=True)
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(weights, their_weights)
+
+
+def test_one_head_with_an_additive_score_is_bahdanaus_attention() -> None:
+    """c = sum_j softmax_j(v' tanh(W s + U h_j)) h_j: no projection of values or output, widths that differ."""
+    torch.manual_seed(0)
+    attention = Attention(10, key_width=12, head_width=7, score="additive", project="").double()
+    assert sum(p.numel() for p in attention.parameters()) == 7 * 10 + 7 * 12 + 7 + 7
+    state, memory = torch.randn(2, 1, 10, dtype=torch.float64), torch.randn(2, 6, 12, dtype=torch.float64)
+    s = attention.score
+    assert isinstance(s, Additive)
+    assert s.bias is not None
+    energy = torch.tanh(state @ s.weight_query[0].t() + s.bias[0] + memory @ s.weight_key[0].t()) @ s.v[0]  # [B, Tk]
+    context = torch.einsum("bj,bjd->bd", torch.softmax(energy, -1), memory)
+    output, weights = attention(state, memory, need_weights=True)
+    torch.testing.assert_close(output[:, 0], context)
+    torch.testing.assert_close(weights[:, 0, 0], torch.softmax(energy, -1))
+    assert attention.output_width == 12
+
+
+def test_luongs_general_score_is_one_matrix() -> None:
+    attention = Attention(10, key_width=12, score="bilinear", project="")
+    assert isinstance(attention.score, Bilinear)
+    assert [tuple(p.shape) for p in attention.parameters()] == [(1, 10, 12)]
+    query, memory = torch.randn(2, 3, 10), torch.randn(2, 6, 12)
+    expected, _ = reference.attend(
+        query[:, None],
+        memory[:, None],
+        memory[:, None],
+        score=lambda q, k: reference.bilinear(q, k, attention.score.weight),
+    )
+    torch.testing.assert_close(attention(query, memory).output, expected[:, 0])
+
+
+def test_luongs_dot_score_has_no_weights() -> None:
+    attention = Attention(8, score="dot", project="")
+    assert list(attention.parameters()) == []
+    query, memory = torch.randn(2, 3, 8), torch.randn(2, 6, 8)
+    expected = torch.softmax(query @ memory.transpose(1, 2), -1) @ memory
+    torch.testing.assert_close(attention(query, memory).output, expected)
+
+
+def test_every_width_may_differ() -> None:
+    attention = Attention(10, heads=3, key_width=7, value_width=5, head_width=4, value_head_width=6, output_width=9)
+    output, weights = attention(torch.randn(2, 4, 10), torch.randn(2, 8, 7), torch.randn(2, 8, 5), need_weights=True)
+    assert output.shape == (2, 4, 9)
+    assert weights.shape == (2, 3, 4, 8)
+    assert attention.output_width == 9
+
+
+def test_shared_key_heads_have_fewer_weights() -> None:
+    sizes = [sum(p.numel() for p in Attention(16, heads=4, key_heads=g, bias=False).parameters()) for g in (4, 2, 1)]
+    assert sizes == [4 * 256, 2 * 256 + 2 * 128, 2 * 256 + 2 * 64]
+
+
+def test_dropout_acts_in_training_only_and_zero_changes_nothing() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 6, 16)
+    attention = Attention(16, heads=4, dropout=0.5)
+    first, second = attention(x).output, attention(x).output
+    assert not torch.equal(first, second)
+    attention.eval()
+    assert torch.equal(attention(x).output, attention(x).output)
+    plain = Attention(16, heads=4, dropout=0.0)
+    for normalise, extent in itertools.product(["softmax", "sparsemax", "sigmoid"], ["global", "causal"]):
+        plain = Attention(16, heads=4, normalise=normalise, extent=extent)
+        assert torch.equal(plain.train()(x).output, plain.eval()(x).output)
+
+
+def test_dropout_keeps_the_mean() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 6, 8)
+    attention = Attention(8, dropout=0.3)
+    mean = torch.stack([attention(x).output for _ in range(4000)]).mean(0)
+    torch.testing.assert_close(mean, attention.eval()(x).output, rtol=0.1, atol=0.06)
+
+
+def test_hard_attention_draws_in_training_and_decides_in_evaluation() -> None:
+    torch.manual_seed(0)
+    attention = Attention(8, normalise=Hard())
+    x = torch.randn(1, 6, 8)
+    draws = {tuple(attention(x, need_weights=True).draw.place.flatten().tolist()) for _ in range(20)}
+    assert len(draws) > 1
+    attention.eval()
+    assert attention(x, need_weights=True).draw is None
+    assert torch.equal(attention(x).output, attention(x).output)
+
+
+def test_padded_memory_that_is_not_finite_spoils_no_gradient() -> None:
+    for name in VARIANTS:
+        if name in ("alibi", "shaw", "t5"):
+            continue
+        attention = made(name)
+        x, memory = torch.randn(2, 5, 16, dtype=torch.float64), torch.randn(2, 7, 16, dtype=torch.float64)
+        mask = torch.ones(2, 1, 1, 7, dtype=torch.bool)
+        mask[:, ..., 5:] = False
+        clean = attention(x, memory, mask=mask).output
+        memory[:, 5:] = torch.nan
+        for arguments in ({"key": memory}, {"cache": attention.prepare(memory)}):
+            output = attention(x, mask=mask, **arguments).output
+            torch.testing.assert_close(output, clean)
+            attention.zero_grad()
+            output.sum().backward()
+            assert all(p.grad is None or p.grad.isfinite().all() for p in attention.parameters()), name
+
+
+def test_learnt_parts_are_parts_of_the_module() -> None:
+    attention = Attention(
+        16,
+        heads=4,
+        score="additive",
+        extent=LocalPredictive(16, radius=3, heads=4),
+        normalise=Entmax(learnable=True, heads=4),
+    )
+    names = {name for name, _ in attention.named_parameters()}
+    assert {"score.v", "extent.weight", "normalise.raw"} <= names
+    attention(torch.randn(2, 6, 16)).output.sum().backward()
+    assert all(p.grad is not None for name, p in attention.named_parameters() if name != "normalise.raw")
+    network = torch.nn.Bilinear(4, 4, 1)
+    wrapped = Attention(
+        16,
+        heads=4,
+        score=lambda q, k: network(*torch.broadcast_tensors(q[..., :, None, :], k[..., None, :, :])).squeeze(-1),
+    )
+    assert wrapped(torch.randn(2, 6, 16)).output.shape == (2, 6, 16)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Attention(10, heads=3), "heads: 3 do not divide the width 10"),
+        (lambda: Attention(8, heads=0), "heads: 0 is not a size"),
+        (lambda: Attention(8, heads=4, key_heads=3), "key_heads: 3 do not divide the 4 heads"),
+        (lambda: Attention(8, dropout=1.0), "dropout: 1.0"),
+        (lambda: Attention(8, project="qx"), "project: there is no 'x'"),
+        (lambda: Attention(8, score="additive", project="qkvo"), "project: the additive score has its own weights"),
+        (lambda: Attention(8, heads=2, key_width=6, project="qvo"), "project: without 'k'"),
+        (lambda: Attention(8, project="qkv", output_width=9), "output_width: without an output projection"),
+        (lambda: Attention(8, score="nope"), "score: there is no 'nope'"),
+        (lambda: Attention(8, extent="windw"), "did you mean 'window'"),
+        (lambda: Attention(8, extent="window"), r"extent: 'window' needs a radius; pass Window\(radius=64\)"),
+        (lambda: Attention(8)(torch.zeros(2, 3, 7)), "query: width 7 does not fit"),
+        (lambda: Attention(8)(torch.zeros(3, 8)), r"query: expected \[batch, time, width\]"),
+        (lambda: Attention(8)(torch.zeros(2, 3, 8), torch.zeros(1, 3, 8)), "key: a batch of 1"),
+        (lambda: Attention(8)(torch.zeros(2, 3, 8), value=torch.zeros(2, 3, 8)), "value: it was given without a key"),
+        (lambda: Attention(8)(torch.zeros(2, 3, 8), torch.zeros(2, 3, 8), cache=Cache()), "key: a growing cache"),
+        (
+            lambda: Attention(8)(torch.zeros(2, 3, 8), cache=Attention(8).prepare(torch.zeros(1, 3, 8))),
+            "key: a batch of 1",
+        ),
+        (lambda: Attention(8)(torch.zeros(2, 3, 8), torch.zeros(2, 3, 8), torch.zeros(2, 4, 8)), "value: "),
+    ],
+)
+def test_bad_input_gets_one_sentence(make, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make()
