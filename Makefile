@@ -31,9 +31,9 @@ format: $(VENV)/.developers  ## let ruff put the code in order
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.bench  ## every speed and memory claim, beside its peers (about ten minutes)
-	$(BIN)/python bench/startup.py
-	$(BIN)/python bench/attention.py
-	$(BIN)/python bench/memory.py
+	$(BIN)/python -m bench.startup
+	$(BIN)/python -m bench.attention
+	$(BIN)/python -m bench.memory
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,4 +1,4 @@
-"""Common to all tests: one thread each (they run side by side), and hypothesis without deadlines (machines are noisy)."""
+"""Common to all tests: one thread each, as they run side by side, and no deadlines, as machines are noisy."""
 
 import os
 

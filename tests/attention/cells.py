@@ -125,7 +125,7 @@ class Cell:
         mask = self.options.get("mask")
         options["mask"] = mask.to(dtype) if mask is not None and mask.is_floating_point() else mask
         inputs = [x.detach().to(dtype).requires_grad_() for x in (self.query, self.key, self.value)]
-        return Cell(*inputs, options)
+        return Cell(inputs[0], inputs[1], inputs[2], options)
 
 
 def cell(

@@ -73,6 +73,7 @@ def call(**changes: Any) -> Any:
         (lambda: call(offset=-1), "offset: -1 is not a place"),
         (lambda: call(offset=1.5), "offset: 1.5 is not a place"),
         (lambda: call(position="rotery"), "position: there is no 'rotery'; did you mean 'rotary'"),
+        (lambda: call(position="t5"), r"position: 't5' has weights of its own; pass T5\(heads\)"),
         (lambda: call(position=3), "position: expected a name or a Position"),
         (lambda: call(backend="cuda"), "backend: there is no 'cuda'; the choices are auto, sdpa"),
         (lambda: call(backend="window"), "backend: 'window' cannot serve this call: window serves windows"),
@@ -101,7 +102,7 @@ def call(**changes: Any) -> Any:
         (lambda: Hard("gumbel", temperature=0), "temperature: 0"),
         (lambda: Reinforce(momentum=1.0), "momentum: 1.0"),
         (lambda: Reinforce()(torch.zeros(1), []), "draws: the list is empty"),
-        (lambda: Reinforce()(torch.zeros(1), [None]), "draws: nothing was drawn"),  # type: ignore[list-item]
+        (lambda: Reinforce()(torch.zeros(1), [None]), "draws: nothing was drawn"),
         (lambda: Additive(8, 8, 0), "width: 0"),
         (lambda: Additive(0, 8), "query_width: 0"),
         (lambda: Rotary(7), "width: rotary turns pairs"),

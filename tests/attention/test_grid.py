@@ -42,10 +42,9 @@ def test_every_kernel_agrees_with_the_reference_in_float64(score: str, extent: s
             served.add(backend)
             torch.testing.assert_close(output, expected, rtol=1e-9, atol=1e-9)
             got = torch.autograd.grad(output, one.tensors, direction, allow_unused=True)
-            for mine, theirs in zip(got, slopes, strict=True):
-                mine = torch.zeros(()) if mine is None else mine
-                theirs = torch.zeros_like(mine) if theirs is None else theirs
-                torch.testing.assert_close(mine, theirs, rtol=1e-6, atol=1e-8, check_dtype=False)
+            for one_of, mine, theirs in zip(one.tensors, got, slopes, strict=True):
+                ours, expected_slope = (torch.zeros_like(one_of) if x is None else x for x in (mine, theirs))
+                torch.testing.assert_close(ours, expected_slope, rtol=1e-6, atol=1e-8)
     fused = score not in ("additive", "function") and extent != "local-p"
     assert served == {"auto", "dense", "tiled"} | ({"sdpa"} if fused else set()) | (
         {"window"} if fused and ("window" in extent or extent == "local-m") else set()

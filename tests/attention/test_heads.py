@@ -203,12 +203,13 @@ def test_luongs_general_score_is_one_matrix() -> None:
     attention = Attention(10, key_width=12, score="bilinear", project="")
     assert isinstance(attention.score, Bilinear)
     assert [tuple(p.shape) for p in attention.parameters()] == [(1, 10, 12)]
+    W = attention.score.weight
     query, memory = torch.randn(2, 3, 10), torch.randn(2, 6, 12)
     expected, _ = reference.attend(
         query[:, None],
         memory[:, None],
         memory[:, None],
-        score=lambda q, k: reference.bilinear(q, k, attention.score.weight),
+        score=lambda q, k: reference.bilinear(q, k, W),
     )
     torch.testing.assert_close(attention(query, memory).output, expected[:, 0])
 

@@ -16,7 +16,7 @@ BACKENDS = ["auto", "dense", "tiled"]
 
 
 @st.composite
-def cells(draw: st.DrawFn, *, extents: list[str] = EXTENTS, masks: tuple[str, ...] = ("no",), **fixed: Any) -> Cell:
+def cells(draw: st.DrawFn, /, *, extents: list[str] = EXTENTS, masks: tuple[str, ...] = ("no",), **fixed: Any) -> Cell:
     options = {
         "queries": draw(st.integers(1, 12)),
         "keys": draw(st.integers(1, 12)),

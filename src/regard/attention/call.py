@@ -30,6 +30,7 @@ class Call:
     centres: Tensor | None = None  # local-p's p_t, [B, H, Tq]
     key_places: Tensor | None = None  # the keys' places, if not 0 ... Tk - 1
     heads: Tensor | None = None  # which heads these are, if not all
+    keep_weights: bool = False  # weights that were drawn cannot be had again: keep them if they will be asked for
     raw: tuple[Tensor, Tensor] | None = None  # queries and keys before the score saw them, for the reference
 
     @cached_property

@@ -31,7 +31,7 @@ def checked_call(
     the_score = score_named(score)
     the_score.check(query, key)
     if position is not None:
-        position = position_named(position, heads=query.shape[1], width=query.shape[-1], value_width=value.shape[-1])
+        position = position_named(position, heads=query.shape[1], width=query.shape[-1])
     the_extent = extent_named(extent)
     queries, keys = the_score.queries, the_score.keys
     anything_hidden = mask is not None or not isinstance(the_extent, Global)

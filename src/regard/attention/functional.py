@@ -140,6 +140,8 @@ def compute(call: Call, *, need_weights: bool, backend: str) -> Outcome:
             "normalise: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
             "the draw to Reinforce; or use Hard('gumbel'), or call .eval() for the best place."
         )
+    if need_weights:
+        call = replace(call, keep_weights=True)
     kernel = KERNELS[choose(call, backend)]
     outcome = unharmed(kernel.run, call) if call.restricted else kernel.run(call)
     if need_weights and outcome.weights is None:

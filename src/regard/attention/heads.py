@@ -14,7 +14,7 @@ from regard.attention.extents import Extent, extent_named
 from regard.attention.functional import Attended, compute
 from regard.attention.kernels.unharmed import projected
 from regard.attention.normalisers import Normaliser, normaliser_named
-from regard.attention.relative import Position, position_named
+from regard.attention.relative import Position, new_position
 from regard.attention.scores import Additive, Bilinear, PairwiseFunction, Score, score_named
 
 
@@ -103,7 +103,7 @@ class Attention(nn.Module):
         self.normalise = normaliser_named(normalise)
         self.position: Position | None = None
         if position is not None:
-            self.position = position_named(position, heads=heads, width=head_width, value_width=value_head_width)
+            self.position = new_position(position, heads=heads, width=head_width, value_width=value_head_width)
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout: {dropout} is not a share; it must be at least 0 and below 1.")
         self.scale, self.dropout, self.backend = scale, dropout, backend

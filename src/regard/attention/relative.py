@@ -176,8 +176,8 @@ class Shaw(nn.Module, Position):
         return by_distance @ self.value_table
 
 
-def position_named(position: str | Position, *, heads: int, width: int, value_width: int) -> Position:
-    """The position that a name or an object stands for, made for attention of this shape."""
+def position_named(position: str | Position, *, heads: int, width: int) -> Position:
+    """The position that a name or an object stands for. Names with weights are `new_position`'s business."""
     if isinstance(position, Position):
         return position
     if not isinstance(position, str):
@@ -187,9 +187,21 @@ def position_named(position: str | Position, *, heads: int, width: int, value_wi
         return Rotary(width)
     if name == "alibi":
         return ALiBi(heads)
+    if name in ("shaw", "t5"):
+        example = "Shaw(width)" if name == "shaw" else "T5(heads)"
+        raise ValueError(
+            f"position: {name!r} has weights of its own; pass {example}, or use Attention(position={name!r}), which "
+            "makes it."
+        )
+    example = "Sinusoidal(width)(x)" if name == "sinusoidal" else "Learned(length, width)(x)"
+    raise ValueError(f"position: {name!r} goes into the embeddings, before attention: {example}.")
+
+
+def new_position(position: str | Position, *, heads: int, width: int, value_width: int) -> Position:
+    """The same, and names with weights are made."""
+    name = catalogue.find(position, "position").name if isinstance(position, str) else None
     if name == "t5":
         return T5(heads)
     if name == "shaw":
         return Shaw(width, value_width=value_width)
-    example = "Sinusoidal(width)(x)" if name == "sinusoidal" else "Learned(length, width)(x)"
-    raise ValueError(f"position: {name!r} goes into the embeddings, before attention: {example}.")
+    return position_named(position, heads=heads, width=width)

@@ -14,12 +14,14 @@ Runs in C where a compiler was found (`native`), else tile by tile in PyTorch. T
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.attention.kernels import native
+from regard.attention.kernels.operators import operator
 
 LARGEST_FOR_EXP = 40.0
 LARGEST_FOR_EXPM1 = 0.5
@@ -30,7 +32,7 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     """a [B, H, Tq, A], b [B, H, Tk, A], v [H, A] -> scores [B, H, Tq, Tk] = sum_d v_d tanh(a_d + b_d)."""
     if a.dtype in (torch.float16, torch.bfloat16):
         return additive_scores(a.float(), b.float(), v.float()).to(a.dtype)
-    scores: Tensor = torch.ops.regard.additive_scores(a, b, v)
+    scores: Tensor = _scores(a, b, v)
     return scores
 
 
@@ -39,30 +41,15 @@ def runs_in_c(a: Tensor) -> bool:
     return a.device.type == "cpu" and a.dtype != torch.float64 and native.library() is not None
 
 
-@torch.library.custom_op("regard::additive_scores", mutates_args=())
-def _scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
-    B, H, Tq, _ = a.shape
-    scores = a.new_zeros(B * H, Tq, b.shape[2])
-    if scores.numel() and a.shape[-1]:
-        form = _form(a, b)
-        if form != "tanh" and runs_in_c(a):
-            _native_scores(_Prepared.of(a, b, v, form, native.lanes()), scores)
-        else:
-            _portable_scores(_Prepared.of(a, b, v, form), scores)
-    return scores.view(B, H, Tq, b.shape[2])
-
-
-@_scores.register_fake
-def _(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
-    return a.new_empty(a.shape[0], a.shape[1], a.shape[2], b.shape[2])
-
-
-@torch.library.custom_op("regard::additive_scores_backward", mutates_args=())
+@operator(
+    "additive_scores_backward(Tensor g, Tensor a, Tensor b, Tensor v) -> (Tensor, Tensor, Tensor)",
+    fake=lambda g, a, b, v: (a.new_empty(a.shape), b.new_empty(b.shape), v.new_empty(v.shape)),
+)
 def _gradients(g: Tensor, a: Tensor, b: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     B, H, Tq, A = a.shape
     Tk = b.shape[2]
     if not g.numel() or not A:
-        return torch.zeros_like(a), torch.zeros_like(b), torch.zeros_like(v)
+        return a.new_zeros(a.shape), b.new_zeros(b.shape), v.new_zeros(v.shape)
     g = g.reshape(B * H, Tq, Tk).contiguous()
     form = _form(a, b)
     if form != "tanh" and runs_in_c(a):
@@ -76,24 +63,31 @@ def _gradients(g: Tensor, a: Tensor, b: Tensor, v: Tensor) -> tuple[Tensor, Tens
     )
 
 
-@_gradients.register_fake
-def _(g: Tensor, a: Tensor, b: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return (
-        torch.empty_like(a, memory_format=torch.contiguous_format),
-        torch.empty_like(b, memory_format=torch.contiguous_format),
-        torch.empty_like(v, memory_format=torch.contiguous_format),
-    )
-
-
-def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
-def _backward(ctx, grad):  # type: ignore[no-untyped-def]
-    return torch.ops.regard.additive_scores_backward(grad, *ctx.saved_tensors)
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    slopes: tuple[Tensor, Tensor, Tensor] = _gradients(grad, *ctx.saved_tensors)
+    return slopes
 
 
-_scores.register_autograd(_backward, setup_context=_save)
+@operator(
+    "additive_scores(Tensor a, Tensor b, Tensor v) -> Tensor",
+    fake=lambda a, b, v: a.new_empty(*a.shape[:3], b.shape[2]),
+    save=_save,
+    backward=_backward,
+)
+def _scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    B, H, Tq, _ = a.shape
+    scores = a.new_zeros(B * H, Tq, b.shape[2])
+    if scores.numel() and a.shape[-1]:
+        form = _form(a, b)
+        if form != "tanh" and runs_in_c(a):
+            _native_scores(_Prepared.of(a, b, v, form, native.lanes()), scores)
+        else:
+            _portable_scores(_Prepared.of(a, b, v, form), scores)
+    return scores.view(B, H, Tq, b.shape[2])
 
 
 def _form(a: Tensor, b: Tensor) -> str:
@@ -188,7 +182,8 @@ def _portable_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor
     da, db, dv = torch.zeros_like(p.a), torch.zeros_like(p.b), torch.zeros_like(v)
     for n, i, j in _tiles(p):
         t, w = _tile_tanh(p, n, i, j, buffer), g[n, i, j]
-        dv[n] += torch.bmm(w.flatten(1)[:, None], t.flatten(1, 2))[:, 0]
+        # Row by row, then over the rows: one long sum would round more.
+        dv[n] += torch.matmul(w[:, :, None], t)[:, :, 0].sum(1)
         slope = t.mul_(t).neg_().add_(1)  # tanh' = 1 - tanh^2
         da[n, i] += torch.matmul(w[:, :, None], slope)[:, :, 0]
         db[n, j] += torch.matmul(w.transpose(1, 2)[:, :, None], slope.transpose(1, 2))[:, :, 0]

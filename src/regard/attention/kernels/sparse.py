@@ -7,10 +7,13 @@ Correia et al. 2019 (arXiv:1909.00015) the gradient of alpha. The papers sort; h
 kept between bounds that bisection tightens, to the last bits of the number type. Backward needs only the weights.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from regard.attention.kernels import native
+from regard.attention.kernels.operators import operator
 
 MOST_STEPS = 100
 
@@ -19,7 +22,7 @@ def entmax(scores: Tensor, alpha: Tensor) -> Tensor:
     """scores [..., T] -> weights; alpha > 1 broadcasts over rows ([], or [..., 1])."""
     if scores.dtype in (torch.float16, torch.bfloat16):
         return entmax(scores.float(), alpha.float()).to(scores.dtype)
-    weights: Tensor = torch.ops.regard.entmax(scores, alpha.to(scores.dtype))
+    weights: Tensor = _entmax(scores, alpha.to(scores.dtype))
     return weights
 
 
@@ -33,22 +36,6 @@ def _in_c(scores: Tensor, alpha: Tensor) -> str | None:
     if alpha.ndim == 0 and scores.numel() and runs_in_c(scores, alpha.item()):
         return "regard_entmax15" if alpha.item() == 1.5 else "regard_sparsemax"
     return None
-
-
-@torch.library.custom_op("regard::entmax", mutates_args=())
-def _entmax(scores: Tensor, alpha: Tensor) -> Tensor:
-    scores = scores.contiguous()
-    if name := _in_c(scores, alpha):
-        weights = torch.empty_like(scores)
-        size = scores.shape[-1]
-        native.call(name, [scores, weights], [size], count=scores.numel() // size, work=scores.numel() * 8)
-        return weights
-    if not scores.numel():
-        return torch.empty_like(scores)
-    z = (scores - scores.amax(-1, keepdim=True)) * (alpha - 1)
-    gap = (z - _threshold(z, 1 / (alpha - 1))).clamp_min_(0)
-    weights = gap.pow_(1 / (alpha - 1))
-    return weights / weights.sum(-1, keepdim=True)
 
 
 def _threshold(z: Tensor, power: Tensor) -> Tensor:
@@ -82,12 +69,10 @@ def _slope_and_mass(gap: Tensor, power: Tensor) -> tuple[Tensor, Tensor]:
     return power * tail.sum(-1, keepdim=True), tail.mul_(gap).sum(-1, keepdim=True)
 
 
-@_entmax.register_fake
-def _(scores: Tensor, alpha: Tensor) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
-
-
-@torch.library.custom_op("regard::entmax_backward", mutates_args=())
+@operator(
+    "entmax_backward(Tensor g, Tensor weights, Tensor alpha, bool need_alpha) -> (Tensor, Tensor)",
+    fake=lambda g, weights, alpha, need_alpha: (weights.new_empty(weights.shape), alpha.new_empty(alpha.shape)),
+)
 def _gradients(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool) -> tuple[Tensor, Tensor]:
     g = g.contiguous()
     if not need_alpha and (name := _in_c(weights, alpha)):
@@ -106,19 +91,32 @@ def _gradients(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool) -> t
     return grad, (g * slope).sum_to_size(alpha.shape) if alpha.ndim else (g * slope).sum()
 
 
-@_gradients.register_fake
-def _(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(weights), torch.empty_like(alpha)
-
-
-def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
     ctx.save_for_backward(output, inputs[1])
     ctx.need_alpha = inputs[1].requires_grad
 
 
-def _backward(ctx, grad):  # type: ignore[no-untyped-def]
-    scores, alpha = torch.ops.regard.entmax_backward(grad, *ctx.saved_tensors, ctx.need_alpha)
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
+    scores, alpha = _gradients(grad, *ctx.saved_tensors, ctx.need_alpha)
     return scores, alpha if ctx.need_alpha else None
 
 
-_entmax.register_autograd(_backward, setup_context=_save)
+@operator(
+    "entmax(Tensor scores, Tensor alpha) -> Tensor",
+    fake=lambda scores, alpha: scores.new_empty(scores.shape),
+    save=_save,
+    backward=_backward,
+)
+def _entmax(scores: Tensor, alpha: Tensor) -> Tensor:
+    scores = scores.contiguous()
+    if name := _in_c(scores, alpha):
+        weights = torch.empty_like(scores)
+        size = scores.shape[-1]
+        native.call(name, [scores, weights], [size], count=scores.numel() // size, work=scores.numel() * 8)
+        return weights
+    if not scores.numel():
+        return torch.empty_like(scores)
+    z = (scores - scores.amax(-1, keepdim=True)) * (alpha - 1)
+    gap = (z - _threshold(z, 1 / (alpha - 1))).clamp_min_(0)
+    weights = gap.pow_(1 / (alpha - 1))
+    return weights / weights.sum(-1, keepdim=True)

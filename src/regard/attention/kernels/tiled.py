@@ -1,22 +1,30 @@
 """Any cell of the grid in memory that grows with T, not with T squared.
 
-Queries are taken a tile of rows at a time; a tile looks only at the blocks of keys that its extent can reach, so a
-window also takes time that grows with T. For gradients each tile is computed again on the way back instead of being
-stored (Chen et al. 2016, arXiv:1604.06174). Inside a tile sdpa serves where it can, else the dense stages.
+Queries are taken a tile of rows at a time, and a tile looks only at the keys that its extent can reach, so a window
+also takes time that grows with T. For gradients each tile is computed again on the way back instead of being stored
+(Chen et al. 2016, arXiv:1604.06174). Inside a tile sdpa serves where it can, else the dense stages.
+
+Results are written into tensors made beforehand. Anything that outlived its tile would come to lie among the tile's
+large temporaries, and a memory allocator then finds no whole room for the next tile's: what is counted as freed would
+still be held, and grow with T squared after all.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import Window
+from regard.attention.extents import Span, Window
 from regard.attention.kernels import dense, sdpa
 from regard.attention.normalisers import Draw, Hard
+from regard.attention.scores import Pairwise
 
-TILE_BYTES = 8 << 20  # of one matrix of scores
+TILE_BYTES = 4 << 20  # of one matrix of scores
 SMALLEST_TILE = 32
 
 
@@ -28,77 +36,229 @@ def refuses(call: Call) -> str | None:
 def rows_in_tile(call: Call) -> int:
     """How many queries one tile holds."""
     (B, H, Tq, _), Tk = call.query.shape, call.key.shape[2]
+    wanted = Tq
     if isinstance(call.extent, Window):
         wanted = max(2 * SMALLEST_TILE, int(call.extent.radius))
         Tk = min(Tk, 3 * wanted + call.extent.global_tokens)
-    else:
-        wanted = Tq
     fit = TILE_BYTES // max(1, B * H * Tk * call.query.element_size())
     return max(1, min(Tq, wanted, max(SMALLEST_TILE, fit)))
 
 
 def run(call: Call) -> Outcome:
     """Serve one call."""
-    Tq, Tk = call.query.shape[2], call.key.shape[2]
-    rows = rows_in_tile(call)
-    if Tq == 0:
+    if not call.query.shape[2]:
         return dense.run(call)
-    block = rows if isinstance(call.extent, Window) else Tk
-    block = max(1, block)
-    keys, values = torch.split(call.key, block, 2), torch.split(call.value, block, 2)
-    tiles = [_tile(call, start, min(start + rows, Tq), block, keys, values) for start in range(0, Tq, rows)]
-    draws = [tile.draw for tile in tiles if tile.draw is not None]
-    every_weight = [tile.weights for tile in tiles if tile.weights is not None]
-    return Outcome(
-        torch.cat([tile.output for tile in tiles], 2),
-        torch.cat(every_weight, 2) if every_weight else None,
-        Draw(*(torch.cat(parts, 2) for parts in zip(*draws, strict=True))) if draws else None,
+    if not call.needs_grad:
+        return _Results.of(call).outcome(*_forward(call))
+    if torch.compiler.is_compiling() or _captures_weights(call):
+        return _checkpointed(call)
+    inputs = [call.query, call.key, call.value, call.mask, call.centres, *_weights(call)]
+    return _Results.of(call).outcome(*_Tiles.apply(call, *inputs))  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Queries start ... stop - 1, and the ranges of keys that they can reach."""
+
+    start: int
+    stop: int
+    spans: list[Span]
+
+    def keys(self, x: Tensor, dim: int = 2) -> Tensor:
+        """The part of x that lies along keys."""
+        parts = [x.narrow(dim, low, high - low) for low, high in self.spans]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim)
+
+    def cut(self, call: Call) -> Call:
+        """The call of this tile alone."""
+        piece = call.rows(self.start, self.stop)
+        if self.spans == [(0, call.key.shape[2])]:
+            return piece
+        mask = piece.mask if piece.mask is None else self.keys(piece.mask, 3)
+        places = self.keys(torch.arange(call.key.shape[2], device=call.key.device), 0)
+        return replace(piece, key=self.keys(call.key), value=self.keys(call.value), mask=mask, key_places=places)
+
+
+def _tiles(call: Call) -> Iterator[_Tile]:
+    (Tq, Tk), rows = (call.query.shape[2], call.key.shape[2]), rows_in_tile(call)
+    for start in range(0, Tq, rows):
+        stop = min(start + rows, Tq)
+        spans = call.extent.spans(call.offset + start, call.offset + stop - 1, Tk)
+        spans = [(min(low, Tk), min(high, Tk)) for low, high in spans if low < min(high, Tk)]
+        yield _Tile(start, stop, spans or [(0, min(1, Tk))])  # nothing in reach: any key will do, it is forbidden
+
+
+@dataclass(frozen=True)
+class _Results:
+    """Which tensors a call leaves behind: the output, and for hard attention what was drawn."""
+
+    draws: bool  # places, log-probabilities and entropies
+    weights: bool  # drawn weights cannot be had again, so they are kept if wanted
+
+    @staticmethod
+    def of(call: Call) -> "_Results":
+        drawn = isinstance(call.normalise, Hard) and call.normalise.training
+        reinforce = isinstance(call.normalise, Hard) and call.normalise.estimator == "reinforce"
+        return _Results(drawn and reinforce, drawn and call.keep_weights)
+
+    def of_tile(self, outcome: Outcome, piece: Call, keys: int) -> list[Tensor]:
+        """One tile's results, as if it had looked at all keys."""
+        results = [outcome.output]
+        if self.draws:
+            assert outcome.draw is not None
+            place, log_prob, entropy = outcome.draw
+            results += [log_prob, entropy, place if piece.key_places is None else piece.key_places[place]]
+        if self.weights:
+            assert outcome.weights is not None
+            w = outcome.weights
+            if piece.key_places is not None:
+                w = w.new_zeros(*w.shape[:3], keys).index_copy(3, piece.key_places, w)
+            results.append(w)
+        return results
+
+    def outcome(self, output: Tensor, *more: Tensor) -> Outcome:
+        """All tiles' results as one."""
+        draw = Draw(more[2], more[0], more[1]) if self.draws else None
+        return Outcome(output, more[-1] if self.weights else None, draw)
+
+
+def _compute(piece: Call) -> Outcome:
+    return dense.run(piece) if sdpa.refuses(piece) else sdpa.run(piece)
+
+
+def _forward(call: Call) -> list[Tensor]:
+    """All tiles, one after the other, into tensors made before the first."""
+    (B, H, Tq, _), Tk, Dv = call.query.shape, call.key.shape[2], call.value.shape[3]
+    results = _Results.of(call)
+    made = [call.query.new_empty(B, H, Tq, Dv)]
+    if results.draws:
+        made += [call.query.new_empty(B, H, Tq) for _ in range(2)]
+        made += [torch.empty(B, H, Tq, dtype=torch.long, device=call.query.device)]
+    if results.weights:
+        made += [call.query.new_empty(B, H, Tq, Tk)]
+    for tile in _tiles(call):
+        piece = tile.cut(call)
+        for whole, part in zip(made, results.of_tile(_compute(piece), piece, Tk), strict=True):
+            whole[:, :, tile.start : tile.stop] = part
+    return made
+
+
+class _Tiles(torch.autograd.Function):
+    """Forward without storing, backward by computing each tile again."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Call, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        none = call.query.new_empty(0)
+        ctx.call = replace(call, query=none, key=none, value=none, mask=None, centres=None, raw=None)
+        ctx.save_for_backward(*inputs)
+        ctx.random = torch.get_rng_state() if call.dropout or _Results.of(call).draws or _drawn(call) else None
+        results = _forward(call)
+        ctx.mark_non_differentiable(*(x for x in results if not x.is_floating_point()))
+        return tuple(results)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        inputs: tuple[Tensor | None, ...] = ctx.saved_tensors
+        query, key, value, mask, centres, *weights = inputs
+        call: Call = replace(ctx.call, query=query, key=key, value=value, mask=mask, centres=centres)
+        wanted = ctx.needs_input_grad[1:]
+        grads = [
+            torch.zeros_like(x) if x is not None and want else None for x, want in zip(inputs, wanted, strict=True)
+        ]
+        now = torch.get_rng_state()
+        if ctx.random is not None:
+            torch.set_rng_state(ctx.random)
+        for tile in _tiles(call):
+            _tile_backward(tile, call, weights, slopes, grads)
+        if ctx.random is not None:
+            torch.set_rng_state(now)
+        return (None, *grads)
+
+
+def _tile_backward(
+    tile: _Tile, call: Call, weights: list[Tensor | None], slopes: tuple[Tensor, ...], grads: list[Tensor | None]
+) -> None:
+    """Compute one tile again and add its gradients to `grads` (query, key, value, mask, centres, weights)."""
+    piece = tile.cut(call)
+    names = ("query", "key", "value", "mask", "centres")
+    fresh = {
+        name: getattr(piece, name).detach().requires_grad_()
+        for name, grad in zip(names, grads[: len(names)], strict=True)
+        if grad is not None
+    }
+    with torch.enable_grad():
+        piece = replace(piece, **fresh)
+        results = _Results.of(call).of_tile(_compute(piece), piece, call.key.shape[2])
+    learning = [
+        (result, slope[:, :, tile.start : tile.stop])
+        for result, slope in zip(results, slopes, strict=True)
+        if result.requires_grad
+    ]
+    if not learning:
+        return
+    learnt = [
+        (w, grad) for w, grad in zip(weights, grads[len(names) :], strict=True) if w is not None and grad is not None
+    ]
+    found = torch.autograd.grad(
+        [result for result, _ in learning],
+        [*fresh.values(), *(w for w, _ in learnt)],
+        [slope for _, slope in learning],
+        allow_unused=True,
     )
+    for name, slope in zip(fresh, found, strict=False):
+        grad = grads[names.index(name)]
+        if slope is not None and grad is not None:
+            _add(tile, name, grad, slope)
+    for (_, grad), slope in zip(learnt, found[len(fresh) :], strict=True):
+        if slope is not None:
+            grad.add_(slope)
 
 
-def _tile(
-    call: Call,
-    start: int,
-    stop: int,
-    block: int,
-    keys: tuple[Tensor, ...],
-    values: tuple[Tensor, ...],
-) -> Outcome:
-    """Queries start ... stop - 1 over the blocks of keys they can reach."""
-    Tk = call.key.shape[2]
-    spans = call.extent.spans(call.offset + start, call.offset + stop - 1, Tk)
-    wanted = sorted({b for low, high in spans for b in range(low // block, -(-high // block))} & set(range(len(keys))))
-    if not wanted:
-        wanted = [0]  # nothing in reach: any block will do, all of it is forbidden
-    piece = replace(call.rows(start, stop), key_places=None)
-    places = None
-    if len(wanted) < len(keys):
-        each = [torch.arange(b * block, min((b + 1) * block, Tk), device=call.key.device) for b in wanted]
-        places = torch.cat(each)
-    drawn = isinstance(call.normalise, Hard) and call.normalise.training
+def _add(tile: _Tile, name: str, grad: Tensor, slope: Tensor) -> None:
+    """Add a tile's gradient where it belongs."""
+    if name not in ("key", "value") and grad.shape[2] > 1:
+        grad = grad[:, :, tile.start : tile.stop]
+    if name in ("query", "centres"):
+        grad += slope
+        return
+    along = 3 if name == "mask" else 2
+    at = 0
+    for low, high in tile.spans:
+        grad.narrow(along, low, high - low).add_(slope.narrow(along, at, high - low))
+        at += high - low
 
-    def compute(query: Tensor, *blocks: Tensor) -> tuple[Tensor | None, ...]:
-        half = len(blocks) // 2
-        key, value = (torch.cat(part, 2) if half > 1 else part[0] for part in (blocks[:half], blocks[half:]))
-        mask = piece.mask
-        if mask is not None and places is not None and mask.shape[-1] != 1:
-            mask = mask[..., places]
-        inner = replace(piece, query=query, key=key, value=value, mask=mask, key_places=places)
-        outcome = dense.run(inner) if sdpa.refuses(inner) else sdpa.run(inner)
-        if not drawn:
-            return (outcome.output,)
-        w, draw = outcome.weights, outcome.draw
-        if w is not None and places is not None:
-            w = w.new_zeros(*w.shape[:3], Tk).index_copy(3, places, w)
-        place = None if draw is None else draw.place if places is None else places[draw.place]
-        log_prob, entropy = (None, None) if draw is None else draw[1:]
-        return outcome.output, w, place, log_prob, entropy
 
-    parts = [*(keys[b] for b in wanted), *(values[b] for b in wanted)]
-    if call.needs_grad:
-        random = drawn or call.dropout > 0
-        result = checkpoint(compute, piece.query, *parts, use_reentrant=False, preserve_rng_state=random)
-    else:
-        result = compute(piece.query, *parts)
-    output, w, place, log_prob, entropy = (*result, None, None, None, None)[:5]
-    return Outcome(output, w, None if place is None else Draw(place, log_prob, entropy))
+def _drawn(call: Call) -> bool:
+    return isinstance(call.normalise, Hard) and call.normalise.training
+
+
+def _weights(call: Call) -> list[nn.Parameter]:
+    """What the score, the normaliser and the position learn."""
+    parts: tuple[object, ...] = (call.score, call.normalise, call.position)
+    return [p for part in parts if isinstance(part, nn.Module) for p in part.parameters() if p.requires_grad]
+
+
+def _captures_weights(call: Call) -> bool:
+    """Whether a function learns something that only it knows of: asked on one query and one key without gradients."""
+    if not isinstance(call.score, Pairwise) or isinstance(call.score.function, nn.Module):
+        return False
+    with torch.enable_grad():
+        return call.score.pairs(call.query[:, :, :1].detach(), call.key[:, :, :1].detach()).requires_grad
+
+
+def _checkpointed(call: Call) -> Outcome:
+    """The same by PyTorch's own checkpoints, which find such weights, and which its compiler understands."""
+    results = _Results.of(call)
+    random = call.dropout > 0 or _drawn(call)
+    parts = []
+    for tile in _tiles(call):
+
+        def compute(query: Tensor, key: Tensor, value: Tensor, tile: _Tile = tile) -> tuple[Tensor, ...]:
+            piece = tile.cut(replace(call, query=query, key=key, value=value))
+            return tuple(results.of_tile(_compute(piece), piece, call.key.shape[2]))
+
+        parts.append(
+            checkpoint(compute, call.query, call.key, call.value, use_reentrant=False, preserve_rng_state=random)
+        )
+    return results.outcome(*(torch.cat(each, 2) for each in zip(*parts, strict=True)))

@@ -62,7 +62,8 @@ def run(call: Call) -> Outcome:
         first = replace(call.rows(0, apart), extent=Causal() if extent.causal else Global())
         parts.append(sdpa.run(first).output)
         call = call.rows(apart, call.query.shape[2])
-    parts += _segments(call, extent)
+    if call.query.shape[2] or not parts:
+        parts += _segments(call, extent)
     return Outcome(parts[0] if len(parts) == 1 else torch.cat(parts, 2))
 
 
@@ -73,6 +74,9 @@ def _segments(call: Call, extent: Window) -> Iterator[Tensor]:
     bytes_a_chunk = B * H * run_length(extent) * max(D, Dv) * call.query.element_size()
     size = max(1, SEGMENT_BYTES // max(1, bytes_a_chunk)) * C
     # Split, not sliced: the gradients of the pieces are then put together in one go.
+    if not call.query.shape[2]:
+        yield call.query.new_zeros(B, H, 0, Dv)
+        return
     queries = torch.split(call.query, size, 2)
     keys, values = torch.split(call.key, size, 2), torch.split(call.value, size, 2)
     for number, query in enumerate(queries):

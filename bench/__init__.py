@@ -1,0 +1,1 @@
+"""Every speed and memory claim, measured beside what a user would otherwise pick."""

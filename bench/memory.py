@@ -1,0 +1,180 @@
+"""Peak memory, forward and backward, as the kernel counts resident pages: the claims, and every cell against T.
+
+    python -m bench.memory                      # the claims
+    python -m bench.memory docs/memory.png      # and the picture of every cell (about fifteen minutes)
+
+Each measurement runs in a process of its own, so that none sees what another left behind.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.measure import Claim, peak_bytes, report
+
+SCORES = ["dot", "scaled-dot", "cosine", "bilinear", "additive", "function"]
+EXTENTS = ["global", "causal", "window", "local-m", "local-p"]
+NORMALISERS = ["softmax", "hard", "sparsemax", "entmax", "sigmoid", "none"]
+LENGTHS = [512, 1024, 2048, 4096, 8192]
+WIDTH, HEADS = 32, 2
+
+
+def measured(what: str, *arguments: str | int) -> int:
+    """One measurement in a fresh process; its peak in bytes."""
+    # A fixed threshold gives freed memory back at once: peaks are then what was in use, not what malloc kept.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    command = [sys.executable, "-m", "bench.memory", "--one", what, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    return int(json.loads(done.stdout))
+
+
+def one(what: str, *arguments: str) -> int:
+    """What a fresh process measures."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    makers: dict[str, Callable[..., Callable[[], object]]] = {
+        "usual additive": _usual_additive,
+        "additive": _additive,
+        "window": _window,
+        "cell": _cell,
+    }
+    small, large = makers[what](*arguments, small=True), makers[what](*arguments, small=False)
+    small()  # code, threads and workspaces are there before counting starts
+    return peak_bytes(large)
+
+
+def _additive_inputs(small: bool) -> Any:
+    import torch
+
+    from regard.attention import Additive
+
+    T, D = (32 if small else 1024), 256
+    return Additive(D, D, D), *(torch.randn(1, 1, T, D, requires_grad=True) for _ in range(3))
+
+
+def _usual_additive(small: bool) -> Callable[[], object]:
+    import torch
+
+    score, q, k, v = _additive_inputs(small)
+
+    def run() -> None:
+        a = q[:, 0] @ score.weight_query[0].t() + score.bias[0]
+        b = k[:, 0] @ score.weight_key[0].t()
+        (torch.softmax(torch.tanh(a[:, :, None] + b[:, None]) @ score.v[0], -1) @ v[:, 0]).sum().backward()
+
+    return run
+
+
+def _additive(small: bool) -> Callable[[], object]:
+    from regard.attention import attend
+
+    score, q, k, v = _additive_inputs(small)
+    return lambda: attend(q, k, v, score=score).sum().backward()
+
+
+def _window(length: str, small: bool) -> Callable[[], object]:
+    import torch
+
+    from regard.attention import Window, attend
+
+    x = [torch.randn(1, 4, 512 if small else int(length), 64, requires_grad=True) for _ in range(3)]
+    return lambda: attend(*x, extent=Window(64)).sum().backward()
+
+
+def _cell(score: str, extent: str, normalise: str, length: str, small: bool) -> Callable[[], object]:
+    import torch
+
+    from regard.attention import Additive, Bilinear, Hard, LocalMonotonic, LocalPredictive, Window, attend
+
+    T = 64 if small else int(length)
+    x = [torch.randn(1, HEADS, T, WIDTH, requires_grad=True) for _ in range(3)]
+    made: dict[str, Any] = {
+        "bilinear": Bilinear(WIDTH, WIDTH, heads=HEADS),
+        "additive": Additive(WIDTH, WIDTH, heads=HEADS),
+        "function": lambda q, k: -torch.cdist(q, k, p=1),
+        "window": Window(32),
+        "local-m": LocalMonotonic(32),
+        "local-p": LocalPredictive(WIDTH, radius=32.0, heads=HEADS),
+        "hard": Hard("gumbel"),
+    }
+    options = {"score": score, "extent": extent, "normalise": normalise}
+    chosen = {axis: made.get(name, name) for axis, name in options.items()}
+    return lambda: attend(*x, **chosen).sum().backward()
+
+
+def claims() -> list[Claim]:
+    """What the README says about memory."""
+    theirs, mine = measured("usual additive"), measured("additive")
+    print(f"additive, T = 1024, width 256: broadcast tanh {theirs / 2**20:.0f} MiB, regard {mine / 2**20:.1f} MiB")
+    peaks = {length: measured("window", length) for length in (2048, 4096, 8192, 16384)}
+    print("window r = 64, 4 heads of 64:", ", ".join(f"T {t}: {p / 2**20:.0f} MiB" for t, p in peaks.items()))
+    worst = max(peaks[2 * t] / peaks[t] for t in (2048, 4096, 8192))
+    return [
+        Claim("additive, T = 1024: times less extra memory", "broadcast tanh", theirs / mine, 50),
+        Claim(
+            "window memory, worst growth per doubling of T to 16384",
+            "itself at half the length",
+            worst,
+            2.3,
+            at_most=True,
+        ),
+    ]
+
+
+def picture(path: Path) -> None:
+    """Every cell's peak against T, beside one Tq x Tk matrix."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    cells = list(itertools.product(SCORES, EXTENTS, NORMALISERS))
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for number, cell in enumerate(cells):
+        found[cell] = [measured("cell", *cell, length) / 2**20 for length in LENGTHS]
+        print(
+            f"{number + 1}/{len(cells)} {' · '.join(cell)}: {', '.join(f'{x:.0f}' for x in found[cell])} MiB",
+            flush=True,
+        )
+    figure, grid = plt.subplots(
+        len(SCORES), len(EXTENTS), figsize=(15, 15), sharex=True, sharey=True, layout="constrained"
+    )
+    matrix = [HEADS * t * t * 4 / 2**20 for t in LENGTHS]
+    for row, score in zip(grid, SCORES, strict=True):
+        for frame, extent in zip(row, EXTENTS, strict=True):
+            for normalise in NORMALISERS:
+                frame.loglog(
+                    LENGTHS, [max(0.5, x) for x in found[score, extent, normalise]], marker=".", label=normalise
+                )
+            frame.loglog(LENGTHS, matrix, color="grey", linestyle="--", label="one T × T matrix")
+            frame.set_title(f"{score} · {extent}", fontsize=9)
+            frame.set_xticks(LENGTHS, [str(t) for t in LENGTHS], minor=False, fontsize=8)
+            frame.grid(alpha=0.3)
+    grid[0][0].legend(fontsize=7)
+    figure.supxlabel("sequence length T")
+    figure.supylabel("peak memory of forward and backward, MiB above the inputs")
+    figure.suptitle(f"Every cell of the grid: {HEADS} heads of {WIDTH}, batch 1, float32, radius 32")
+    figure.savefig(path, dpi=70)
+    last = {cell: values[-1] / values[-2] for cell, values in found.items()}
+    worst = max(last, key=lambda cell: last[cell])
+    print(f"largest growth from T = {LENGTHS[-2]} to {LENGTHS[-1]}: {last[worst]:.2f}x ({' · '.join(worst)})")
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(one(*sys.argv[2:])))
+        return
+    if sys.argv[1:]:
+        picture(Path(sys.argv[1]))
+    report(claims())
+
+
+if __name__ == "__main__":
+    main()

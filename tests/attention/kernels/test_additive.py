@@ -1,0 +1,134 @@
+"""The additive kernel: the same scores as the plain formula, for any numbers, in C and in PyTorch."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from regard.attention.kernels import additive, native
+from regard.attention.kernels.additive import additive_scores
+
+
+@pytest.fixture(params=["C", "PyTorch"])
+def form(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "PyTorch":
+        with native.switched_off():
+            yield request.param
+    else:
+        if native.library() is None:
+            pytest.skip(native.why_not())
+        yield request.param
+
+
+def plain(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+    return (torch.tanh(a[:, :, :, None] + b[:, :, None]) * v[:, None, None]).sum(-1)
+
+
+def inputs(
+    scale: float, *, queries: int = 13, keys: int = 18, width: int = 37, seed: int = 0, dtype=torch.float32
+) -> list[Tensor]:
+    torch.manual_seed(seed)
+    a, b = torch.randn(2, 3, queries, width, dtype=dtype) * scale, torch.randn(2, 3, keys, width, dtype=dtype) * scale
+    return [x.requires_grad_() for x in (a, b, torch.randn(3, width, dtype=dtype))]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 0.1, 1.0, 4.0, 10.0, 30.0, 1e3, 1e30])
+def test_any_size_of_numbers_is_as_exact_as_plain_code(form: str, scale: float) -> None:
+    """Scores and gradients, at most twice the error of the plain float32 code."""
+    ours = inputs(scale, queries=30, keys=33, width=64)
+    exact = [x.detach().double().requires_grad_() for x in ours]
+    truth, naive, fast = plain(*exact), plain(*ours), additive_scores(*ours)
+    direction = torch.randn_like(naive)
+    slopes = [
+        torch.autograd.grad(out, given, direction.to(out.dtype))
+        for out, given in ((truth, exact), (naive, ours), (fast, ours))
+    ]
+    for name, right, theirs, mine in zip(
+        ("scores", "da", "db", "dv"), *([o, *s] for o, s in zip((truth, naive, fast), slopes, strict=True)), strict=True
+    ):
+        naive_error, error = ((x.double() - right).square().mean().sqrt().item() for x in (theirs, mine))
+        assert error <= 2 * naive_error + 1e-8 * right.abs().max().item(), (name, error, naive_error)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 60.0])
+def test_gradients_in_float64(scale: float) -> None:
+    given = inputs(scale, queries=3, keys=4, width=5, dtype=torch.float64)
+    assert torch.autograd.gradcheck(additive_scores, given, atol=1e-6)
+
+
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 40), st.integers(0, 1000))
+def test_any_shape_is_served(queries: int, keys: int, width: int, seed: int) -> None:
+    """Blocks of queries, keys and lanes leave remainders of every size."""
+    a, b, v = inputs(1.0, queries=queries, keys=keys, width=width, seed=seed)
+    direction = torch.randn(2, 3, queries, keys)
+    expected = plain(a, b, v)
+    slopes = torch.autograd.grad(expected, [a, b, v], direction)
+    for off in (False, True):
+        with native.switched_off() if off else torch.enable_grad():
+            scores = additive_scores(a, b, v)
+            torch.testing.assert_close(scores, expected, rtol=1e-4, atol=1e-5)
+            for mine, theirs in zip(torch.autograd.grad(scores, [a, b, v], direction), slopes, strict=True):
+                torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_opposite_large_numbers_cancel_exactly(form: str) -> None:
+    """a = 1000 and b = -999: e^2a overflows, tanh(1) must come out all the same."""
+    a = torch.full((1, 1, 2, 16), 1000.0)
+    b = torch.full((1, 1, 2, 16), -999.0)
+    scores = additive_scores(a, b, torch.ones(1, 16))
+    torch.testing.assert_close(scores, torch.full((1, 1, 2, 2), 16 * torch.tanh(torch.tensor(1.0)).item()))
+
+
+def test_just_inside_the_limit_of_the_exponentials(form: str) -> None:
+    """At |a| = |b| = 40 the product of exponentials overflows or vanishes; tanh is then 1 or -1 to the last bit."""
+    a = torch.tensor([40.0, -40.0, 40.0, -40.0]).view(1, 1, 1, 4)
+    b = torch.tensor([40.0, -40.0, -40.0, 40.0]).view(1, 1, 1, 4)
+    for d, expected in enumerate([1.0, -1.0, 0.0, 0.0]):
+        v = torch.zeros(1, 4)
+        v[0, d] = 1.0
+        assert additive_scores(a, b, v).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_nan_stays_nan_and_stays_where_it_is(form: str) -> None:
+    a, b, v = inputs(1.0)
+    b = b.detach().clone()
+    b[0, 0, 3, 5] = torch.nan
+    scores = additive_scores(a, b, v)
+    assert scores[0, 0, :, 3].isnan().all()
+    assert scores.isnan().sum() == scores.shape[2]
+
+
+def test_nothing_of_size_queries_by_keys_by_width_is_stored(form: str) -> None:
+    """Counted by the allocator: at 256 x 256 x 128 the cube is 33 MB, and no allocation comes near it."""
+    a, b, v = (
+        x.detach().requires_grad_()
+        for x in (torch.randn(1, 1, 256, 128), torch.randn(1, 1, 256, 128), torch.randn(1, 128))
+    )
+    with torch.profiler.profile(profile_memory=True) as profile:
+        additive_scores(a, b, v).sum().backward()
+    largest = max(abs(event.self_cpu_memory_usage) for event in profile.events())
+    assert largest < 256 * 256 * 128 * 4 / 4
+
+
+def test_threads_share_the_work_without_changing_it() -> None:
+    if native.library() is None:
+        pytest.skip(native.why_not())
+    given = inputs(1.0, queries=64, keys=64, width=64)
+    direction = torch.randn(2, 3, 64, 64)
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        scores = additive_scores(*given)
+        results.append([scores, *torch.autograd.grad(scores, given, direction)])
+    torch.set_num_threads(1)
+    for other in results[1:]:
+        assert all(torch.equal(x, y) for x, y in zip(results[0], other, strict=True))
+
+
+def test_the_limits_are_where_the_proof_puts_them() -> None:
+    largest = torch.tensor(2 * additive.LARGEST_FOR_EXP)
+    assert largest.exp().isfinite()
+    assert (1 / largest.exp()) > torch.finfo(torch.float32).tiny

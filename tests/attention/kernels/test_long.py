@@ -1,0 +1,180 @@
+"""Long sequences: windows and tiles at sizes where chunks, segments and tiles matter; memory that grows with T."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.attention import Additive, LocalMonotonic, LocalPredictive, Window, attend, plan
+from regard.attention.kernels import tiled, window
+
+
+def made(
+    queries: int, keys: int, *, heads: int = 2, key_heads: int = 2, seed: int = 0, width: int = 8
+) -> list[torch.Tensor]:
+    torch.manual_seed(seed)
+    shapes = ((2, heads, queries, width), (2, key_heads, keys, width), (2, key_heads, keys, 6))
+    return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+def agree(given: list[torch.Tensor], backend: str, **options: Any) -> None:
+    expected = attend(*given, backend="reference", **options)
+    output = attend(*given, backend=backend, **options)
+    torch.testing.assert_close(output, expected, rtol=1e-8, atol=1e-9)
+    direction = torch.randn_like(output)
+    for mine, theirs in zip(*(torch.autograd.grad(x, given, direction) for x in (output, expected)), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-7, atol=1e-8)
+
+
+@settings(max_examples=60)
+@given(
+    queries=st.integers(1, 150),
+    keys=st.integers(1, 150),
+    radius=st.integers(0, 50),
+    causal=st.booleans(),
+    tokens=st.sampled_from([0, 0, 1, 5]),
+    offset=st.sampled_from([0, 0, 3, 60, 200]),
+    key_heads=st.sampled_from([1, 2]),
+    mask=st.sampled_from(["no", "bool", "float"]),
+    small=st.booleans(),
+    backend=st.sampled_from(["window", "tiled"]),
+)
+def test_windows_of_any_size_and_place(
+    queries: int,
+    keys: int,
+    radius: int,
+    causal: bool,
+    tokens: int,
+    offset: int,
+    key_heads: int,
+    mask: str,
+    small: bool,
+    backend: str,
+) -> None:
+    given = made(queries, keys, key_heads=key_heads)
+    options: dict[str, Any] = {"extent": Window(radius, causal=causal, global_tokens=tokens), "offset": offset}
+    if mask != "no":
+        seen = torch.rand(2, 1, 1, keys) > 0.3
+        options["mask"] = seen if mask == "bool" else torch.randn(2, 2, 1, keys).double().masked_fill(~seen, -torch.inf)
+    with pytest.MonkeyPatch.context() as patch:
+        if small:  # several segments, several tiles
+            patch.setattr(window, "SEGMENT_BYTES", 1)
+            patch.setattr(window, "SMALLEST_CHUNK", 8)
+            patch.setattr(tiled, "SMALLEST_TILE", 8)
+        agree(given, backend, **options)
+
+
+@pytest.mark.parametrize("normalise", ["softmax", "sparsemax", "entmax", "sigmoid", "none"])
+@pytest.mark.parametrize(
+    "extent", ["global", "causal", Window(9), Window(9, causal=True, global_tokens=3), "local-p"], ids=str
+)
+def test_tiles_agree_with_the_reference(extent: Any, normalise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiled, "TILE_BYTES", 4096)
+    monkeypatch.setattr(tiled, "SMALLEST_TILE", 8)
+    extent = LocalPredictive(8, radius=6.0, heads=2).double() if extent == "local-p" else extent
+    for score in ("scaled-dot", Additive(8, 8, 5, heads=2).double()):
+        agree(made(70, 90), "tiled", extent=extent, normalise=normalise, score=score)
+        agree(
+            made(70, 90), "tiled", extent=extent, normalise=normalise, score=score, mask=torch.rand(2, 2, 70, 90) > 0.5
+        )
+
+
+def test_dropout_in_tiles_drops_the_same_places_on_the_way_back() -> None:
+    """With one-hot values the output shows which weights were kept; gradients must be those of the same draw."""
+    torch.manual_seed(0)
+    q, k = torch.randn(1, 1, 200, 4, dtype=torch.float64), torch.randn(1, 1, 64, 4, dtype=torch.float64)
+    v = torch.eye(64, dtype=torch.float64)[None, None].requires_grad_()
+    output = attend(q, k, v, dropout=0.5, backend="tiled")
+    soft = attend(q, k, v)
+    kept = output.detach() != 0
+    assert 0.4 < kept.double().mean() < 0.6
+    torch.testing.assert_close(output, soft * 2 * kept)
+    (slope,) = torch.autograd.grad(output, v, torch.ones_like(output))
+    torch.testing.assert_close(slope[0, 0, :, 0], output.detach().sum(2)[0, 0])
+
+
+def peak(run: Any) -> int:
+    """The most that was allocated at once, by the allocator's own count."""
+    with torch.profiler.profile(profile_memory=True) as profile:
+        run()
+    current = most = 0
+    for event in profile.profiler.kineto_results.events():  # in the order of time
+        if event.name() == "[memory]":
+            current += event.nbytes()
+            most = max(most, current)
+    return most
+
+
+LONG: dict[str, dict[str, Any]] = {
+    "softmax": {},
+    "masked": {"mask": True},
+    "causal": {"extent": "causal"},
+    "causal and masked": {"extent": "causal", "mask": True},
+    "alibi": {"position": "alibi"},
+    "dropout": {"dropout": 0.1},
+    "window": {"extent": Window(16)},
+    "window, sparsemax": {"extent": Window(16), "normalise": "sparsemax"},
+    "local-m": {"extent": LocalMonotonic(16)},
+    "sparsemax": {"normalise": "sparsemax"},
+    "entmax 1.3": {"normalise": "entmax"},
+    "sigmoid": {"normalise": "sigmoid"},
+    "none": {"normalise": "none"},
+    "additive": {"score": "additive"},
+    "additive window": {"score": "additive", "extent": Window(16)},
+    "local-p": {"extent": "local-p"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_memory_grows_with_the_sequence_and_not_with_its_square(name: str) -> None:
+    """Twice the length takes at most 2.5 times the memory, forward and backward; the square would take four."""
+    options = dict(LONG[name])
+    masked = options.pop("mask", False)
+    if options.get("score") == "additive":
+        options["score"] = Additive(8, 8, heads=1)
+    if options.get("extent") == "local-p":
+        options["extent"] = LocalPredictive(8, radius=8)
+
+    def use(T: int) -> int:
+        q, k, v = (torch.randn(1, 1, T, 8, requires_grad=True) for _ in range(3))
+        if masked:
+            options["mask"] = torch.rand(1, 1, 1, T) > 0.1
+        return peak(lambda: attend(q, k, v, **options).sum().backward())
+
+    use(1024)
+    short, long = use(4096), use(8192)
+    assert long <= 2.5 * short + (1 << 20), (short, long)
+    assert long < 8192 * 8192 * 4 / 2, "less than half of one matrix of scores"
+
+
+def test_the_planner_moves_to_tiles_before_memory_gets_large() -> None:
+    def kernel(T: int, **options: Any) -> str:
+        x = torch.empty(1, 8, T, 64, device="meta")
+        return plan(x, x, x, **options).kernel
+
+    assert kernel(512, normalise="sparsemax") == "dense"
+    assert kernel(8192, normalise="sparsemax") == "tiled"
+    assert kernel(8192) == "sdpa"
+    assert kernel(8192, extent="causal") == "sdpa"
+    mask = torch.empty(1, 1, 1, 8192, dtype=torch.bool, device="meta")
+    assert kernel(8192, mask=mask) == "sdpa"
+    assert kernel(8192, mask=mask, extent="causal") == "tiled"
+    assert kernel(8192, extent=Window(64)) == "window"
+    assert kernel(100, extent=Window(64)) == "sdpa"
+    assert kernel(8192, extent=Window(64), normalise="sigmoid") == "tiled"
+
+
+@pytest.mark.parametrize("T", [1, 7, 64, 129])
+def test_a_window_over_itself_is_a_band(T: int) -> None:
+    value = torch.eye(T)[None, None]
+    query = torch.zeros(1, 1, T, 4)
+    for radius, causal in itertools.product([0, 1, 40], [False, True]):
+        output = attend(query, query, value, extent=Window(radius, causal=causal), backend="window")[0, 0]
+        at = torch.arange(T)
+        band = (at[:, None] - at).abs() <= radius
+        band = band & (at <= at[:, None]) if causal else band
+        torch.testing.assert_close(output, band / band.sum(-1, keepdim=True))

@@ -1,0 +1,111 @@
+"""Building the C library: real compilers, real processes, and machines without one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard.attention import Additive, attend
+from regard.attention.kernels import native
+
+ASK = """
+import torch
+from regard.attention.kernels import native
+from regard.attention.kernels.additive import additive_scores
+lib = native.library()
+score = additive_scores(torch.ones(1, 1, 2, 20), torch.ones(1, 1, 3, 20), torch.ones(1, 20))
+print("built" if lib else "none:" + native.why_not())
+print(round(score[0, 0, 0, 0].item(), 3))
+"""
+
+
+def ask(**environment: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK], capture_output=True, text=True, env={**os.environ, **environment}, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(native.library() is None, reason="no compiler here")
+def test_it_is_built_once_and_kept(tmp_path: Path) -> None:
+    assert ask(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
+    (built,) = (tmp_path / "regard").glob("native-*.so")
+    when = built.stat().st_mtime_ns
+    assert ask(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
+    assert built.stat().st_mtime_ns == when
+    assert (tmp_path / "regard").stat().st_mode & 0o077 == 0
+    assert [p.name for p in (tmp_path / "regard").iterdir()] == [built.name], "nothing half-built is left"
+
+
+@pytest.mark.skipif(native.library() is None, reason="no compiler here")
+def test_several_processes_may_build_at_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    running = [
+        subprocess.Popen([sys.executable, "-c", ASK], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(3)
+    ]
+    assert [process.communicate()[0].splitlines() for process in running] == [["built", "19.281"]] * 3
+
+
+def test_without_a_compiler_everything_works(tmp_path: Path) -> None:
+    said = ask(XDG_CACHE_HOME=str(tmp_path), PATH=str(tmp_path))
+    assert said == ["none:there is no C compiler (cc, gcc or clang) on this machine", "19.281"]
+
+
+def test_a_compiler_that_fails_is_reported_and_everything_works(tmp_path: Path) -> None:
+    broken = tmp_path / "bin" / "cc"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho 'cannot find my head' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    said = ask(XDG_CACHE_HOME=str(tmp_path), PATH=f"{broken.parent}:/usr/bin:/bin")
+    assert said == ["none:the C compiler failed: cannot find my head", "19.281"]
+
+
+@pytest.mark.skipif(native.library() is None, reason="no compiler here")
+def test_a_folder_others_can_write_to_is_not_trusted(tmp_path: Path) -> None:
+    folder = tmp_path / "regard"
+    folder.mkdir()
+    folder.chmod(0o777)
+    said = ask(XDG_CACHE_HOME=str(tmp_path))
+    assert said[0].startswith("none:")
+    assert "can be written by others" in said[0]
+    assert said[1] == "19.281"
+
+
+def test_a_folder_that_cannot_be_made_is_no_tragedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = ask(XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert said[0].startswith("none:")
+    assert said[1] == "19.281"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or native.library() is None, reason="needs fork and a compiler")
+def test_a_forked_child_can_use_threads_too() -> None:
+    """Data loaders fork: the child has the pool's object but none of its threads."""
+    code = """
+import os, torch
+torch.set_num_threads(2)
+from regard.attention.kernels.sparse import entmax
+scores = torch.randn(64, 256)  # nothing here makes PyTorch itself start threads, which would not survive the fork
+alpha = torch.tensor(1.5)
+before = entmax(scores, alpha)
+child = os.fork()
+if child == 0:
+    os._exit(0 if bool((entmax(scores, alpha) == before).all()) else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "0"
+
+
+def test_switching_off_is_undone_at_the_end() -> None:
+    before = native.library()
+    with native.switched_off():
+        assert native.library() is None
+        assert native.why_not() == "the C kernels are switched off"
+        q = torch.randn(1, 1, 3, 4)
+        attend(q, q, q, score=Additive(4, 4))
+    assert native.library() is before

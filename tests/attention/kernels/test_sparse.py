@@ -1,0 +1,90 @@
+"""Sparsemax and entmax: exact to the number type, in C and in PyTorch."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.attention import reference
+from regard.attention.kernels import native
+from regard.attention.kernels.sparse import entmax
+
+
+@pytest.fixture(params=["C", "PyTorch"])
+def form(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "PyTorch":
+        with native.switched_off():
+            yield request.param
+    else:
+        if native.library() is None:
+            pytest.skip(native.why_not())
+        yield request.param
+
+
+@pytest.mark.parametrize("alpha", [1.05, 1.3, 1.5, 2.0, 2.5, 4.0])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
+def test_weights_and_gradients_are_the_references(form: str, alpha: float, scale: float) -> None:
+    torch.manual_seed(0)
+    scores = (torch.randn(40, 33, dtype=torch.float64) * scale).requires_grad_()
+    allowed = torch.ones(40, 33, dtype=torch.bool)
+    for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 2e-5)):
+        p = entmax(scores.to(dtype), torch.tensor(alpha, dtype=dtype))
+        expected = reference.entmax(scores.to(dtype).double(), allowed, alpha)
+        torch.testing.assert_close(p.double(), expected, rtol=tolerance, atol=tolerance)
+        direction = torch.randn_like(expected)
+        (mine,) = torch.autograd.grad(p, scores, direction.to(dtype), retain_graph=True)
+        (theirs,) = torch.autograd.grad(expected, scores, direction, retain_graph=True)
+        torch.testing.assert_close(mine, theirs, rtol=2e-3 if dtype == torch.float32 else 1e-6, atol=tolerance * 50)
+
+
+@pytest.mark.parametrize("alpha", [1.2, 1.5, 2.0, 3.0])
+def test_gradients_of_scores_and_alpha(alpha: float) -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    learnt = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(entmax, (scores, learnt))
+    each = torch.tensor([[alpha], [1.4], [1.9]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(entmax, (scores, each))
+
+
+@given(
+    st.lists(st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=40), min_size=1, max_size=1),
+    st.sampled_from([1.2, 1.5, 2.0, 3.0]),
+    st.booleans(),
+)
+def test_weights_are_a_distribution_in_the_order_of_the_scores(
+    rows: list[list[float]], alpha: float, off: bool
+) -> None:
+    scores = torch.tensor(rows)
+    with native.switched_off() if off else torch.enable_grad():
+        p = entmax(scores, torch.tensor(alpha))
+    assert p.sum(-1).item() == pytest.approx(1, abs=1e-5)
+    assert (p >= 0).all()
+    order = scores[0].argsort()
+    assert (p[0][order].diff() >= -1e-6).all()
+
+
+def test_ties_share_evenly(form: str) -> None:
+    for alpha in (1.5, 2.0, 1.3):
+        p = entmax(torch.zeros(1, 1000), torch.tensor(alpha))
+        torch.testing.assert_close(p, torch.full((1, 1000), 1e-3), rtol=1e-4, atol=1e-7)
+
+
+def test_nan_makes_its_row_nan_and_no_other(form: str) -> None:
+    scores = torch.randn(4, 37)
+    scores[2, 36] = torch.nan
+    for alpha in (1.5, 2.0, 1.3):
+        p = entmax(scores, torch.tensor(alpha))
+        assert p[2].isnan().all()
+        assert p[[0, 1, 3]].isfinite().all()
+
+
+def test_threads_share_the_rows(form: str) -> None:
+    scores = torch.randn(64, 2048)
+    one = entmax(scores, torch.tensor(1.5))
+    torch.set_num_threads(2)
+    two = entmax(scores, torch.tensor(1.5))
+    torch.set_num_threads(1)
+    torch.testing.assert_close(one, two)

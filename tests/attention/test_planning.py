@@ -1,0 +1,124 @@
+"""The planner: what it says is what runs, and it says why."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from regard.attention import T5, Shaw, Window, attend, catalogue, plan
+from regard.attention.call import Call, Outcome
+from regard.attention.kernels import additive, dense, native, sdpa, tiled, window
+from regard.attention.planning import KERNELS
+from tests.attention.cells import EXTENTS, HEADS, NORMALISERS, SCORES, WIDTH, cell
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_the_plan_names_the_kernel_that_runs(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    for name, kernel in KERNELS.items():
+
+        def noted(call: Call, name: str = name, real: Callable[[Call], Outcome] = kernel.run) -> Outcome:
+            ran.append(name)
+            return real(call)
+
+        monkeypatch.setattr(kernel, "run", noted)
+    for extent, normalise, masked in itertools.product(EXTENTS, NORMALISERS, ["no", "rows"]):
+        one = cell(score, extent, normalise, masked=masked, queries=100, keys=120, batch=1)
+        ran.clear()
+        expected = plan(one.query, one.key, one.value, **one.options)
+        attend(one.query, one.key, one.value, **one.options)
+        assert ran[0] == expected.kernel
+        assert expected.why
+        assert expected.kernel not in expected.declined
+
+
+def test_a_plan_prints_well() -> None:
+    q = torch.empty(2, 4, 3000, 32, device="meta")
+    text = str(plan(q, q, q, extent=Window(8), normalise="sparsemax"))
+    lines = text.splitlines()
+    assert lines[0].startswith("kernel   tiled: ")
+    assert lines[1].startswith("why      ")
+    assert any(line.startswith("not      sdpa: sdpa normalises by softmax, not by sparsemax") for line in lines)
+    assert max(len(line) for line in lines) <= 130
+
+
+def test_a_plan_says_when_there_is_no_compiler() -> None:
+    one = cell("additive", "global", "sparsemax", dtype=torch.float32)
+    with native.switched_off():
+        said = plan(one.query, one.key, one.value, **one.options)
+    assert "PyTorch tile by tile (the C kernels are switched off)" in said.scores
+    assert said.weights == "sparsemax, Newton steps in PyTorch"
+    if native.library() is not None:
+        said = plan(one.query, one.key, one.value, **one.options)
+        assert said.scores == "additive, C kernel compiled for this processor"
+        assert said.weights == "sparsemax, C kernel compiled for this processor"
+        assert additive.runs_in_c(one.query)
+
+
+def test_the_catalogue_tells_the_truth_about_kernels() -> None:
+    """For every choice: the kernels it lists serve it with everything else plain, and no others do."""
+    names = {"entmax": "entmax-1.5"}
+    for entry in catalogue.ENTRIES:
+        if entry.axis in ("score", "extent", "normalise"):
+            chosen = {
+                "score": "scaled-dot",
+                "extent": "global",
+                "normalise": "softmax",
+                entry.axis: names.get(entry.name, entry.name),
+            }
+            if "window" in entry.kernels and entry.axis != "extent":
+                chosen["extent"] = "window"
+            one = cell(chosen["score"], chosen["extent"], chosen["normalise"])
+            options = dict(one.options)
+        elif entry.kernels:
+            one = cell("scaled-dot", "window" if "window" in entry.kernels else "global", "softmax")
+            made = {"shaw": Shaw(WIDTH, value_width=5).double(), "t5": T5(HEADS).double()}
+            options = {**one.options, "position": made.get(entry.name, entry.name)}
+        else:
+            continue
+        serving = set()
+        for kernel in KERNELS:
+            with torch.no_grad():
+                try:
+                    attend(one.query, one.key, one.value, backend=kernel, **options)
+                    serving.add(kernel)
+                except ValueError as refusal:
+                    assert "cannot serve" in str(refusal)
+        expected = set(entry.kernels) - ({"window"} if entry.name == "global" else set())
+        assert serving == expected, entry.name
+
+
+def test_sdpa_is_fused_whenever_the_plan_says_sdpa() -> None:
+    """PyTorch's own profiler: the flash kernel runs, the one that computes everything does not."""
+    cases: list[dict[str, Any]] = [
+        {},
+        {"extent": "causal"},
+        {"mask": torch.rand(2, 1, 1, 40) > 0.2},
+        {"mask": torch.rand(40, 40) > 0.2},
+        {"mask": torch.randn(2, 4, 40, 40)},
+        {"extent": "causal", "mask": torch.rand(2, 1, 1, 40) > 0.2},
+        {"position": "alibi"},
+        {"score": "cosine"},
+        {"extent": Window(30)},
+    ]
+    q, k = torch.randn(2, 4, 40, 16, requires_grad=True), torch.randn(2, 2, 40, 16, requires_grad=True)
+    for values in (16, 10, 20):
+        v = torch.randn(2, 2, 40, values, requires_grad=True)
+        for query in (q, q.transpose(-1, -2).contiguous().transpose(-1, -2)):
+            for options in cases:
+                assert plan(query, k, v, **options).kernel == "sdpa"
+                with torch.profiler.profile() as profile:
+                    attend(query, k, v, **options).sum().backward()
+                names = {event.name for event in profile.events()}
+                assert "aten::_scaled_dot_product_flash_attention_for_cpu" in names, options
+                assert "aten::_scaled_dot_product_flash_attention_for_cpu_backward" in names, options
+                assert not any("softmax" in name for name in names), options
+
+
+def test_every_kernel_has_the_same_two_functions() -> None:
+    for kernel in (sdpa, window, dense, tiled):
+        assert callable(kernel.refuses)
+        assert callable(kernel.run)
+    assert set(KERNELS) == set(catalogue.KERNELS)
