@@ -1,43 +1,45 @@
 """Peak memory, forward and backward, as the kernel counts resident pages: the claims, and every cell against T.
 
     python -m bench.memory                      # the claims
-    python -m bench.memory docs/memory.png      # and the picture of every cell (about fifteen minutes)
+    python -m bench.memory docs/memory.png      # and the picture of every cell (about ten minutes)
 
 Each measurement runs in a process of its own, so that none sees what another left behind.
 """
 
 import itertools
-import json
-import os
-import subprocess
+import multiprocessing
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.measure import Claim, peak_bytes, report
+from regard.attention.kernels import native
 
 SCORES = ["dot", "scaled-dot", "cosine", "bilinear", "additive", "function"]
 EXTENTS = ["global", "causal", "window", "local-m", "local-p"]
 NORMALISERS = ["softmax", "hard", "sparsemax", "entmax", "sigmoid", "none"]
-LENGTHS = [512, 1024, 2048, 4096, 8192]
+LENGTHS = [1024, 2048, 4096, 8192]
 WIDTH, HEADS = 32, 2
 
 
-def measured(what: str, *arguments: str | int) -> int:
-    """One measurement in a fresh process; its peak in bytes."""
-    # A fixed threshold gives freed memory back at once: peaks are then what was in use, not what malloc kept.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
-    command = [sys.executable, "-m", "bench.memory", "--one", what, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    return int(json.loads(done.stdout))
+def measured(jobs: Sequence[tuple[str, ...]]) -> Iterator[int]:
+    """Peaks in bytes, in order. Each job runs in a fresh fork of a process that has only imported things."""
+    import torch
+
+    import regard.attention.functional  # noqa: F401  # imported once, before the forks
+
+    torch.set_num_threads(1)
+    native.library()
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        yield from pool.imap(one, jobs, chunksize=1)
 
 
-def one(what: str, *arguments: str) -> int:
+def one(job: tuple[str, ...]) -> int:
     """What a fresh process measures."""
     import torch
 
-    torch.set_num_threads(1)
+    what, *arguments = job
     torch.manual_seed(0)
     makers: dict[str, Callable[..., Callable[[], object]]] = {
         "usual additive": _usual_additive,
@@ -111,9 +113,10 @@ def _cell(score: str, extent: str, normalise: str, length: str, small: bool) -> 
 
 def claims() -> list[Claim]:
     """What the README says about memory."""
-    theirs, mine = measured("usual additive"), measured("additive")
+    lengths = (2048, 4096, 8192, 16384)
+    theirs, mine, *windows = measured([("usual additive",), ("additive",), *(("window", str(t)) for t in lengths)])
     print(f"additive, T = 1024, width 256: broadcast tanh {theirs / 2**20:.0f} MiB, regard {mine / 2**20:.1f} MiB")
-    peaks = {length: measured("window", length) for length in (2048, 4096, 8192, 16384)}
+    peaks = dict(zip(lengths, windows, strict=True))
     print("window r = 64, 4 heads of 64:", ", ".join(f"T {t}: {p / 2**20:.0f} MiB" for t, p in peaks.items()))
     worst = max(peaks[2 * t] / peaks[t] for t in (2048, 4096, 8192))
     return [
@@ -136,13 +139,11 @@ def picture(path: Path) -> None:
     from matplotlib import pyplot as plt
 
     cells = list(itertools.product(SCORES, EXTENTS, NORMALISERS))
-    found: dict[tuple[str, str, str], list[float]] = {}
-    for number, cell in enumerate(cells):
-        found[cell] = [measured("cell", *cell, length) / 2**20 for length in LENGTHS]
-        print(
-            f"{number + 1}/{len(cells)} {' · '.join(cell)}: {', '.join(f'{x:.0f}' for x in found[cell])} MiB",
-            flush=True,
-        )
+    found: dict[tuple[str, str, str], list[float]] = {cell: [] for cell in cells}
+    jobs = [("cell", *cell, str(length)) for cell in cells for length in LENGTHS]
+    for number, (job, peak) in enumerate(zip(jobs, measured(jobs), strict=True)):
+        found[job[1], job[2], job[3]].append(peak / 2**20)
+        print(f"{number + 1}/{len(jobs)}  {' · '.join(job[1:])}: {peak / 2**20:.0f} MiB", flush=True)
     figure, grid = plt.subplots(
         len(SCORES), len(EXTENTS), figsize=(15, 15), sharex=True, sharey=True, layout="constrained"
     )
@@ -168,9 +169,6 @@ def picture(path: Path) -> None:
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(one(*sys.argv[2:])))
-        return
     if sys.argv[1:]:
         picture(Path(sys.argv[1]))
     report(claims())
