@@ -1,5 +1,6 @@
 """`Attention`, the module: shapes, sharing, caches, and equality with what people know."""
 
+import copy
 import itertools
 from typing import Any
 
@@ -318,6 +319,8 @@ def test_learnt_parts_are_parts_of_the_module() -> None:
         (lambda: Attention(8, score="additive", project="qkvo"), "project: the additive score has its own weights"),
         (lambda: Attention(8, heads=2, key_width=6, project="qvo"), "project: without 'k'"),
         (lambda: Attention(8, project="qkv", output_width=9), "output_width: without an output projection"),
+        (lambda: Attention(8, score=Additive(8, 6)), "score: the additive score was made for"),
+        (lambda: Attention(8, heads=2, score=Bilinear(8, 8)), "score: the bilinear score was made for"),
         (lambda: Attention(8, score="nope"), "score: there is no 'nope'"),
         (lambda: Attention(8, extent="windw"), "did you mean 'window'"),
         (lambda: Attention(8, extent="window"), r"extent: 'window' needs a radius; pass Window\(radius=64\)"),
@@ -336,3 +339,29 @@ def test_learnt_parts_are_parts_of_the_module() -> None:
 def test_bad_input_gets_one_sentence(make, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_it_works_under_autocast(name: str) -> None:
+    torch.manual_seed(0)
+    attention = Attention(**{"width": 16, "heads": 4, **VARIANTS[name]}).float()
+    x = torch.randn(2, 6, 16)
+    expected = attention(x).output
+    with torch.autocast("cpu", torch.bfloat16):
+        output = attention(x).output
+    torch.testing.assert_close(output.float(), expected, rtol=0.1, atol=0.1)
+    output.float().sum().backward()
+    assert all(p.grad.isfinite().all() for p in attention.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_module_can_be_copied_saved_and_restored(name: str) -> None:
+    first, second = made(name), made(name)
+    with torch.no_grad():
+        for p in second.parameters():
+            p.add_(1.0)
+    second.load_state_dict(first.state_dict())
+    x = torch.randn(2, 6, 16, dtype=torch.float64)
+    assert torch.equal(second(x).output, first(x).output)
+    assert torch.equal(copy.deepcopy(first)(x).output, first(x).output)
+    assert all(not key.endswith("frequency") for key in first.state_dict())

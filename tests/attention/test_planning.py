@@ -44,6 +44,15 @@ def test_a_plan_prints_well() -> None:
     assert max(len(line) for line in lines) <= 130
 
 
+def test_a_plan_needs_no_numbers() -> None:
+    """Shapes are enough, with learnt parts too."""
+    one = cell("additive", "local-p", "entmax learnt", dtype=torch.float32)
+    q, k, v = (x.detach().to("meta") for x in (one.query, one.key, one.value))
+    real = plan(one.query, one.key, one.value, **one.options)
+    assert plan(q, k, v, **one.options) == real
+    assert one.options["score"].v.device.type == "cpu"
+
+
 def test_a_plan_says_when_there_is_no_compiler() -> None:
     one = cell("additive", "global", "sparsemax", dtype=torch.float32)
     with native.switched_off():

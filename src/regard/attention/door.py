@@ -8,7 +8,7 @@ from torch import Tensor
 from regard.attention.call import Call
 from regard.attention.extents import Extent, Global, LocalPredictive, extent_named
 from regard.attention.kernels.unharmed import projected
-from regard.attention.normalisers import Normaliser, normaliser_named
+from regard.attention.normalisers import Entmax, Normaliser, normaliser_named
 from regard.attention.relative import Position, position_named
 from regard.attention.scores import PairwiseFunction, Score, score_named
 
@@ -83,6 +83,10 @@ def prepare(
             f"position: {position.name} has no meaning with the {score.name} score; "
             f"it needs {' or '.join(position.scores)}."
         )
+    if position is not None:
+        position.check(query, value)
+    if isinstance(normalise, Entmax):
+        normalise.check(query)
     mask = _checked_mask(mask, (*query.shape[:3], key.shape[2]), query.dtype)
     centres = None
     if isinstance(extent, LocalPredictive):

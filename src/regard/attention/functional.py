@@ -1,11 +1,12 @@
 """`attend`: every mechanism of the family through one function."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention.cache import Cache
 from regard.attention.call import Call, Outcome
@@ -122,13 +123,19 @@ def weights(
 
 
 def plan(query: Tensor, key: Tensor, value: Tensor, *, backend: str = "auto", **options: Any) -> Plan:
-    """Which kernel `attend` would run with these arguments, and why. Nothing is computed; meta tensors will do."""
+    """Which kernel `attend` would run with these arguments, and why. No attention is computed.
+
+    Tensors on the "meta" device, which have a shape but no numbers, are planned for as if on the processor.
+    """
     options.pop("need_weights", None)
     defaults = {"score": "scaled-dot", "extent": "global", "normalise": "softmax", "dropout": 0.0, "offset": 0}
     known = {*defaults, "mask", "scale", "position"}
     if unknown := set(options) - known:
         raise TypeError(f"plan() takes the arguments of attend(), and {sorted(unknown)[0]!r} is not one of them.")
     given = {**dict.fromkeys(known), **defaults, **options}
+    if query.is_meta:  # learnt parts must have no numbers either
+        modules = {name: part for name, part in given.items() if isinstance(part, nn.Module)}
+        given |= {name: copy.deepcopy(part).to("meta") for name, part in modules.items()}
     return plan_call(checked_call(query, key, value, **given), backend)
 
 
@@ -140,10 +147,13 @@ def compute(call: Call, *, need_weights: bool, backend: str) -> Outcome:
             "normalise: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
             "the draw to Reinforce; or use Hard('gumbel'), or call .eval() for the best place."
         )
-    if need_weights:
-        call = replace(call, keep_weights=True)
     kernel = KERNELS[choose(call, backend)]
-    outcome = unharmed(kernel.run, call) if call.restricted else kernel.run(call)
-    if need_weights and outcome.weights is None:
-        outcome = replace(outcome, weights=dense.weights(call)[0])
-    return outcome
+    if not need_weights:
+        return unharmed(kernel.run, call) if call.restricted else kernel.run(call)
+
+    def with_weights(call: Call) -> Outcome:
+        outcome: Outcome = kernel.run(call)
+        return outcome if outcome.weights is not None else replace(outcome, weights=dense.weights(call)[0])
+
+    call = replace(call, keep_weights=True)
+    return unharmed(with_weights, call) if call.restricted else with_weights(call)

@@ -79,6 +79,7 @@ class Attention(nn.Module):
         else:
             self.score = score_named(score)
         self._score_has_weights = isinstance(self.score, Additive | Bilinear)
+        self._check_score()
         project = self._checked_projection(project)
 
         if value_head_width is None:
@@ -222,8 +223,9 @@ class Attention(nn.Module):
     def _check_sizes(self, value_head_width: int | None, output_width: int | None) -> None:
         sizes = {"width": self.width, "heads": self.heads, "key_heads": self.key_heads, "key_width": self.key_width}
         sizes |= {"value_width": self.value_width, "head_width": self.head_width}
-        sizes |= {"value_head_width": value_head_width or 1 if value_head_width != 0 else 0}
-        sizes |= {"output_width": 1 if output_width is None else output_width}
+        for name, given in (("value_head_width", value_head_width), ("output_width", output_width)):
+            if given is not None:
+                sizes[name] = given
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"{name}: {size} is not a size; it must be at least 1.")
@@ -231,6 +233,19 @@ class Attention(nn.Module):
             raise ValueError(
                 f"key_heads: {self.key_heads} do not divide the {self.heads} heads; each must serve equally many."
             )
+
+    def _check_score(self) -> None:
+        """A score that was made elsewhere must be made for this attention."""
+        if isinstance(self.score, Additive | Bilinear):
+            made = [self.score.query_width, self.score.key_width, self.score.heads]
+            here = [self.width, self.key_width, self.heads]
+            if isinstance(self.score, Additive):
+                made, here = [*made, self.score.key_heads], [*here, self.key_heads]
+            if made != here:
+                raise ValueError(
+                    f"score: the {self.score.name} score was made for query width, key width and heads {made}, this "
+                    f"attention has {here}."
+                )
 
     def _checked_projection(self, project: str | None) -> str:
         if project is None:

@@ -88,6 +88,11 @@ class Entmax(nn.Module, Normaliser):
         raw = self.raw if heads is None or len(self.raw) == 1 else self.raw[heads]
         return (1 + nn.functional.softplus(raw))[:, None, None]
 
+    def check(self, query: Tensor) -> None:
+        """Raise ValueError if there is neither one alpha for all heads nor one for each."""
+        if self.raw is not None and len(self.raw) not in (1, query.shape[1]):
+            raise ValueError(f"normalise: entmax has {len(self.raw)} learnt alphas, the query {query.shape[1]} heads.")
+
     def weights(
         self, scores: Tensor, allowed: Tensor | None, heads: Tensor | None = None
     ) -> tuple[Tensor, Draw | None]:

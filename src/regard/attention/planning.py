@@ -104,7 +104,7 @@ def _reach(call: Call) -> float:
     if not isinstance(call.extent, Window) or not call.key.shape[2]:
         return 1.0
     rows = tiled.rows_in_tile(call)
-    return min(1.0, (rows + 2 * (call.extent.radius + rows) + call.extent.global_tokens) / call.key.shape[2])
+    return min(1.0, (rows + 2 * call.extent.radius + call.extent.global_tokens) / call.key.shape[2])
 
 
 def _how_scored(call: Call, kernel: str) -> str:

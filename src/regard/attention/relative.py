@@ -23,6 +23,9 @@ class Position:
     adds_values: ClassVar[bool] = False  # it has a term in the output too
     scores: ClassVar[tuple[str, ...] | None] = None  # the scores it makes sense with; None for all
 
+    def check(self, query: Tensor, value: Tensor) -> None:
+        """Raise ValueError if it was made for other heads or widths: query [B, H, Tq, D], value [B, G, Tk, Dv]."""
+
     def turn(self, x: Tensor, offset: int) -> Tensor:
         """Features [B, H, T, D], the first at place `offset` -> the same, knowing their places."""
         return x
@@ -56,7 +59,11 @@ class Rotary(nn.Module, Position):
             )
         if not 0 < base < math.inf:
             raise ValueError(f"base: {base} is not possible; it must be above 0.")
-        self.base = base
+        self.base, self.width = base, width
+
+    def check(self, query: Tensor, value: Tensor) -> None:
+        if query.shape[-1] != self.width:
+            raise ValueError(f"position: rotary was made for width {self.width}, the query has {query.shape[-1]}.")
 
     def turn(self, x: Tensor, offset: int) -> Tensor:
         places = torch.arange(offset, offset + x.shape[-2], device=x.device)
@@ -81,6 +88,9 @@ class ALiBi(Position):
         near = 2 ** int(math.log2(heads))
         self.slopes = [2 ** (-8 * (h + 1) / near) for h in range(near)]
         self.slopes += [2 ** (-4 * (2 * h + 1) / near) for h in range(heads - near)]
+
+    def check(self, query: Tensor, value: Tensor) -> None:
+        _check_heads(self.name, len(self.slopes), query)
 
     def bias(
         self, query: Tensor, query_at: Tensor, key_at: Tensor, scale: float, heads: Tensor | None
@@ -111,6 +121,9 @@ class T5(nn.Module, Position):
             )
         self.buckets, self.furthest, self.two_sided = buckets, furthest, two_sided
         self.table = nn.Parameter(torch.empty(heads, buckets).normal_(std=0.02))
+
+    def check(self, query: Tensor, value: Tensor) -> None:
+        _check_heads(self.name, len(self.table), query)
 
     def bucket(self, distance: Tensor) -> Tensor:
         """Integer distances j - i -> bucket numbers."""
@@ -153,6 +166,15 @@ class Shaw(nn.Module, Position):
             nn.Parameter(torch.empty(2 * clip + 1, value_width).normal_(std=0.02)) if value_width else None
         )
 
+    def check(self, query: Tensor, value: Tensor) -> None:
+        if query.shape[-1] != self.keys.shape[1]:
+            raise ValueError(
+                f"position: shaw was made for width {self.keys.shape[1]}, the query has {query.shape[-1]}."
+            )
+        if self.value_table is not None and value.shape[-1] != self.value_table.shape[1]:
+            width = self.value_table.shape[1]
+            raise ValueError(f"position: shaw was made for values of width {width}, these have {value.shape[-1]}.")
+
     @property
     def adds_values(self) -> bool:  # type: ignore[override]
         return self.value_table is not None
@@ -174,6 +196,11 @@ class Shaw(nn.Module, Position):
         index = self._distance(query_at, key_at).expand_as(weights)
         by_distance = weights.new_zeros(*weights.shape[:-1], 2 * self.clip + 1).scatter_add(-1, index, weights)
         return by_distance @ self.value_table
+
+
+def _check_heads(name: str, heads: int, query: Tensor) -> None:
+    if query.shape[1] != heads:
+        raise ValueError(f"position: {name} was made for {heads} heads, the query has {query.shape[1]}.")
 
 
 def position_named(position: str | Position, *, heads: int, width: int) -> Position:

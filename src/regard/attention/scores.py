@@ -16,7 +16,7 @@ from torch.nn.functional import linear, normalize
 
 from regard.attention import catalogue, reference
 from regard.attention.kernels.additive import additive_scores
-from regard.attention.kernels.grouped import grouped_matmul
+from regard.attention.kernels.grouped import grouped_matmul, spread
 
 PairwiseFunction = Callable[[Tensor, Tensor], Tensor]
 
@@ -185,7 +185,7 @@ class Additive(_Learned):
 
     def pairs(self, query: Tensor, key: Tensor, heads: Tensor | None = None) -> Tensor:
         v = self.v if heads is None else self.v[heads]
-        return additive_scores(query, key.repeat_interleave(query.shape[1] // key.shape[1], 1), v)
+        return additive_scores(query, spread(key, query.shape[1]), v)
 
     def check(self, query: Tensor, key: Tensor) -> None:
         super().check(query, key)
@@ -212,7 +212,7 @@ class Pairwise(nn.Module, Score):
         self.function = function  # registered as a part if it is a module itself
 
     def pairs(self, query: Tensor, key: Tensor, heads: Tensor | None = None) -> Tensor:
-        scores = self.function(query, key.repeat_interleave(query.shape[1] // key.shape[1], 1))
+        scores = self.function(query, spread(key, query.shape[1]))
         wanted = (*query.shape[:3], key.shape[2])
         if not isinstance(scores, Tensor) or scores.shape != wanted:
             got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__

@@ -178,3 +178,52 @@ def test_a_window_over_itself_is_a_band(T: int) -> None:
         band = (at[:, None] - at).abs() <= radius
         band = band & (at <= at[:, None]) if causal else band
         torch.testing.assert_close(output, band / band.sum(-1, keepdim=True))
+
+
+@pytest.mark.parametrize("backend", ["window", "tiled"])
+@pytest.mark.parametrize("extent", [Window(3), Window(3, causal=True), Window(2, global_tokens=2)], ids=str)
+def test_gradients_by_finite_differences(backend: str, extent: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "SEGMENT_BYTES", 1)
+    monkeypatch.setattr(window, "SMALLEST_CHUNK", 4)
+    monkeypatch.setattr(tiled, "SMALLEST_TILE", 2)
+    torch.manual_seed(0)
+    given = [torch.randn(1, 1, 11, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    assert torch.autograd.gradcheck(lambda q, k, v: attend(q, k, v, extent=extent, backend=backend), given)
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1, 90), (2, 1, 70, 90), (1, 2, 1, 90), (70, 90), (70, 1), (1, 1), (2, 2, 70, 1)], ids=str
+)
+@pytest.mark.parametrize("extent", ["global", Window(9, global_tokens=2)], ids=str)
+def test_masks_of_any_shape_have_gradients_in_tiles(
+    shape: tuple[int, ...], extent: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiled, "TILE_BYTES", 4096)
+    monkeypatch.setattr(tiled, "SMALLEST_TILE", 8)
+    q, k, v = made(70, 90)
+    mask = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    outputs = [
+        attend(q, k, v, mask=mask, extent=extent, normalise="sigmoid", backend=b) for b in ("tiled", "reference")
+    ]
+    torch.testing.assert_close(*outputs)
+    direction = torch.randn_like(outputs[0])
+    torch.testing.assert_close(*(torch.autograd.grad(x, mask, direction)[0] for x in outputs))
+
+
+def test_random_numbers_go_on_as_if_tiles_had_never_been_computed_again() -> None:
+    q, k, v = made(70, 90)
+    torch.manual_seed(3)
+    output = attend(q, k, v, dropout=0.5, backend="tiled")
+    after_forward = torch.rand(1)
+    output.sum().backward()
+    torch.manual_seed(3)
+    attend(q, k, v, dropout=0.5, backend="tiled")
+    assert torch.equal(torch.rand(1), after_forward)
+    before = torch.get_rng_state()
+    attend(q, k, v, dropout=0.5, backend="tiled").sum().backward()
+    torch.set_rng_state(before)
+    attend(q, k, v, dropout=0.5, backend="tiled")
+    expected = torch.rand(1)
+    torch.set_rng_state(before)
+    attend(q, k, v, dropout=0.5, backend="tiled").sum().backward()
+    assert torch.equal(torch.rand(1), expected)

@@ -32,13 +32,14 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     """a [B, H, Tq, A], b [B, H, Tk, A], v [H, A] -> scores [B, H, Tq, Tk] = sum_d v_d tanh(a_d + b_d)."""
     if a.dtype in (torch.float16, torch.bfloat16):
         return additive_scores(a.float(), b.float(), v.float()).to(a.dtype)
+    b, v = b.to(a.dtype), v.to(a.dtype)  # under autocast they may differ
     scores: Tensor = _scores(a, b, v)
     return scores
 
 
 def runs_in_c(a: Tensor) -> bool:
     """Whether queries like these are scored by the C kernel (unless their numbers are too large for it)."""
-    return a.device.type == "cpu" and a.dtype != torch.float64 and native.library() is not None
+    return a.device.type in ("cpu", "meta") and a.dtype != torch.float64 and native.library() is not None
 
 
 @operator(

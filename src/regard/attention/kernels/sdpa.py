@@ -21,7 +21,7 @@ def refuses(call: Call) -> str | None:
         return f"sdpa normalises by softmax, not by {call.normalise.name}"
     if isinstance(call.extent, LocalPredictive):
         return "sdpa has no Gaussian after the softmax, which local-p needs"
-    if call.dropout and call.query.device.type == "cpu":
+    if call.dropout and not call.query.is_cuda:
         return "sdpa is not fused with dropout on the processor"
     if call.position is not None and call.position.adds_values:
         return f"sdpa has no place for the output term of {call.position.name} positions"
