@@ -141,3 +141,18 @@ def test_the_examples_in_the_catalogue_run() -> None:
         for use in [part.removeprefix("or ") for part in entry.use.split("  # ")]:
             result = eval(use, given)
             assert result is not None, entry.name
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m regard attention list | head -1", shell=True, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "score: how well does this key fit this query?\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_any_terminal_gets_an_answer(encoding: str) -> None:
+    done = regard("attention", "show", "scaled-dot", PYTHONIOENCODING=encoding, LC_ALL="C")
+    assert done.returncode == 0
+    assert "formula  q" in done.stdout

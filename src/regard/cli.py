@@ -3,7 +3,9 @@
 PyTorch takes over a second to import, so nothing at the top of this file may import it.
 """
 
+import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -128,8 +130,14 @@ def _as_dict(entry: object) -> dict[str, object]:
 
 def main() -> None:
     """The entry point: a user's mistake ends in one sentence, not in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no √ still gets an answer
     try:
         app()
+    except BrokenPipeError:  # `regard attention list | head -1`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except (ValueError, OSError) as error:
         typer.echo(f"regard: {error}", err=True)
         sys.exit(2)

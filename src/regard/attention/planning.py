@@ -14,7 +14,7 @@ from regard.attention.extents import Window
 from regard.attention.kernels import additive, dense, native, sdpa, sparse, specified, tiled, window
 from regard.attention.normalisers import Entmax
 
-LARGE_BYTES = 32 << 20  # a Tq x Tk matrix above this is computed in tiles
+LARGE_BYTES = 16 << 20  # a Tq x Tk matrix above this is computed in tiles
 
 KERNELS: dict[str, ModuleType] = {
     "sdpa": sdpa,
