@@ -10,6 +10,7 @@ from regard.attention import (
     Additive,
     ALiBi,
     Bilinear,
+    Draw,
     Entmax,
     Hard,
     Learned,
@@ -73,6 +74,15 @@ def call(**changes: Any) -> Any:
         (lambda: call(offset=-1), "offset: -1 is not a place"),
         (lambda: call(offset=1.5), "offset: 1.5 is not a place"),
         (lambda: call(position="rotery"), "position: there is no 'rotery'; did you mean 'rotary'"),
+        (lambda: call(mask=torch.ones(3, 5, dtype=torch.bool, device="meta")), "mask: it is on meta, the query on cpu"),
+        (lambda: call(dropout=None), "dropout: None is not a share"),
+        (lambda: call(score=lambda q, k: (q @ k.mT).double()), "score: the function gave torch.float64"),
+        (lambda: Window(3, global_tokens=2.0), "global_tokens: 2.0"),  # type: ignore[arg-type]
+        (lambda: Window(3, global_tokens="a"), "global_tokens: 'a'"),  # type: ignore[arg-type]
+        (lambda: Additive(8, 8, heads=4, key_heads=3), "key_heads: 3 do not divide the 4 heads"),
+        (lambda: Sinusoidal(8)(torch.zeros(1, 8)), r"x: expected \[batch, time, width\]"),
+        (lambda: Reinforce()(torch.ones(1, dtype=torch.bool), []), "reward: expected a floating-point tensor"),
+        (lambda: Reinforce()(torch.ones(1), Draw(Q, Q, Q)), r"draws: expected a list of draws; for one, pass \[draw\]"),
         (lambda: call(position="t5"), r"position: 't5' has weights of its own; pass T5\(heads\)"),
         (lambda: call(position=T5(3)), "position: t5 was made for 3 heads, the query has 4"),
         (lambda: call(position=ALiBi(8)), "position: alibi was made for 8 heads, the query has 4"),
@@ -142,3 +152,11 @@ def test_plan_takes_the_arguments_of_attend_and_no_others() -> None:
 @pytest.mark.parametrize("name", ["scaled_dot", "Scaled-Dot", "scaled dot", "scaled"])
 def test_names_are_forgiving(name: str) -> None:
     assert torch.equal(call(score=name), call())
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    import numpy as np
+
+    q = torch.randn(1, 1, 5, 4)
+    ours = attend(q, q, q, extent=Window(np.int64(1)), scale=np.float32(0.5), offset=np.int32(0))  # type: ignore[arg-type]
+    torch.testing.assert_close(ours, attend(q, q, q, extent=Window(1), scale=0.5))

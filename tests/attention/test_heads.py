@@ -321,6 +321,11 @@ def test_learnt_parts_are_parts_of_the_module() -> None:
         (lambda: Attention(8, project="qkv", output_width=9), "output_width: without an output projection"),
         (lambda: Attention(8, score=Additive(8, 6)), "score: the additive score was made for"),
         (lambda: Attention(8, heads=2, score=Bilinear(8, 8)), "score: the bilinear score was made for"),
+        (lambda: Attention(8, backend="nope"), "backend: there is no 'nope'"),
+        (lambda: Attention(8, scale="x"), "scale: 'x' is not a finite number"),  # type: ignore[arg-type]
+        (lambda: Attention(8, score="additive", position="rotary"), "position: rotary has no meaning"),
+        (lambda: Attention(8)(torch.zeros(2, 3, 8, dtype=torch.long)), "query: expected floating-point numbers"),
+        (lambda: Attention(8)(torch.zeros(2, 3, 8).double()), "query: torch.float64 does not fit this attention's"),
         (lambda: Attention(8, score="nope"), "score: there is no 'nope'"),
         (lambda: Attention(8, extent="windw"), "did you mean 'window'"),
         (lambda: Attention(8, extent="window"), r"extent: 'window' needs a radius; pass Window\(radius=64\)"),
@@ -365,3 +370,55 @@ def test_a_module_can_be_copied_saved_and_restored(name: str) -> None:
     assert torch.equal(second(x).output, first(x).output)
     assert torch.equal(copy.deepcopy(first)(x).output, first(x).output)
     assert all(not key.endswith("frequency") for key in first.state_dict())
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_nothing_in_gives_nothing_out(name: str) -> None:
+    attention = made(name)
+    assert attention(torch.randn(0, 5, 16).double()).output.shape == (0, 5, attention.output_width)
+    assert attention(torch.randn(2, 0, 16).double()).output.shape == (2, 0, attention.output_width)
+    output = attention(torch.randn(2, 3, 16).double(), torch.randn(2, 0, 16).double()).output
+    bias = torch.zeros(()) if attention.output is None else attention.output.bias
+    torch.testing.assert_close(output, bias.double().expand_as(output))
+
+
+def test_hard_attention_to_nothing_gives_nothing() -> None:
+    x, nothing = torch.randn(2, 3, 16), torch.randn(2, 0, 16)
+    for hard in (Hard(), Hard("gumbel"), Hard().eval()):
+        attention = Attention(16, project="", normalise=hard)
+        attention.train(hard.training)
+        assert (attention(x, nothing, need_weights=True).output == 0).all()
+
+
+def test_a_cache_can_be_trained_through_with_frozen_projections() -> None:
+    attention = made("plain", extent="causal")
+    assert attention.key is not None
+    assert attention.value is not None
+    attention.key.requires_grad_(False)
+    attention.value.requires_grad_(False)
+    x = torch.randn(2, 6, 16, dtype=torch.float64)
+    cache, total = Cache(), torch.zeros((), dtype=torch.float64)
+    for t in range(6):
+        step = attention(x[:, t : t + 1], cache=cache)
+        cache, total = step.cache, total + step.output.square().sum()
+    (slope,) = torch.autograd.grad(total, [attention.query.weight])
+    (expected,) = torch.autograd.grad(attention(x).output.square().sum(), [attention.query.weight])
+    torch.testing.assert_close(slope, expected)
+
+
+def test_another_layers_cache_is_refused() -> None:
+    x = torch.randn(2, 3, 16, dtype=torch.float64)
+    with torch.no_grad():
+        cache = made("grouped")(x, cache=Cache()).cache
+        with pytest.raises(ValueError, match="each layer needs a cache of its own"):
+            made("multi-query")(x, cache=cache)
+
+
+def test_a_padded_query_that_is_not_finite_spoils_no_gradient() -> None:
+    attention = made("plain")
+    x = torch.randn(2, 5, 16, dtype=torch.float64)
+    x[:, 4] = torch.nan
+    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    mask[..., 4] = False
+    attention(x, mask=mask).output[:, :4].sum().backward()
+    assert all(p.grad.isfinite().all() for p in attention.parameters())

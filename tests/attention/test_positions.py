@@ -30,6 +30,11 @@ def test_the_sinusoid_of_p_plus_k_is_a_fixed_linear_map_of_that_of_p(p: int, k: 
     )
 
 
+def test_sinusoids_of_float64_are_float64() -> None:
+    got = Sinusoidal(8)(torch.zeros(1, 50, 8, dtype=torch.float64))[0]
+    torch.testing.assert_close(got, reference.sinusoid(torch.arange(50), 8), rtol=1e-12, atol=1e-12)
+
+
 def test_far_sinusoids_keep_their_digits() -> None:
     far = torch.tensor([1_000_003])
     torch.testing.assert_close(Sinusoidal(8).places(far).double(), reference.sinusoid(far, 8), rtol=1e-6, atol=1e-6)
@@ -46,7 +51,7 @@ def test_embedding_positions_are_added_or_concatenated(make) -> None:
     assert joined.shape == (2, 5, 12)
     assert torch.equal(joined[..., :6], x)
     module = make("add")
-    assert torch.equal(module(x, offset=3), x + module.places(torch.arange(3, 8)))
+    assert torch.equal(module(x, offset=3), x + module.places(torch.arange(3, 8)).to(x.dtype))
     assert places.shape == (5, 6)
 
 

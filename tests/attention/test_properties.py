@@ -298,3 +298,29 @@ def test_the_concat_form_is_the_additive_score() -> None:
 def test_the_global_extent_is_what_no_extent_is() -> None:
     one = cell("dot", "global", "softmax")
     assert torch.equal(output_of(one, extent=Global()), output_of(replace(one), extent="global"))
+
+
+@pytest.mark.parametrize("backend", ["auto", "dense", "tiled"])
+def test_weights_of_poisoned_keys_have_finite_gradients(backend: str) -> None:
+    one = cell("scaled-dot", "global", "softmax", masked="padding")
+    key, value = one.key.detach().clone(), one.value.detach().clone()
+    key[0, :, -1], value[0, :, -1] = torch.nan, torch.nan
+    result = attend(one.query, key, value, need_weights=True, backend=backend, **one.options)
+    (slope,) = torch.autograd.grad(result.output.sum() + result.weights.square().sum(), one.query)
+    assert slope.isfinite().all()
+
+
+@pytest.mark.parametrize("backend", ["dense", "reference"])
+@pytest.mark.parametrize("extent", ["global", "causal", "window", "local-p"])
+def test_functional_transforms_work_where_it_is_said(backend: str, extent: str) -> None:
+    for score, normalise in (("additive", "softmax"), ("scaled-dot", "sparsemax"), ("cosine", "entmax-1.3")):
+        one = cell(score, extent, normalise, masked="padding", batch=1)
+
+        def total(query: torch.Tensor) -> torch.Tensor:
+            return attend(query, one.key.detach(), one.value.detach(), backend=backend, **one.options).square().sum()
+
+        (expected,) = torch.autograd.grad(total(one.query), one.query)
+        torch.testing.assert_close(torch.func.grad(total)(one.query.detach()), expected)
+        direction = torch.randn_like(one.query)
+        tangent = torch.func.jvp(total, (one.query.detach(),), (direction,))[1]
+        torch.testing.assert_close(tangent, (expected * direction).sum())

@@ -57,12 +57,10 @@ class Cache:
         """A cache that holds these too, keys [B, G, T, D] and values [B, G, T, Dv]."""
         more = keys.shape[2]
         length = self.length + more
-        if self._room is not None and self._room.keys.shape[0] != keys.shape[0]:
-            raise ValueError(
-                f"cache: it holds a batch of {self._room.keys.shape[0]}, the query is one of {keys.shape[0]}."
-            )
-        if torch.is_grad_enabled() and (keys.requires_grad or values.requires_grad or self._requires_grad):
-            # Writing into shared room would pull what autograd has saved from under its feet.
+        if self._room is not None:
+            self._check_fits(keys, values)
+        if torch.is_grad_enabled():
+            # Autograd may have saved what the shared room holds: writing there would pull it from under its feet.
             if self._room is not None:
                 keys, values = (torch.cat(both, 2) for both in zip(self.held, (keys, values), strict=True))
             return Cache(length, self.steps + more, False, _Room(keys, values, length))
@@ -85,9 +83,15 @@ class Cache:
         keys, values = (x.index_select(0, index) for x in self.held)
         return Cache(self.length, self.steps, self.fixed, _Room(keys, values, self.length))
 
-    @property
-    def _requires_grad(self) -> bool:
-        return self._room is not None and (self._room.keys.requires_grad or self._room.values.requires_grad)
+    def _check_fits(self, keys: Tensor, values: Tensor) -> None:
+        for held, new in zip(self.held, (keys, values), strict=True):
+            if held.shape[0] != new.shape[0]:
+                raise ValueError(f"cache: it holds a batch of {held.shape[0]}, the query is one of {new.shape[0]}.")
+            if (held.shape[1], held.shape[3]) != (new.shape[1], new.shape[3]):
+                raise ValueError(
+                    f"cache: it holds {held.shape[1]} heads of width {held.shape[3]}, this attention has "
+                    f"{new.shape[1]} of {new.shape[3]}; each layer needs a cache of its own."
+                )
 
     def _larger(self, keys: Tensor, values: Tensor, length: int) -> _Room:
         capacity = max(SMALLEST_ROOM, 2 * length)

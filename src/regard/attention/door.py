@@ -9,6 +9,7 @@ from regard.attention.call import Call
 from regard.attention.extents import Extent, Global, LocalPredictive, extent_named
 from regard.attention.kernels.unharmed import projected
 from regard.attention.normalisers import Entmax, Normaliser, normaliser_named
+from regard.attention.numbers import is_real, is_whole
 from regard.attention.relative import Position, position_named
 from regard.attention.scores import PairwiseFunction, Score, score_named
 
@@ -70,24 +71,17 @@ def prepare(
     turn_keys: bool,
 ) -> Call:
     """A call from features. `raw_query` is the query before the score saw it: local-p predicts from it."""
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout: {dropout} is not a share; it must be at least 0 and below 1.")
-    if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+    if not is_whole(offset) or offset < 0:
         raise ValueError(f"offset: {offset!r} is not a place; it must be a whole number, 0 or more.")
+    check_numbers(scale, dropout)
+    check_meaning(position, score)
     if scale is None:
         scale = score.default_scale(query.shape[-1])
-    elif not isinstance(scale, int | float) or not -torch.inf < scale < torch.inf:
-        raise ValueError(f"scale: {scale!r} is not a finite number.")
-    if position is not None and position.scores is not None and score.name not in position.scores:
-        raise ValueError(
-            f"position: {position.name} has no meaning with the {score.name} score; "
-            f"it needs {' or '.join(position.scores)}."
-        )
     if position is not None:
         position.check(query, value)
     if isinstance(normalise, Entmax):
         normalise.check(query)
-    mask = _checked_mask(mask, (*query.shape[:3], key.shape[2]), query.dtype)
+    mask = _checked_mask(mask, (*query.shape[:3], key.shape[2]), query.dtype, query.device)
     centres = None
     if isinstance(extent, LocalPredictive):
         length = _source_length(mask, key)
@@ -106,9 +100,26 @@ def prepare(
         mask=mask,
         position=position,
         dropout=dropout,
-        offset=offset,
+        offset=int(offset),
         centres=centres,
     )
+
+
+def check_numbers(scale: float | None, dropout: float) -> None:
+    """Raise ValueError for a scale or a share that is none."""
+    if not is_real(dropout) or not 0 <= dropout < 1:
+        raise ValueError(f"dropout: {dropout!r} is not a share; it must be at least 0 and below 1.")
+    if scale is not None and not (is_real(scale) and -torch.inf < scale < torch.inf):
+        raise ValueError(f"scale: {scale!r} is not a finite number.")
+
+
+def check_meaning(position: Position | None, score: Score) -> None:
+    """Raise ValueError for a position that says nothing with this score."""
+    if position is not None and position.scores is not None and score.name not in position.scores:
+        raise ValueError(
+            f"position: {position.name} has no meaning with the {score.name} score; "
+            f"it needs {' or '.join(position.scores)}."
+        )
 
 
 def _source_length(mask: Tensor | None, key: Tensor) -> Tensor:
@@ -145,7 +156,9 @@ def _check_tensors(query: Tensor, key: Tensor, value: Tensor) -> None:
         )
 
 
-def _checked_mask(mask: Tensor | None, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor | None:
+def _checked_mask(
+    mask: Tensor | None, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> Tensor | None:
     """The mask with four dimensions, in the queries' number type if it is not boolean."""
     if mask is None:
         return None
@@ -155,6 +168,8 @@ def _checked_mask(mask: Tensor | None, shape: tuple[int, ...], dtype: torch.dtyp
             "mask: expected a boolean tensor (True = may attend) or a floating-point one (added to the scores), "
             f"not {kind}; for zeros and ones use mask.bool()."
         )
+    if mask.device != device:
+        raise ValueError(f"mask: it is on {mask.device}, the query on {device}; move one of them.")
     fits = mask.ndim <= 4 and all(m in (1, s) for m, s in zip(reversed(mask.shape), reversed(shape), strict=False))
     if not fits:
         hint = ""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import catalogue, reference
+from regard.attention.numbers import is_real, is_whole
 
 Span = tuple[int, int]
 
@@ -77,8 +78,8 @@ class Window(Extent):
 
     def __post_init__(self) -> None:
         _check_radius(self.radius)
-        if int(self.global_tokens) != self.global_tokens or self.global_tokens < 0:
-            raise ValueError(f"global_tokens: {self.global_tokens} is not a number of places; it must be 0 or more.")
+        if not is_whole(self.global_tokens) or self.global_tokens < 0:
+            raise ValueError(f"global_tokens: {self.global_tokens!r} is not a number of places; it must be 0 or more.")
 
     def allowed(self, query_at: Tensor, key_at: Tensor) -> Tensor | None:
         return reference.window(query_at, key_at, self.radius, self.causal, self.global_tokens)
@@ -150,7 +151,7 @@ class LocalPredictive(nn.Module, Extent):
 
 
 def _check_radius(radius: float) -> None:
-    if isinstance(radius, bool) or not isinstance(radius, int | float) or not 0 <= radius < math.inf:
+    if not is_real(radius) or not 0 <= radius < math.inf:
         raise ValueError(f"radius: {radius!r} is not a distance; it must be 0 or more.")
 
 

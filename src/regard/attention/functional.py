@@ -64,7 +64,8 @@ def attend(  # type: ignore[misc]  # the overloads say what comes back; the argu
         score: "dot", "scaled-dot", "cosine", Bilinear(...), Additive(...), or a function of (query, key) that gives
             [B, H, Tq, Tk].
         extent: "global", "causal", Window(radius), LocalMonotonic(radius) or LocalPredictive(width, radius=...).
-        normalise: "softmax", "sparsemax", "entmax" or Entmax(alpha), "sigmoid", "none", "hard" or Hard(estimator).
+        normalise: "softmax", "sparsemax", "entmax" or Entmax(alpha), "sigmoid", "none", or "hard" or Hard(estimator),
+            which draws a place; Hard().eval() takes the best.
         mask: broadcasts to [B, H, Tq, Tk]. Boolean: True = may attend. Float: added to the scores, -inf forbids.
         scale: multiplies the scores; 1 / sqrt(Dq) for scaled-dot and 1 for the others if not given.
         position: "rotary", "alibi", "shaw", "t5" or an object of relative.py.
@@ -76,8 +77,8 @@ def attend(  # type: ignore[misc]  # the overloads say what comes back; the argu
     Returns:
         [B, H, Tq, Dv]; or, with need_weights, `Attended(output, weights, draw)`.
 
-    A row with nothing to attend to gives zeros and finite gradients. NaN or infinity in a masked place does no harm;
-    a row that may look at such a place gives NaN.
+    A row with nothing to attend to gives zeros and finite gradients. NaN or infinity in a place does no harm to rows
+    that may not look there. Second derivatives, forward mode and torch.func: backend="dense" or "reference".
 
     Raises:
         ValueError: an argument that does not fit, in one sentence that names it.

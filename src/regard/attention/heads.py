@@ -5,15 +5,17 @@ et al. 2023 (arXiv:2305.13245) for key-value heads that are shared. With one hea
 Bahdanau's attention, with a bilinear one Luong's "general".
 """
 
+import torch
 from torch import Tensor, nn
 
 from regard.attention import catalogue
 from regard.attention.cache import Cache
-from regard.attention.door import prepare
+from regard.attention.door import check_meaning, check_numbers, prepare
 from regard.attention.extents import Extent, extent_named
 from regard.attention.functional import Attended, compute
 from regard.attention.kernels.unharmed import projected
 from regard.attention.normalisers import Normaliser, normaliser_named
+from regard.attention.planning import check_backend
 from regard.attention.relative import Position, new_position
 from regard.attention.scores import Additive, Bilinear, PairwiseFunction, Score, score_named
 
@@ -105,8 +107,9 @@ class Attention(nn.Module):
         self.position: Position | None = None
         if position is not None:
             self.position = new_position(position, heads=heads, width=head_width, value_width=value_head_width)
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout: {dropout} is not a share; it must be at least 0 and below 1.")
+        check_numbers(scale, dropout)
+        check_meaning(self.position, self.score)
+        check_backend(backend)
         self.scale, self.dropout, self.backend = scale, dropout, backend
         self.reset_parameters()
 
@@ -183,7 +186,7 @@ class Attention(nn.Module):
         outcome = compute(call, need_weights=need_weights, backend=self.backend)
         output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
         if self.output is not None:
-            output = self.output(output)
+            output = projected(self.output, output)
         return Attended(
             output, outcome.weights if need_weights else None, outcome.draw, after if cache is not None else None
         )
@@ -213,7 +216,7 @@ class Attention(nn.Module):
     def _split(x: Tensor, projection: nn.Linear | None, heads: int) -> Tensor:
         """[B, T, width] -> [B, heads, T, head width]."""
         x = x if projection is None else projected(projection, x)
-        return x.view(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
+        return x.view(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(1, 2)
 
     def _split_width(self, name: str, width: int) -> int:
         if width % self.key_heads:
@@ -268,13 +271,17 @@ class Attention(nn.Module):
                     )
         return project
 
-    @staticmethod
-    def _check_input(name: str, x: Tensor, width: int) -> None:
+    def _check_input(self, name: str, x: Tensor, width: int) -> None:
         if not isinstance(x, Tensor) or x.ndim != 3:
             got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise ValueError(f"{name}: expected [batch, time, width], got {got}.")
+        if not x.is_floating_point():
+            raise ValueError(f"{name}: expected floating-point numbers, got {x.dtype}.")
         if x.shape[-1] != width:
             raise ValueError(f"{name}: width {x.shape[-1]} does not fit this attention, made for {width}.")
+        own = next((p.dtype for p in self.parameters()), x.dtype)
+        if x.dtype != own and not torch.is_autocast_enabled(x.device.type):
+            raise ValueError(f"{name}: {x.dtype} does not fit this attention's {own}; convert one of them.")
 
     def extra_repr(self) -> str:
         shared = f", key_heads={self.key_heads}" if self.key_heads != self.heads else ""

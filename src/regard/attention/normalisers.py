@@ -78,14 +78,15 @@ class Entmax(nn.Module, Normaliser):
             raise ValueError(f"alpha: {alpha} is not possible; entmax needs alpha above 1 (softmax is the limit at 1).")
         self.fixed = float(alpha)
         # alpha = 1 + softplus(raw) stays above 1 whatever the optimiser does.
-        raw = torch.full((heads,), math.log(math.expm1(alpha - 1)))
-        self.raw = nn.Parameter(raw) if learnable else None
+        raw = alpha - 1 + math.log(-math.expm1(1 - alpha))
+        self.raw = nn.Parameter(torch.full((heads,), raw)) if learnable else None
 
     def alpha(self, heads: Tensor | None = None) -> Tensor:
         """[] if fixed, [H, 1, 1] if learnt."""
         if self.raw is None:
             return torch.tensor(self.fixed, dtype=torch.float64)
         raw = self.raw if heads is None or len(self.raw) == 1 else self.raw[heads]
+        raw = raw if raw.device.type == "mps" else raw.double()  # alpha - 1 keeps its digits
         return (1 + nn.functional.softplus(raw))[:, None, None]
 
     def check(self, query: Tensor) -> None:
@@ -162,6 +163,9 @@ class Hard(nn.Module, Normaliser):
     def weights(
         self, scores: Tensor, allowed: Tensor | None, heads: Tensor | None = None
     ) -> tuple[Tensor, Draw | None]:
+        if not scores.shape[-1]:  # no place to choose
+            nowhere = scores.sum(-1)
+            return scores, Draw(nowhere.long(), nowhere, nowhere) if self.training else None
         scores = _lowest(scores, allowed)
         if not self.training:
             return _only(_one_hot(scores, scores.argmax(-1)), allowed), None

@@ -57,9 +57,14 @@ def choose(call: Call, backend: str) -> str:
     return _choose(call)[0] if backend == "auto" else _named(call, backend)
 
 
-def _named(call: Call, backend: str) -> str:
-    if backend not in KERNELS:
+def check_backend(backend: str) -> None:
+    """Raise ValueError if there is no such kernel."""
+    if backend != "auto" and backend not in KERNELS:
         raise ValueError(f"backend: there is no {backend!r}; the choices are auto, {', '.join(KERNELS)}.")
+
+
+def _named(call: Call, backend: str) -> str:
+    check_backend(backend)
     if reason := KERNELS[backend].refuses(call):
         raise ValueError(f"backend: {backend!r} cannot serve this call: {reason}.")
     return backend

@@ -36,6 +36,8 @@ class _Embedded(nn.Module):
 
     def forward(self, x: Tensor, *, offset: int = 0) -> Tensor:
         """x [B, T, D], its first place at `offset` -> [B, T, D] (add, D = width) or [B, T, D + width] (concatenate)."""
+        if x.ndim != 3:
+            raise ValueError(f"x: expected [batch, time, width], got {tuple(x.shape)}.")
         where = self.places(torch.arange(offset, offset + x.shape[1], device=x.device)).to(x.dtype)
         if self.combine == "concatenate":
             return torch.cat([x, where.expand(len(x), -1, -1)], -1)
@@ -56,7 +58,7 @@ class Sinusoidal(_Embedded):
     def places(self, positions: Tensor) -> Tensor:
         angle = positions[..., None] * frequencies(self.width, 10000.0, positions.device)  # [..., width / 2]
         waves = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., : self.width]
-        return waves.to(torch.get_default_dtype())
+        return waves
 
 
 class Learned(_Embedded):
@@ -71,7 +73,7 @@ class Learned(_Embedded):
 
     def places(self, positions: Tensor) -> Tensor:
         length = self.table.num_embeddings
-        if positions.numel() and int(positions.max()) >= length:
+        if positions.numel() and not positions.is_meta and int(positions.max()) >= length:
             raise ValueError(
                 f"x: place {int(positions.max())} is beyond the {length} places that were learnt; shorten the input, "
                 f"or make Learned(length={int(positions.max()) + 1}, ...)."

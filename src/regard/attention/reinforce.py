@@ -37,6 +37,10 @@ class Reinforce(nn.Module):
 
         The loss is the mean over the batch of -(reward - baseline) sum log_prob - entropy_weight * sum entropy.
         """
+        if not isinstance(reward, Tensor) or not reward.is_floating_point():
+            raise ValueError("reward: expected a floating-point tensor, one number for each example of the batch.")
+        if isinstance(draws, Draw):
+            raise ValueError("draws: expected a list of draws; for one, pass [draw].")
         if not draws:
             raise ValueError("draws: the list is empty; pass the `draw` of each attention that was sampled.")
         if any(draw is None for draw in draws):

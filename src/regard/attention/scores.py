@@ -162,6 +162,8 @@ class Additive(_Learned):
         if self.width < 1:
             raise ValueError(f"width: {width} is not a size; it must be at least 1.")
         self.key_heads = heads if key_heads is None else key_heads
+        if self.key_heads < 1 or heads % self.key_heads:
+            raise ValueError(f"key_heads: {key_heads} do not divide the {heads} heads; each must serve equally many.")
         self.weight_query = nn.Parameter(torch.empty(heads, self.width, query_width))  # U
         self.weight_key = nn.Parameter(torch.empty(self.key_heads, self.width, key_width))  # W
         self.bias = nn.Parameter(torch.empty(heads, self.width)) if bias else None  # b
@@ -217,6 +219,8 @@ class Pairwise(nn.Module, Score):
         if not isinstance(scores, Tensor) or scores.shape != wanted:
             got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
             raise ValueError(f"score: the function gave {got}, but these queries and keys need {tuple(wanted)}.")
+        if scores.dtype != query.dtype:
+            raise ValueError(f"score: the function gave {scores.dtype}, but these queries need {query.dtype}.")
         return scores
 
     def specification(self, query: Tensor, key: Tensor) -> Tensor:

@@ -132,3 +132,26 @@ def test_the_limits_are_where_the_proof_puts_them() -> None:
     largest = torch.tensor(2 * additive.LARGEST_FOR_EXP)
     assert largest.exp().isfinite()
     assert (1 / largest.exp()) > torch.finfo(torch.float32).tiny
+
+
+def test_gradients_of_gradients() -> None:
+    given = inputs(1.0, queries=3, keys=4, width=5, dtype=torch.float64)
+    assert torch.autograd.gradgradcheck(additive_scores, given)
+    single = [x.detach().float().requires_grad_() for x in given]
+
+    def penalty(given: list[Tensor]) -> Tensor:
+        slopes = torch.autograd.grad(additive_scores(*given).square().sum(), given, create_graph=True)
+        total = torch.stack([s.square().sum() for s in slopes]).sum()
+        return torch.autograd.grad(total, given[0])[0].double()
+
+    torch.testing.assert_close(penalty(single), penalty(given), rtol=1e-3, atol=1e-3)
+
+
+def test_forward_mode_and_functional_transforms() -> None:
+    given = tuple(x.detach() for x in inputs(1.0, queries=3, keys=4, width=5, dtype=torch.float64))
+    direction = tuple(torch.randn_like(x) for x in given)
+    tangent = torch.func.jvp(additive_scores, given, direction)[1]
+    expected = torch.func.jvp(plain, given, direction)[1]
+    torch.testing.assert_close(tangent, expected)
+    ours, theirs = (torch.func.grad(lambda a, f=f: f(a, *given[1:]).sum())(given[0]) for f in (additive_scores, plain))
+    torch.testing.assert_close(ours, theirs)

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.attention import Additive, LocalMonotonic, LocalPredictive, Window, attend, plan
+from regard.attention import Additive, Attention, Hard, LocalMonotonic, LocalPredictive, Window, attend, plan
 from regard.attention.kernels import tiled, window
 
 
@@ -227,3 +227,28 @@ def test_random_numbers_go_on_as_if_tiles_had_never_been_computed_again() -> Non
     torch.set_rng_state(before)
     attend(q, k, v, dropout=0.5, backend="tiled").sum().backward()
     assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("estimator", ["gumbel", "reinforce"])
+def test_the_mode_of_the_forward_pass_is_the_mode_of_the_backward_pass(estimator: Any) -> None:
+    q, k, v = made(70, 90)
+    slopes = []
+    for changed in (False, True):
+        hard = Hard(estimator)
+        torch.manual_seed(0)
+        drawn = attend(q, k, v, normalise=hard, backend="tiled", need_weights=True)
+        hard.train(not changed)
+        loss = drawn.output.sum() + (drawn.draw.log_prob.sum() if drawn.draw else 0)
+        slopes.append(torch.autograd.grad(loss, [q, k, v], allow_unused=True))
+    assert all((x is None and y is None) or torch.equal(x, y) for x, y in zip(*slopes, strict=True))
+    assert slopes[0][0] is not None and slopes[0][0].abs().sum() > 0  # noqa: PT018
+
+
+def test_backward_after_autocast_computes_tiles_as_forward_did() -> None:
+    torch.manual_seed(0)
+    attention = Attention(16, heads=2, position="shaw", backend="tiled")
+    x = torch.randn(2, 50, 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = attention(x).output
+    output.float().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in attention.parameters())

@@ -109,3 +109,20 @@ def test_switching_off_is_undone_at_the_end() -> None:
         q = torch.randn(1, 1, 3, 4)
         attend(q, q, q, score=Additive(4, 4))
     assert native.library() is before
+
+
+@pytest.mark.skipif(native.library() is None, reason="no compiler here")
+def test_a_damaged_library_is_built_anew(tmp_path: Path) -> None:
+    ask(XDG_CACHE_HOME=str(tmp_path))
+    (built,) = (tmp_path / "regard").glob("native-*.so")
+    built.write_bytes(built.read_bytes()[:1000])
+    assert ask(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
+
+
+def test_without_a_home_everything_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert native._build.__wrapped__() == (None, "Could not determine home directory.")

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention import reference
+from regard.attention import Entmax, reference
 from regard.attention.kernels import native
 from regard.attention.kernels.sparse import entmax
 
@@ -88,3 +88,56 @@ def test_threads_share_the_rows(form: str) -> None:
     two = entmax(scores, torch.tensor(1.5))
     torch.set_num_threads(1)
     torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("size", [5_000, 20_000, 100_000])
+def test_long_flat_rows_sum_to_one(form: str, size: int) -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(3, size) * 1e-5
+    for alpha in (1.5, 2.0):
+        p = entmax(scores, torch.tensor(alpha))
+        torch.testing.assert_close(p.sum(-1), torch.ones(3), rtol=1e-4, atol=1e-4)
+        exact = entmax(scores.double(), torch.tensor(alpha))
+        torch.testing.assert_close(p.double(), exact, rtol=0.05, atol=1e-7)
+
+
+@pytest.mark.parametrize("above", [1e-2, 1e-4, 1e-6, 1e-8])
+def test_alpha_close_to_one_is_softmax_in_float32_too(above: float) -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(20, 30)
+    for normalise in (Entmax(1 + above), Entmax(1 + above, learnable=True)):
+        p, _ = normalise.weights(scores[None, None], None)
+        torch.testing.assert_close(p[0, 0], torch.softmax(scores, -1), rtol=20 * above + 1e-4, atol=10 * above + 1e-5)
+
+
+def test_a_large_alpha_is_possible() -> None:
+    for learnable in (False, True):
+        p, _ = Entmax(1000.0, learnable=learnable).weights(torch.tensor([[[[1.0, 0.5, 0.0]]]]), None)
+        torch.testing.assert_close(p, torch.tensor([[[[1.0, 0.0, 0.0]]]]), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [1.3, 1.5, 2.0])
+def test_gradients_of_gradients(alpha: float) -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(entmax, (scores, torch.tensor(alpha, dtype=torch.float64)))
+    single = scores.detach().float().requires_grad_()
+
+    def penalty(x: torch.Tensor) -> torch.Tensor:
+        (slope,) = torch.autograd.grad(entmax(x, torch.tensor(alpha)).square().sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(slope.square().sum(), x)
+        return second.double()
+
+    torch.testing.assert_close(penalty(single), penalty(scores), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [1.3, 1.5, 2.0])
+def test_forward_mode(alpha: float) -> None:
+    torch.manual_seed(0)
+    scores, direction = torch.randn(3, 5, dtype=torch.float64), torch.randn(3, 5, dtype=torch.float64)
+    tangent = torch.func.jvp(lambda s: entmax(s, torch.tensor(alpha)), (scores,), (direction,))[1]
+    step = 1e-6
+    expected = (
+        entmax(scores + step * direction, torch.tensor(alpha)) - entmax(scores - step * direction, torch.tensor(alpha))
+    ) / (2 * step)
+    torch.testing.assert_close(tangent, expected, rtol=1e-5, atol=1e-7)

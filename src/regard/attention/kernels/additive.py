@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.attention.kernels import native
-from regard.attention.kernels.operators import operator
+from regard.attention.kernels.operators import only_plain_code_serves, operator
 
 LARGEST_FOR_EXP = 40.0
 LARGEST_FOR_EXPM1 = 0.5
@@ -33,6 +33,8 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     if a.dtype in (torch.float16, torch.bfloat16):
         return additive_scores(a.float(), b.float(), v.float()).to(a.dtype)
     b, v = b.to(a.dtype), v.to(a.dtype)  # under autocast they may differ
+    if only_plain_code_serves(a):
+        return (torch.tanh(a[:, :, :, None] + b[:, :, None]) * v[:, None, None]).sum(-1)
     scores: Tensor = _scores(a, b, v)
     return scores
 
@@ -69,8 +71,16 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> No
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if torch.is_grad_enabled():  # gradients of gradients are wanted: plain code has them
+        return _plain_gradients(grad, *ctx.saved_tensors)
     slopes: tuple[Tensor, Tensor, Tensor] = _gradients(grad, *ctx.saved_tensors)
     return slopes
+
+
+def _plain_gradients(g: Tensor, a: Tensor, b: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    t = torch.tanh(a[:, :, :, None] + b[:, :, None])  # [B, H, Tq, Tk, A]
+    slope = g[..., None] * v[:, None, None] * (1 - t * t)
+    return slope.sum(3), slope.sum(2), (g[..., None] * t).sum((0, 2, 3))
 
 
 @operator(

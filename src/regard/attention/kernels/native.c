@@ -11,7 +11,7 @@
  *     tanh(a + b) = N / (N + 2),   N = e^2(a+b) - 1 = ua + ub + ua * ub,  u = e^2x - 1   ("expm1" form)
  *
  * Sparsemax and entmax-1.5: the threshold of each row by Newton's method from the left. The function is convex and
- * falling, so no step overshoots, and the iteration ends at the fixed point.
+ * falling, so but for rounding no step overshoots, and the iteration ends at the fixed point.
  *
  * All matrices are dense, row-major float32. Widths of the additive kernels are multiples of LANES (the caller pads
  * with zeros). Each function works on a range of its outermost index, so that threads can share the work.
@@ -191,6 +191,16 @@ static inline float largest(const float *x, int64_t size) {
     return nan ? NAN : top;
 }
 
+/* Move tau to next and say whether it stays. The largest weight is at least the mean, so tau is at most -1 / size or
+ * -1 / sqrt(size): a first step from far away may round past the root, never past that. From right of the root the
+ * next step leads back to its left, with numbers of the right size, and so with the right digits. */
+static inline int settled(float *tau, float next, float most) {
+    next = next > most ? most : next;
+    int stays = !(fabsf(next - *tau) > 1e-7f * fabsf(next));
+    *tau = next;
+    return stays;
+}
+
 void regard_sparsemax(const float *x, float *p, int64_t from, int64_t to, int64_t size) {
     for (int64_t row = from; row < to; row++) {
         const float *xs = x + row * size;
@@ -205,8 +215,7 @@ void regard_sparsemax(const float *x, float *p, int64_t from, int64_t to, int64_
                 count += gap > 0 ? 1.0f : 0;
             }
             float next = tau + (mass - 1.0f) / count;
-            if (!(next > tau)) break;
-            tau = next;
+            if (settled(&tau, next, -1.0f / size)) break;
         }
         for (int64_t j = 0; j < size; j++) ps[j] = ps[j] <= tau ? 0 : ps[j] - tau;
     }
@@ -227,8 +236,7 @@ void regard_entmax15(const float *x, float *p, int64_t from, int64_t to, int64_t
                 slope += gap;
             }
             float next = tau + (mass - 1.0f) / (2 * slope);
-            if (!(next > tau)) break;
-            tau = next;
+            if (settled(&tau, next, -1.0f / sqrtf(size))) break;
         }
         for (int64_t j = 0; j < size; j++) {
             float gap = ps[j] <= tau ? 0 : ps[j] - tau;

@@ -65,7 +65,7 @@ def switched_off() -> Iterator[None]:
 def _build() -> tuple[ctypes.CDLL | None, str]:
     try:
         return ctypes.CDLL(str(_compiled())), ""
-    except (_UnavailableError, OSError, subprocess.SubprocessError) as error:
+    except (_UnavailableError, OSError, RuntimeError, subprocess.SubprocessError) as error:  # RuntimeError: no home
         return None, str(error) or type(error).__name__
 
 
@@ -74,21 +74,30 @@ def _compiled() -> Path:
     if compiler is None:
         raise _UnavailableError("there is no C compiler (cc, gcc or clang) on this machine")
     recipe = b"\0".join([SOURCE.read_bytes(), " ".join(FLAGS).encode(), compiler.encode(), _processor().encode()])
-    target = _cache_folder() / f"native-{hashlib.sha256(recipe).hexdigest()[:20]}.so"
-    if not target.exists():
-        # Built beside and renamed, so that a killed or a second process never leaves half a library in place.
-        handle, building = tempfile.mkstemp(suffix=".so", dir=target.parent)
-        os.close(handle)
-        try:
-            command = [compiler, *FLAGS, str(SOURCE), "-o", building, "-lm"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-            if done.returncode != 0:
-                said = (done.stderr.strip().splitlines() or ["no message"])[0]
-                raise _UnavailableError(f"the C compiler failed: {said}")
-            os.replace(building, target)
-        finally:
-            Path(building).unlink(missing_ok=True)
+    folder, name = _cache_folder(), f"native-{_digest(recipe)}"
+    for built in folder.glob(f"{name}-*.so"):
+        # The name ends in the content's hash: a damaged library could take the process down as it is loaded.
+        if built.stem == f"{name}-{_digest(built.read_bytes())}":
+            return built
+        built.unlink(missing_ok=True)
+    # Built beside and renamed, so that a killed or a second process never leaves half a library in place.
+    handle, building = tempfile.mkstemp(suffix=".so", dir=folder)
+    os.close(handle)
+    try:
+        command = [compiler, *FLAGS, str(SOURCE), "-o", building, "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode != 0:
+            said = (done.stderr.strip().splitlines() or ["no message"])[0]
+            raise _UnavailableError(f"the C compiler failed: {said}")
+        target = folder / f"{name}-{_digest(Path(building).read_bytes())}.so"
+        os.replace(building, target)
+    finally:
+        Path(building).unlink(missing_ok=True)
     return target
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:20]
 
 
 def _processor() -> str:

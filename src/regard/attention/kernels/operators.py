@@ -8,6 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+
+def only_plain_code_serves(x: Tensor) -> bool:
+    """Whether a transform is at work that knows PyTorch's own operators only: forward-mode derivatives, torch.func."""
+    return forward_ad._current_level >= 0 or torch._C._functorch.is_functorch_wrapped_tensor(x)
+
 
 _LIBRARY = torch.library.Library("regard", "DEF")  # type: ignore[no-untyped-call]
 

@@ -12,18 +12,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.attention import reference
 from regard.attention.kernels import native
-from regard.attention.kernels.operators import operator
+from regard.attention.kernels.operators import only_plain_code_serves, operator
 
 MOST_STEPS = 100
+NEAR_ONE = 1.05
 
 
 def entmax(scores: Tensor, alpha: Tensor) -> Tensor:
-    """scores [..., T] -> weights; alpha > 1 broadcasts over rows ([], or [..., 1])."""
-    if scores.dtype in (torch.float16, torch.bfloat16):
-        return entmax(scores.float(), alpha.float()).to(scores.dtype)
-    weights: Tensor = _entmax(scores, alpha.to(scores.dtype))
+    """scores [..., T] -> weights; alpha > 1 broadcasts over rows ([], or [..., 1]), best in float64."""
+    if only_plain_code_serves(scores):
+        return reference.entmax(scores, torch.ones_like(scores, dtype=torch.bool), alpha.to(scores.dtype))
+    # Near 1 the power 1 / (alpha - 1) is so large that it needs more digits than the scores have.
+    many_digits = scores.dtype != torch.float64 and scores.device.type != "mps" and _near_one(alpha)
+    if many_digits or scores.dtype in (torch.float16, torch.bfloat16):
+        return entmax(scores.double() if many_digits else scores.float(), alpha).to(scores.dtype)
+    weights: Tensor = _entmax(scores, alpha)
     return weights
+
+
+def _near_one(alpha: Tensor) -> bool:
+    return not torch.compiler.is_compiling() and alpha.numel() > 0 and alpha.detach().min().item() < NEAR_ONE
 
 
 def runs_in_c(scores: Tensor, alpha: float | None) -> bool:
@@ -80,15 +90,21 @@ def _gradients(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool) -> t
         shares = {"count": g.numel() // size, "work": g.numel() * 2}
         native.call(f"{name}_backward", [weights, g, grad], [size], **shares)
         return grad, torch.zeros_like(alpha)
+    return _plain_gradients(g, weights, alpha, need_alpha)
+
+
+def _plain_gradients(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool) -> tuple[Tensor, Tensor]:
     inside = weights > 0
-    s = torch.where(inside, weights, 1).pow(2 - alpha) * inside
+    s = torch.where(inside, weights, 1).pow((2 - alpha).to(weights.dtype)) * inside
     q = s / s.sum(-1, keepdim=True)
     grad = s * g - q * (s * g).sum(-1, keepdim=True)
     if not need_alpha:
         return grad, torch.zeros_like(alpha)
     h = torch.where(inside, -weights * torch.where(inside, weights, 1).log(), 0)
-    slope = (weights - q) / (alpha - 1) ** 2 + (h - q * h.sum(-1, keepdim=True)) / (alpha - 1)
-    return grad, (g * slope).sum_to_size(alpha.shape) if alpha.ndim else (g * slope).sum()
+    less = alpha - 1
+    slope = ((weights - q) / less + (h - q * h.sum(-1, keepdim=True))) / less
+    by_row = (g * slope).sum(-1, keepdim=True)
+    return grad, (by_row.sum_to_size(alpha.shape) if alpha.ndim else by_row.sum()).to(alpha.dtype)
 
 
 def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -97,8 +113,11 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
-    scores, alpha = _gradients(grad, *ctx.saved_tensors, ctx.need_alpha)
-    return scores, alpha if ctx.need_alpha else None
+    # Gradients of gradients, where they are wanted, are those of the plain formula.
+    formula = _plain_gradients if torch.is_grad_enabled() else _gradients
+    weights, alpha = ctx.saved_tensors
+    by_scores, by_alpha = formula(grad, weights, alpha, ctx.need_alpha)
+    return by_scores, by_alpha if ctx.need_alpha else None
 
 
 @operator(
@@ -116,7 +135,7 @@ def _entmax(scores: Tensor, alpha: Tensor) -> Tensor:
         return weights
     if not scores.numel():
         return torch.empty_like(scores)
-    z = (scores - scores.amax(-1, keepdim=True)) * (alpha - 1)
-    gap = (z - _threshold(z, 1 / (alpha - 1))).clamp_min_(0)
-    weights = gap.pow_(1 / (alpha - 1))
+    less, power = (alpha - 1).to(scores.dtype), (1 / (alpha - 1)).to(scores.dtype)
+    z = (scores - scores.amax(-1, keepdim=True)) * less
+    weights = (z - _threshold(z, power)).clamp_min_(0).pow_(power)
     return weights / weights.sum(-1, keepdim=True)

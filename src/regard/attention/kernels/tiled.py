@@ -9,6 +9,7 @@ large temporaries, and a memory allocator then finds no whole room for the next 
 still be held, and grow with T squared after all.
 """
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -50,6 +51,8 @@ def run(call: Call) -> Outcome:
         return dense.run(call)
     if not call.needs_grad:
         return _Results.of(call).outcome(*_forward(call))
+    if isinstance(call.normalise, Hard):  # the mode of now, whatever it is when gradients are wanted
+        call = replace(call, normalise=copy.copy(call.normalise))
     if torch.compiler.is_compiling() or _captures_weights(call):
         return _checkpointed(call)
     inputs = [call.query, call.key, call.value, call.mask, call.centres, *_weights(call)]
@@ -152,6 +155,8 @@ class _Tiles(torch.autograd.Function):
         ctx.call = replace(call, query=none, key=none, value=none, mask=None, centres=None, raw=None)
         ctx.save_for_backward(*inputs)
         ctx.random = torch.get_rng_state() if call.dropout or _Results.of(call).draws or _drawn(call) else None
+        device = call.query.device.type
+        ctx.autocast = (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
         results = _forward(call)
         ctx.mark_non_differentiable(*(x for x in results if not x.is_floating_point()))
         return tuple(results)
@@ -169,8 +174,10 @@ class _Tiles(torch.autograd.Function):
         now = torch.get_rng_state()
         if ctx.random is not None:
             torch.set_rng_state(ctx.random)
-        for tile in _tiles(call):
-            _tile_backward(tile, call, weights, slopes, grads)
+        device, enabled, dtype = ctx.autocast
+        with torch.autocast(device, dtype=dtype, enabled=enabled):
+            for tile in _tiles(call):
+                _tile_backward(tile, call, weights, slopes, grads)
         if ctx.random is not None:
             torch.set_rng_state(now)
         return (None, *grads)

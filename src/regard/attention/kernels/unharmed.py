@@ -59,7 +59,8 @@ def unharmed(run: Callable[[Call], Outcome], call: Call) -> Outcome:
 
 
 def _can_look(x: Tensor) -> bool:
-    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+    numbers_at_hand = x.device.type == "cpu" and not torch.compiler.is_compiling()
+    return numbers_at_hand and not torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
 def _finite(x: Tensor) -> bool:
