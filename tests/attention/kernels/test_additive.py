@@ -1,7 +1,5 @@
 """The additive kernel: the same scores as the plain formula, for any numbers, in C and in PyTorch."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from hypothesis import given
@@ -10,17 +8,6 @@ from torch import Tensor
 
 from regard.attention.kernels import additive, native
 from regard.attention.kernels.additive import additive_scores
-
-
-@pytest.fixture(params=["C", "PyTorch"])
-def form(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "PyTorch":
-        with native.switched_off():
-            yield request.param
-    else:
-        if native.library() is None:
-            pytest.skip(native.why_not())
-        yield request.param
 
 
 def plain(a: Tensor, b: Tensor, v: Tensor) -> Tensor:

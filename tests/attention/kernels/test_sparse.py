@@ -1,7 +1,5 @@
 """Sparsemax and entmax: exact to the number type, in C and in PyTorch."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from hypothesis import given
@@ -10,17 +8,6 @@ from hypothesis import strategies as st
 from regard.attention import Entmax, reference
 from regard.attention.kernels import native
 from regard.attention.kernels.sparse import entmax
-
-
-@pytest.fixture(params=["C", "PyTorch"])
-def form(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "PyTorch":
-        with native.switched_off():
-            yield request.param
-    else:
-        if native.library() is None:
-            pytest.skip(native.why_not())
-        yield request.param
 
 
 @pytest.mark.parametrize("alpha", [1.05, 1.3, 1.5, 2.0, 2.5, 4.0])
