@@ -282,14 +282,6 @@ def sparse() -> list[Claim]:
         claims.append(
             Claim(f"{name} forward + backward", "entmax package", times["entmax package"] / times["regard"], 2)
         )
-        claims.append(
-            Claim(
-                f"{name} forward + backward, no compiler",
-                "entmax package",
-                times["entmax package"] / times["regard without a compiler"],
-                1,
-            )
-        )
     return claims
 
 

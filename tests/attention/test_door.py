@@ -107,11 +107,12 @@ def call(**changes: Any) -> Any:
         (lambda: weights(Q, K, rows=slice(0, 3, 2)), "rows: a slice with a step"),
         (lambda: Window(-1), "radius: -1 is not a distance"),
         (lambda: Window(float("nan")), "radius: nan is not a distance"),  # type: ignore[arg-type]
+        (lambda: Window(2.5), "radius: 2.5 is not a distance between places"),  # type: ignore[arg-type]
         (lambda: Window("wide"), "radius: 'wide' is not a distance"),  # type: ignore[arg-type]
         (lambda: Window(2, global_tokens=-1), "global_tokens: -1"),
         (lambda: LocalMonotonic(-2), "radius: -2"),
         (lambda: LocalPredictive(8, radius=-0.5), "radius: -0.5"),
-        (lambda: LocalPredictive(8, radius=0), "radius: local-p needs a radius above 0"),
+        (lambda: LocalPredictive(8, radius=0), "radius: 0 is not possible; it must be above 0"),
         (lambda: LocalPredictive(0, radius=1), "query_width: 0"),
         (lambda: Entmax(1.0), "alpha: 1.0 is not possible"),
         (lambda: Entmax(0.5), "alpha: 0.5 is not possible"),

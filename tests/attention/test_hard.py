@@ -167,3 +167,9 @@ def test_the_baseline_shrinks_the_variance() -> None:
         return torch.stack(gathered)
 
     assert slopes(10.0).var(0).sum() < 0.1 * slopes(0.0).var(0).sum()
+
+
+def test_near_scores_are_drawn_fairly_in_half_precision() -> None:
+    torch.manual_seed(0)
+    w, _ = Hard("gumbel").weights(torch.full((1, 1, 40_000, 2), 100.0, dtype=torch.bfloat16), None)
+    assert w[..., 0].detach().float().mean().item() == pytest.approx(0.5, abs=0.015)

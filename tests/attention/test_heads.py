@@ -422,3 +422,19 @@ def test_a_padded_query_that_is_not_finite_spoils_no_gradient() -> None:
     mask[..., 4] = False
     attention(x, mask=mask).output[:, :4].sum().backward()
     assert all(p.grad.isfinite().all() for p in attention.parameters())
+
+
+def test_gradients_through_a_growing_cache_are_those_of_the_whole() -> None:
+    attention = made("rotary", extent="causal")
+    x = torch.randn(2, 6, 16, dtype=torch.float64)
+    cache, outputs = Cache(), []
+    for t in range(6):
+        step = attention(x[:, t : t + 1], cache=cache)
+        cache = step.cache
+        outputs.append(step.output)
+    parameters = list(attention.parameters())
+    direction = torch.randn(2, 6, 16, dtype=torch.float64)
+    mine = torch.autograd.grad(torch.cat(outputs, 1), parameters, direction)
+    theirs = torch.autograd.grad(attention(x).output, parameters, direction)
+    for a, b in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(a, b)

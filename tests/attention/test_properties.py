@@ -324,3 +324,59 @@ def test_functional_transforms_work_where_it_is_said(backend: str, extent: str) 
         direction = torch.randn_like(one.query)
         tangent = torch.func.jvp(total, (one.query.detach(),), (direction,))[1]
         torch.testing.assert_close(tangent, (expected * direction).sum())
+
+
+@pytest.mark.parametrize("backend", ["auto", "dense", "tiled"])
+def test_a_query_that_is_not_finite_shows_it_unless_it_looks_nowhere(backend: str) -> None:
+    one = cell("scaled-dot", "global", "softmax")
+    query = one.query.detach().clone()
+    query[:, :, 2:4] = torch.nan
+    mask = torch.ones(7, 9, dtype=torch.bool)
+    mask[3] = False
+    mask[0, 0] = False
+    for learning in (False, True):
+        given = query.clone().requires_grad_(learning)
+        output = attend(given, one.key.detach(), one.value.detach(), mask=mask, backend=backend)
+        assert output[:, :, 2].isnan().all()
+        assert (output[:, :, 3] == 0).all()
+        assert output[:, :, [0, 1, 4, 5, 6]].isfinite().all()
+
+
+def test_compiled_code_is_not_harmed_by_padding_either() -> None:
+    torch._dynamo.reset()
+    one = cell("scaled-dot", "global", "softmax", masked="padding")
+    key = one.key.detach().clone()
+    key[0, :, -1] = torch.nan
+    expected = output_of(one)
+    compiled = torch.compile(lambda q, k, v: attend(q, k, v, **one.options), backend="aot_eager")
+    torch.testing.assert_close(compiled(one.query, key, one.value), expected)
+
+
+def test_places_keep_their_digits_in_half_precision() -> None:
+    torch.manual_seed(0)
+    extent = LocalPredictive(8, radius=5.0)
+    q, k = torch.randn(1, 1, 6, 8), torch.randn(1, 1, 2000, 8)
+    seen = weights(q, k, extent=extent) > 0
+    half = weights(q.bfloat16(), k.bfloat16(), extent=extent.bfloat16()) > 0
+    assert (half.sum(-1) - seen.sum(-1)).abs().max() <= 1
+
+
+def test_a_zero_vector_has_no_direction_in_any_precision() -> None:
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        zero = torch.zeros(1, 1, 2, 4, dtype=dtype)
+        assert (attend(zero, zero, torch.ones_like(zero), score="cosine") == 1).all()
+
+
+def test_names_of_positions_fit_scores_that_make_heads() -> None:
+    q = torch.randn(2, 1, 5, 8)
+    assert attend(q, q, q, score=Additive(8, 8, heads=4, key_heads=1), position="alibi").shape == (2, 4, 5, 8)
+
+
+@pytest.mark.parametrize("backend", ["auto", "dense", "tiled", "sdpa"])
+def test_nan_in_a_float_mask_is_nan_everywhere(backend: str) -> None:
+    q = torch.randn(1, 1, 3, 4)
+    mask = torch.zeros(3, 3)
+    mask[1, 1] = torch.nan
+    output = attend(q, q, q, mask=mask, backend=backend)
+    assert output[:, :, 1].isnan().all()
+    assert output[:, :, [0, 2]].isfinite().all()

@@ -5,8 +5,9 @@
         attended = attention(token, cache=cache)
         cache = attended.cache
 
-An older cache stays good: two continuations of one beginning do not disturb each other. Appending is nevertheless
-cheap, because a cache keeps room to grow in, and only the first to continue from it may write there.
+An older cache stays good: two continuations of one beginning do not disturb each other. Under `torch.no_grad()` or
+`torch.inference_mode()` appending is nevertheless cheap, because a cache keeps room to grow in, and only the first to
+continue from it may write there. Where gradients are recorded, the past is copied.
 """
 
 from dataclasses import dataclass, field

@@ -68,7 +68,7 @@ class Call:
         elif self.extent_restricts and (places := self.extent.allowed(self.query_at, self.key_at)) is not None:
             parts.append(places)
         if self.mask is not None:
-            parts.append(self.mask if self.mask.dtype == torch.bool else self.mask > -torch.inf)
+            parts.append(self.mask if self.mask.dtype == torch.bool else self.mask != -torch.inf)
         if not parts:
             return None
         return parts[0] if len(parts) == 1 else parts[0] & parts[1]

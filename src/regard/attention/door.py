@@ -31,14 +31,15 @@ def checked_call(
     _check_tensors(query, key, value)
     the_score = score_named(score)
     the_score.check(query, key)
-    if position is not None:
-        position = position_named(position, heads=query.shape[1], width=query.shape[-1])
     the_extent = extent_named(extent)
     queries, keys = the_score.queries, the_score.keys
     anything_hidden = mask is not None or not isinstance(the_extent, Global)
+    query_features = projected(queries, query) if anything_hidden else queries(query)
+    if position is not None:
+        position = position_named(position, heads=query_features.shape[1], width=query_features.shape[-1])
     call = prepare(
         query,
-        projected(queries, query) if anything_hidden else queries(query),
+        query_features,
         projected(keys, key) if anything_hidden else keys(key),
         value,
         score=the_score,
@@ -127,7 +128,7 @@ def _source_length(mask: Tensor | None, key: Tensor) -> Tensor:
     Tk = key.shape[2]
     if mask is None:
         return key.new_full((1, 1, 1), Tk)
-    allowed = mask if mask.dtype == torch.bool else mask > -torch.inf
+    allowed = mask if mask.dtype == torch.bool else mask != -torch.inf
     counted = allowed * torch.arange(1, Tk + 1, device=mask.device)
     return (counted.amax(-1) if Tk else counted.sum(-1)).to(key.dtype)
 

@@ -77,7 +77,8 @@ class Window(Extent):
     name: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
-        _check_radius(self.radius)
+        if not is_whole(self.radius) or self.radius < 0:
+            raise ValueError(f"radius: {self.radius!r} is not a distance between places; it must be 0, 1, 2, ...")
         if not is_whole(self.global_tokens) or self.global_tokens < 0:
             raise ValueError(f"global_tokens: {self.global_tokens!r} is not a number of places; it must be 0 or more.")
 
@@ -121,10 +122,9 @@ class LocalPredictive(nn.Module, Extent):
 
     def __init__(self, query_width: int, *, radius: float, width: int | None = None, heads: int = 1) -> None:
         super().__init__()
-        _check_radius(radius)
-        if radius == 0:
+        if not is_real(radius) or not 0 < radius < math.inf:
             raise ValueError(
-                "radius: local-p needs a radius above 0, its Gaussian has a standard deviation of radius / 2."
+                f"radius: {radius!r} is not possible; it must be above 0, as the Gaussian's sigma is half of it."
             )
         width = query_width if width is None else width
         for name, size in (("query_width", query_width), ("width", width), ("heads", heads)):
@@ -147,12 +147,8 @@ class LocalPredictive(nn.Module, Extent):
             raise ValueError(f"query: width {query.shape[-1]} does not fit local-p, made for {self.query_width}.")
         if query.shape[1] not in (1, self.heads):
             raise ValueError(f"query: {query.shape[1]} heads do not fit local-p, made for {self.heads}.")
-        return reference.predicted_centre(query, self.weight, self.v, length)
-
-
-def _check_radius(radius: float) -> None:
-    if not is_real(radius) or not 0 <= radius < math.inf:
-        raise ValueError(f"radius: {radius!r} is not a distance; it must be 0 or more.")
+        wide = torch.promote_types(query.dtype, torch.float32)  # half precision cannot tell place 1000 from 1001
+        return reference.predicted_centre(query.to(wide), self.weight.to(wide), self.v.to(wide), length.to(wide))
 
 
 def extent_named(extent: str | Extent) -> Extent:

@@ -279,9 +279,11 @@ class Attention(nn.Module):
             raise ValueError(f"{name}: expected floating-point numbers, got {x.dtype}.")
         if x.shape[-1] != width:
             raise ValueError(f"{name}: width {x.shape[-1]} does not fit this attention, made for {width}.")
-        own = next((p.dtype for p in self.parameters()), x.dtype)
-        if x.dtype != own and not torch.is_autocast_enabled(x.device.type):
-            raise ValueError(f"{name}: {x.dtype} does not fit this attention's {own}; convert one of them.")
+        own = self.query or self.key or self.value or self.output
+        if own is not None and x.dtype != own.weight.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise ValueError(
+                f"{name}: {x.dtype} does not fit this attention's {own.weight.dtype}; convert one of them."
+            )
 
     def extra_repr(self) -> str:
         shared = f", key_heads={self.key_heads}" if self.key_heads != self.heads else ""

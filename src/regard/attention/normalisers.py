@@ -166,6 +166,9 @@ class Hard(nn.Module, Normaliser):
         if not scores.shape[-1]:  # no place to choose
             nowhere = scores.sum(-1)
             return scores, Draw(nowhere.long(), nowhere, nowhere) if self.training else None
+        if scores.dtype in (torch.float16, torch.bfloat16):  # too coarse to draw from: near scores would tie
+            w, draw = self.weights(scores.float(), allowed, heads)
+            return w.to(scores.dtype), draw
         scores = _lowest(scores, allowed)
         if not self.training:
             return _only(_one_hot(scores, scores.argmax(-1)), allowed), None

@@ -76,10 +76,12 @@ def _choose(call: Call) -> tuple[str, str, dict[str, str]]:
         return "sdpa", "softmax over dot products with nothing masked: fused, nothing large is stored", {}
     declined: dict[str, str] = {}
     if isinstance(call.extent, Window):
-        reason = window.refuses(call)
-        if reason is None and window.pays(call):
+        reason = window.refuses(call) or window.does_not_pay(call)
+        if reason is None:
             return "window", "only the neighbourhood of each query is computed", declined
-        declined["window"] = reason or "the window covers so much of the sequence that cutting it up would not pay"
+        declined["window"] = reason
+        if fused is None and _reach(call) <= 0.5:
+            return "tiled", "each tile of queries reads only the keys in its reach", declined
     if fused is None:
         size = sdpa.mask_elements(call) * call.query.element_size()
         if size <= LARGE_BYTES:

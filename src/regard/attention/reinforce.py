@@ -1,8 +1,8 @@
 """REINFORCE for hard attention: learning where to look from how well it went.
 
-Williams 1992; Xu et al. 2015 (arXiv:1502.03044, section 4.1), whose three parts are all here: the reward times the
-gradient of the draw's log-probability, a moving average of past rewards as baseline, and an entropy bonus that keeps
-the choice open.
+Williams 1992; Xu et al. 2015 (arXiv:1502.03044, section 4.1): the reward times the gradient of the draw's
+log-probability, a moving average of past rewards as baseline, and an entropy bonus that keeps the choice open. Their
+last trick, to attend softly half of the time, is left to the caller.
 """
 
 import torch

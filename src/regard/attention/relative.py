@@ -134,7 +134,8 @@ class T5(nn.Module, Position):
         else:
             distance = (-distance).clamp_min(0)
         exact = buckets // 2
-        ratio = (distance.double() / exact).clamp_min(1).log() / math.log(self.furthest / exact)
+        wide = torch.float32 if distance.device.type == "mps" else torch.float64
+        ratio = (distance.to(wide) / exact).clamp_min(1).log() / math.log(self.furthest / exact)
         far = (exact + (ratio * (buckets - exact)).long()).clamp_max(buckets - 1)
         return first + torch.where(distance < exact, distance, far)
 

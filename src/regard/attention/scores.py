@@ -86,10 +86,10 @@ class Cosine(Score):
     name = "cosine"
 
     def queries(self, query: Tensor) -> Tensor:
-        return normalize(query, dim=-1)
+        return _unit(query)
 
     def keys(self, key: Tensor) -> Tensor:
-        return normalize(key, dim=-1)
+        return _unit(key)
 
     def specification(self, query: Tensor, key: Tensor) -> Tensor:
         return reference.cosine(query, key)
@@ -228,6 +228,12 @@ class Pairwise(nn.Module, Score):
 
     def check(self, query: Tensor, key: Tensor) -> None:
         """The function knows."""
+
+
+def _unit(x: Tensor) -> Tensor:
+    """x / |x|, a zero vector staying zero; in half precision 1e-12 would be zero itself."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return normalize(x.to(wide), dim=-1).to(x.dtype)
 
 
 def _per_head(x: Tensor, weight: Tensor) -> Tensor:

@@ -8,7 +8,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.attention import Additive, Attention, Hard, LocalMonotonic, LocalPredictive, Window, attend, plan
+from regard.attention import (
+    T5,
+    Additive,
+    Attention,
+    Hard,
+    LocalMonotonic,
+    LocalPredictive,
+    Shaw,
+    Window,
+    attend,
+    plan,
+)
 from regard.attention.kernels import tiled, window
 
 
@@ -210,25 +221,6 @@ def test_masks_of_any_shape_have_gradients_in_tiles(
     torch.testing.assert_close(*(torch.autograd.grad(x, mask, direction)[0] for x in outputs))
 
 
-def test_random_numbers_go_on_as_if_tiles_had_never_been_computed_again() -> None:
-    q, k, v = made(70, 90)
-    torch.manual_seed(3)
-    output = attend(q, k, v, dropout=0.5, backend="tiled")
-    after_forward = torch.rand(1)
-    output.sum().backward()
-    torch.manual_seed(3)
-    attend(q, k, v, dropout=0.5, backend="tiled")
-    assert torch.equal(torch.rand(1), after_forward)
-    before = torch.get_rng_state()
-    attend(q, k, v, dropout=0.5, backend="tiled").sum().backward()
-    torch.set_rng_state(before)
-    attend(q, k, v, dropout=0.5, backend="tiled")
-    expected = torch.rand(1)
-    torch.set_rng_state(before)
-    attend(q, k, v, dropout=0.5, backend="tiled").sum().backward()
-    assert torch.equal(torch.rand(1), expected)
-
-
 @pytest.mark.parametrize("estimator", ["gumbel", "reinforce"])
 def test_the_mode_of_the_forward_pass_is_the_mode_of_the_backward_pass(estimator: Any) -> None:
     q, k, v = made(70, 90)
@@ -252,3 +244,95 @@ def test_backward_after_autocast_computes_tiles_as_forward_did() -> None:
         output = attention(x).output
     output.float().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in attention.parameters())
+
+
+@pytest.mark.parametrize("captures", [False, True])
+def test_a_function_that_is_random_draws_the_same_on_the_way_back(captures: bool) -> None:
+    """With raw scores the output is linear in the values, so sum(output) must be sum(values * their gradient)."""
+    q, k, v = made(70, 90)
+    scale = torch.ones((), dtype=torch.float64, requires_grad=captures)
+
+    def noisy(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(q @ k.mT * scale, 0.5)
+
+    output = attend(q, k, v, score=noisy, normalise="none", backend="tiled")
+    torch.rand(7)  # the world goes on between forward and backward
+    (slope,) = torch.autograd.grad(output.sum(), v)
+    torch.testing.assert_close((v * slope).sum(), output.sum())
+
+
+@pytest.mark.parametrize("options", [{"dropout": 0.5}, {"normalise": Hard("gumbel")}], ids=str)
+def test_random_tiles_are_the_same_tiles_on_the_way_back(options: Any) -> None:
+    q, k, v = made(70, 90)
+    output = attend(q, k, v, backend="tiled", **options)
+    torch.rand(7)
+    before = torch.get_rng_state()
+    (slope,) = torch.autograd.grad(output.sum(), v, retain_graph=True)
+    torch.testing.assert_close((v * slope).sum(), output.sum())
+    assert torch.equal(torch.get_rng_state(), before), "backward leaves the random numbers alone"
+
+
+def test_gumbel_gradients_in_tiles_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One tile holds everything, so the same numbers are drawn as by the dense kernel."""
+    q, k, v = made(20, 30)
+    slopes = []
+    for backend in ("dense", "tiled"):
+        torch.manual_seed(1)
+        output = attend(q, k, v, normalise=Hard("gumbel", temperature=0.7), backend=backend)
+        slopes.append(torch.autograd.grad(output, [q, k, v], torch.ones_like(output)))
+    for mine, theirs in zip(*slopes, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_weights_lent_for_one_call_get_their_gradients() -> None:
+    """torch.func.functional_call puts other weights in, and takes them out before backward."""
+    q, k, v = (x.detach() for x in made(70, 90))
+    score = Additive(8, 8, 5, heads=2).double()
+    slopes = []
+    for backend in ("dense", "tiled"):
+
+        class Model(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.score = score
+
+            def forward(self, backend: str = backend) -> torch.Tensor:
+                return attend(q, k, v, score=self.score, backend=backend)
+
+        lent = {f"score.{name}": (2 * p.detach()).requires_grad_() for name, p in score.named_parameters()}
+        output = torch.func.functional_call(Model(), lent)
+        slopes.append(torch.autograd.grad(output.square().sum(), list(lent.values())))
+    for mine, theirs in zip(*slopes, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("position", [T5(2), Shaw(8)], ids=["t5", "shaw"])
+def test_a_position_that_alone_learns_learns_in_tiles(position: Any) -> None:
+    position = position.double()
+    q, k, v = (x.detach() for x in made(70, 90))
+    slopes = []
+    for backend in ("dense", "tiled"):
+        output = attend(q, k, v, position=position, backend=backend)
+        slopes.append(torch.autograd.grad(output.square().sum(), list(position.parameters())))
+    for mine, theirs in zip(*slopes, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_one_query_of_a_window_reads_only_its_reach() -> None:
+    q, k = torch.randn(1, 2, 1, 8), torch.randn(1, 2, 5000, 8)
+    said = plan(q, k, k, extent=Window(64, causal=True), offset=4999)
+    assert said.kernel == "tiled"
+    expected = attend(q, k, k, extent=Window(64, causal=True), offset=4999, backend="reference")
+    torch.testing.assert_close(attend(q, k, k, extent=Window(64, causal=True), offset=4999), expected)
+
+
+@pytest.mark.slow
+def test_wide_windows_keep_their_memory_small() -> None:
+    q = torch.randn(1, 1, 8192, 8, requires_grad=True)
+    used = peak(lambda: attend(q, q, q, extent=Window(1024), backend="window").sum().backward())
+    assert used < 64 << 20
+    mask = torch.ones(2, 1, 1, 8192, dtype=torch.bool)
+    many = torch.randn(2, 4, 8192, 8, requires_grad=True)
+    assert plan(many, many, many, extent=Window(1024), mask=mask).kernel == "tiled"
+    used = peak(lambda: attend(many, many, many, extent=Window(1024), mask=mask).sum().backward())
+    assert used < 200 << 20

@@ -26,6 +26,7 @@ from regard.attention.kernels.operators import only_plain_code_serves, operator
 LARGEST_FOR_EXP = 40.0
 LARGEST_FOR_EXPM1 = 0.5
 TILE = 1 << 18  # elements of [tile of slices, queries, keys, A] held at once: about a megabyte, inside the L2 cache
+TILE_ELSEWHERE = 1 << 26  # an accelerator wants few large steps
 
 
 def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
@@ -145,13 +146,20 @@ def _native_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _tiles(p: _Prepared) -> Iterator[tuple[slice, slice, slice]]:
     """Slices, queries and keys of one tile after another, as many of each as fit into TILE elements."""
     (N, Tq, A), Tk = p.a.shape, p.b.shape[1]
-    keys = max(1, min(Tk, TILE // A))
-    queries = max(1, min(Tq, TILE // (A * keys)))
-    slices = max(1, min(N, TILE // (A * keys * queries)))
+    size = TILE if p.a.device.type == "cpu" else TILE_ELSEWHERE
+    keys = max(1, min(Tk, size // A))
+    queries = max(1, min(Tq, size // (A * keys)))
+    slices = max(1, min(N, size // (A * keys * queries)))
     for n in range(0, N, slices):
         for i in range(0, Tq, queries):
             for j in range(0, Tk, keys):
                 yield slice(n, n + slices), slice(i, i + queries), slice(j, j + keys)
+
+
+def _buffer(p: _Prepared) -> Tensor:
+    """Room for the largest tile."""
+    n, i, j = next(_tiles(p))
+    return p.a.new_empty(p.a[n, i].numel() * p.b[n, j].shape[1])
 
 
 def _shaped(buffer: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -173,7 +181,7 @@ def _tile_tanh(p: _Prepared, n: slice, i: slice, j: slice, buffer: Tensor) -> Te
 
 
 def _portable_scores(p: _Prepared, scores: Tensor) -> None:
-    buffer = p.a.new_empty(max(TILE, p.a.shape[-1]))
+    buffer = _buffer(p)
     v = p.v.repeat(len(p.a) // len(p.v), 1)  # [N, A]
     half = p.a.new_tensor(0.5)
     for n, i, j in _tiles(p):
@@ -188,7 +196,7 @@ def _portable_scores(p: _Prepared, scores: Tensor) -> None:
 
 
 def _portable_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    buffer = p.a.new_empty(max(TILE, p.a.shape[-1]))
+    buffer = _buffer(p)
     v = p.v.repeat(len(p.a) // len(p.v), 1)
     da, db, dv = torch.zeros_like(p.a), torch.zeros_like(p.b), torch.zeros_like(v)
     for n, i, j in _tiles(p):

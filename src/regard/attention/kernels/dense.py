@@ -33,7 +33,7 @@ def weights(call: Call) -> tuple[Tensor, Draw | None]:
     w, draw = call.normalise.weights(scores, call.allowed, call.heads)
     if isinstance(call.extent, LocalPredictive):
         assert call.centres is not None
-        w = w * reference.gaussian(call.centres, call.key_at, call.extent.radius)
+        w = w * reference.gaussian(call.centres, call.key_at, call.extent.radius).to(w.dtype)
     return w, draw
 
 

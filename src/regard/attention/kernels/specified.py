@@ -24,7 +24,7 @@ def run(call: Call) -> Outcome:
     gauss = None
     if isinstance(call.extent, LocalPredictive):
         assert call.centres is not None
-        gauss = reference.gaussian(call.centres, call.key_at, call.extent.radius)
+        gauss = reference.gaussian(call.centres, call.key_at, call.extent.radius).to(call.query.dtype)
     query, key = call.query, call.key
     if isinstance(call.score, Bilinear | Additive):  # these start from what they were given, not from features
         assert call.raw is not None

@@ -10,9 +10,9 @@ still be held, and grow with T squared after all.
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -50,13 +50,31 @@ def run(call: Call) -> Outcome:
     if not call.query.shape[2]:
         return dense.run(call)
     if not call.needs_grad:
-        return _Results.of(call).outcome(*_forward(call))
-    if isinstance(call.normalise, Hard):  # the mode of now, whatever it is when gradients are wanted
-        call = replace(call, normalise=copy.copy(call.normalise))
+        return _Results.of(call).outcome(*_forward(call, _kernel(call)))
+    # The weights and the mode of now, whatever they are when gradients are wanted.
+    call = replace(
+        call,
+        score=_as_it_is(call.score),
+        normalise=_as_it_is(call.normalise),
+        position=_as_it_is(call.position),
+    )
     if torch.compiler.is_compiling() or _captures_weights(call):
         return _checkpointed(call)
     inputs = [call.query, call.key, call.value, call.mask, call.centres, *_weights(call)]
-    return _Results.of(call).outcome(*_Tiles.apply(call, *inputs))  # type: ignore[no-untyped-call]
+    return _Results.of(call).outcome(*_Tiles.apply(call, _kernel(call), *inputs))  # type: ignore[no-untyped-call]
+
+
+Part = TypeVar("Part")
+
+
+def _as_it_is(part: Part) -> Part:
+    """A part with the tensors and the mode it has now: a module may be switched, or lent other weights, later on."""
+    if not isinstance(part, nn.Module):
+        return part
+    kept = copy.copy(part)
+    kept._parameters, kept._buffers = dict(part._parameters), dict(part._buffers)
+    kept._modules = {name: _as_it_is(inner) for name, inner in part._modules.items()}
+    return kept
 
 
 @dataclass(frozen=True)
@@ -78,11 +96,12 @@ class _Tile:
         if self.spans == [(0, call.key.shape[2])]:
             return piece
         mask = piece.mask if piece.mask is None else self.keys(piece.mask, 3)
-        places = self.keys(torch.arange(call.key.shape[2], device=call.key.device), 0)
+        places = torch.cat([torch.arange(low, high, device=call.key.device) for low, high in self.spans])
         return replace(piece, key=self.keys(call.key), value=self.keys(call.value), mask=mask, key_places=places)
 
 
-def _tiles(call: Call) -> Iterator[_Tile]:
+def tiles(call: Call) -> Iterator[_Tile]:
+    """The call cut into tiles."""
     (Tq, Tk), rows = (call.query.shape[2], call.key.shape[2]), rows_in_tile(call)
     for start in range(0, Tq, rows):
         stop = min(start + rows, Tq)
@@ -125,11 +144,12 @@ class _Results:
         return Outcome(output, more[-1] if self.weights else None, draw)
 
 
-def _compute(piece: Call) -> Outcome:
-    return dense.run(piece) if sdpa.refuses(piece) else sdpa.run(piece)
+def _kernel(call: Call) -> Callable[[Call], Outcome]:
+    """What serves inside the tiles: decided once for all of them, and for the way back."""
+    return dense.run if sdpa.refuses(call) else sdpa.run
 
 
-def _forward(call: Call) -> list[Tensor]:
+def _forward(call: Call, run: Callable[[Call], Outcome]) -> list[Tensor]:
     """All tiles, one after the other, into tensors made before the first."""
     (B, H, Tq, _), Tk, Dv = call.query.shape, call.key.shape[2], call.value.shape[3]
     results = _Results.of(call)
@@ -139,9 +159,9 @@ def _forward(call: Call) -> list[Tensor]:
         made += [torch.empty(B, H, Tq, dtype=torch.long, device=call.query.device)]
     if results.weights:
         made += [call.query.new_empty(B, H, Tq, Tk)]
-    for tile in _tiles(call):
+    for tile in tiles(call):
         piece = tile.cut(call)
-        for whole, part in zip(made, results.of_tile(_compute(piece), piece, Tk), strict=True):
+        for whole, part in zip(made, results.of_tile(run(piece), piece, Tk), strict=True):
             whole[:, :, tile.start : tile.stop] = part
     return made
 
@@ -150,14 +170,15 @@ class _Tiles(torch.autograd.Function):
     """Forward without storing, backward by computing each tile again."""
 
     @staticmethod
-    def forward(ctx: Any, call: Call, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, call: Call, run: Callable[[Call], Outcome], *inputs: Tensor | None) -> tuple[Tensor, ...]:
         none = call.query.new_empty(0)
         ctx.call = replace(call, query=none, key=none, value=none, mask=None, centres=None, raw=None)
         ctx.save_for_backward(*inputs)
-        ctx.random = torch.get_rng_state() if call.dropout or _Results.of(call).draws or _drawn(call) else None
+        ctx.run = run
+        ctx.random = _random_state(call.query.device) if _is_random(call) else None
         device = call.query.device.type
         ctx.autocast = (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
-        results = _forward(call)
+        results = _forward(call, run)
         ctx.mark_non_differentiable(*(x for x in results if not x.is_floating_point()))
         return tuple(results)
 
@@ -167,24 +188,29 @@ class _Tiles(torch.autograd.Function):
         inputs: tuple[Tensor | None, ...] = ctx.saved_tensors
         query, key, value, mask, centres, *weights = inputs
         call: Call = replace(ctx.call, query=query, key=key, value=value, mask=mask, centres=centres)
-        wanted = ctx.needs_input_grad[1:]
+        wanted = ctx.needs_input_grad[2:]
         grads = [
             torch.zeros_like(x) if x is not None and want else None for x, want in zip(inputs, wanted, strict=True)
         ]
-        now = torch.get_rng_state()
+        now = _random_state(call.query.device)
         if ctx.random is not None:
-            torch.set_rng_state(ctx.random)
+            _set_random_state(call.query.device, ctx.random)
         device, enabled, dtype = ctx.autocast
         with torch.autocast(device, dtype=dtype, enabled=enabled):
-            for tile in _tiles(call):
-                _tile_backward(tile, call, weights, slopes, grads)
+            for tile in tiles(call):
+                _tile_backward(tile, call, ctx.run, weights, slopes, grads)
         if ctx.random is not None:
-            torch.set_rng_state(now)
-        return (None, *grads)
+            _set_random_state(call.query.device, now)
+        return (None, None, *grads)
 
 
 def _tile_backward(
-    tile: _Tile, call: Call, weights: list[Tensor | None], slopes: tuple[Tensor, ...], grads: list[Tensor | None]
+    tile: _Tile,
+    call: Call,
+    run: Callable[[Call], Outcome],
+    weights: list[Tensor | None],
+    slopes: tuple[Tensor, ...],
+    grads: list[Tensor | None],
 ) -> None:
     """Compute one tile again and add its gradients to `grads` (query, key, value, mask, centres, weights)."""
     piece = tile.cut(call)
@@ -196,7 +222,7 @@ def _tile_backward(
     }
     with torch.enable_grad():
         piece = replace(piece, **fresh)
-        results = _Results.of(call).of_tile(_compute(piece), piece, call.key.shape[2])
+        results = _Results.of(call).of_tile(run(piece), piece, call.key.shape[2])
     learning = [
         (result, slope[:, :, tile.start : tile.stop])
         for result, slope in zip(results, slopes, strict=True)
@@ -236,8 +262,21 @@ def _add(tile: _Tile, name: str, grad: Tensor, slope: Tensor) -> None:
         at += high - low
 
 
-def _drawn(call: Call) -> bool:
-    return isinstance(call.normalise, Hard) and call.normalise.training
+def _is_random(call: Call) -> bool:
+    """Whether computing it again could give something else. What a function does nobody knows."""
+    drawn = isinstance(call.normalise, Hard) and call.normalise.training
+    return drawn or call.dropout > 0 or call.score.compare == "function"
+
+
+def _random_state(device: torch.device) -> list[Tensor]:
+    states = [torch.get_rng_state()]
+    return states if device.type == "cpu" else [*states, getattr(torch, device.type).get_rng_state()]
+
+
+def _set_random_state(device: torch.device, states: list[Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    if device.type != "cpu":
+        getattr(torch, device.type).set_rng_state(states[1])
 
 
 def _weights(call: Call) -> list[nn.Parameter]:
@@ -257,13 +296,13 @@ def _captures_weights(call: Call) -> bool:
 def _checkpointed(call: Call) -> Outcome:
     """The same by PyTorch's own checkpoints, which find such weights, and which its compiler understands."""
     results = _Results.of(call)
-    random = call.dropout > 0 or _drawn(call)
+    run, random = _kernel(call), _is_random(call)
     parts = []
-    for tile in _tiles(call):
+    for tile in tiles(call):
 
         def compute(query: Tensor, key: Tensor, value: Tensor, tile: _Tile = tile) -> tuple[Tensor, ...]:
             piece = tile.cut(replace(call, query=query, key=key, value=value))
-            return tuple(results.of_tile(_compute(piece), piece, call.key.shape[2]))
+            return tuple(results.of_tile(run(piece), piece, call.key.shape[2]))
 
         parts.append(
             checkpoint(compute, call.query, call.key, call.value, use_reentrant=False, preserve_rng_state=random)

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from regard.attention.call import Call, Outcome
+from regard.attention.extents import Causal
+from regard.attention.kernels import tiled
+from regard.attention.kernels.grouped import spread
 from regard.attention.normalisers import Hard
-
-ROWS_BYTES = 8 << 20  # of one boolean matrix
 
 
 def projected(project: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -37,7 +38,7 @@ def unharmed(run: Callable[[Call], Outcome], call: Call) -> Outcome:
     if not call.needs_grad:
         state = torch.get_rng_state() if isinstance(call.normalise, Hard) else None
         outcome = run(call)
-        if _finite(outcome.output) and (outcome.weights is None or _finite(outcome.weights)):
+        if _finite(_where_harm_shows(call, outcome.output)):
             return outcome
         if state is not None:
             torch.set_rng_state(state)
@@ -45,6 +46,8 @@ def unharmed(run: Callable[[Call], Outcome], call: Call) -> Outcome:
         return run(call)
     bad_query = ~call.query.isfinite().all(-1)  # [B, H, Tq]
     bad_key = ~(call.key.isfinite().all(-1) & call.value.isfinite().all(-1))  # [B, G, Tk]
+    if not bad_query.any() and not bad_key.any():
+        return run(call)
     clean = replace(
         call,
         query=call.query.masked_fill(bad_query[..., None], 0),
@@ -65,22 +68,31 @@ def _can_look(x: Tensor) -> bool:
 
 def _finite(x: Tensor) -> bool:
     """One pass, one number: a sum is finite only if every term is. (A sum that overflows only costs time.)"""
-    return bool(x.detach().sum().isfinite())
+    wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else None
+    return bool(x.detach().sum(dtype=wide).isfinite())
+
+
+def _where_harm_shows(call: Call, output: Tensor) -> Tensor:
+    """With nothing but a causal extent the last query sees every key that any query sees: its row tells for all."""
+    sees_all = call.offset + call.query.shape[2] >= call.key.shape[2]
+    only_causal = isinstance(call.extent, Causal) and call.mask is None and call.normalise.name == "softmax"
+    return output[:, :, -1:] if only_causal and sees_all else output
 
 
 def _touched(call: Call, bad_query: Tensor, bad_key: Tensor) -> Tensor:
     """Rows that may look at something not finite, or are not finite themselves and may look anywhere. [B, H, Tq]."""
-    (B, H, Tq, _), (G, Tk) = call.query.shape, call.key.shape[1:3]
-    bad = bad_key.repeat_interleave(H // G, 1)[:, :, None]  # [B, H, 1, Tk]
-    parts = []
-    rows = max(1, ROWS_BYTES // max(1, B * H * Tk))
-    for start in range(0, Tq, rows):
-        piece = call.rows(start, min(start + rows, Tq))
+    B, H = call.query.shape[:2]
+    bad_key = spread(bad_key[..., None], H)[..., 0]  # [B, H, Tk]
+    touched = torch.zeros_like(bad_query)
+    for tile in tiled.tiles(call):
+        piece = tile.cut(call)
         allowed = piece.allowed
-        allowed = torch.ones((), dtype=torch.bool, device=bad.device) if allowed is None else allowed
-        reach = allowed.expand(B, H, piece.query.shape[2], Tk)
-        parts.append((reach & bad).any(-1) | (bad_query[:, :, start : start + rows] & reach.any(-1)))
-    return torch.cat(parts, 2) if parts else bad_query
+        allowed = torch.ones((), dtype=torch.bool, device=bad_key.device) if allowed is None else allowed
+        reach = allowed.expand(B, H, tile.stop - tile.start, piece.key.shape[2])
+        rows = slice(tile.start, tile.stop)
+        bad = tile.keys(bad_key)[:, :, None]
+        touched[:, :, rows] = (reach & bad).any(-1) | (bad_query[:, :, rows] & reach.any(-1))
+    return touched
 
 
 def _cleared(call: Call) -> Call:

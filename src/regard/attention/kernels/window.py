@@ -7,7 +7,7 @@ segment, so that no tensor grows so large that every step pays for fresh pages o
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,6 +18,8 @@ from regard.attention.extents import Causal, Global, Window
 from regard.attention.kernels import sdpa
 
 SMALLEST_CHUNK = 32
+LARGEST_CHUNK = 256
+LARGEST_MASKS = 64 << 20  # bytes
 SEGMENT_BYTES = 4 << 20  # of keys laid out as runs
 
 
@@ -37,19 +39,25 @@ def refuses(call: Call) -> str | None:
 
 
 def chunk_size(extent: Window) -> int:
-    """Short chunks waste few keys, long ones few starts; about the radius is best."""
-    return max(SMALLEST_CHUNK, int(extent.radius))
+    """Short chunks waste few keys, long ones few starts; about the radius is best, but the band mask is C wide."""
+    return min(LARGEST_CHUNK, max(SMALLEST_CHUNK, extent.radius))
 
 
 def run_length(extent: Window) -> int:
     """How many keys a chunk may look at, global tokens included."""
-    return chunk_size(extent) + int(extent.radius) * (1 if extent.causal else 2) + extent.global_tokens
+    return chunk_size(extent) + extent.radius * (1 if extent.causal else 2) + extent.global_tokens
 
 
-def pays(call: Call) -> bool:
-    """Whether the pairs computed are fewer than half of all."""
+def does_not_pay(call: Call) -> str | None:
+    """Why another kernel would be better, or None."""
     assert isinstance(call.extent, Window)
-    return 2 * run_length(call.extent) <= call.key.shape[2] and call.query.shape[2] > 1
+    length = run_length(call.extent)
+    if 2 * length > call.key.shape[2] or call.query.shape[2] < 2:
+        return "there is too little of the sequence outside the window to be worth cutting up"
+    B, H, Tq, _ = call.query.shape
+    if call.mask is not None and B * H * Tq * length * call.query.element_size() > LARGEST_MASKS:
+        return f"it would store more than {LARGEST_MASKS >> 20} MiB of masks, one for each head and chunk"
+    return None
 
 
 def run(call: Call) -> Outcome:
@@ -69,22 +77,53 @@ def run(call: Call) -> Outcome:
 
 def _segments(call: Call, extent: Window) -> Iterator[Tensor]:
     """The output of one stretch of queries after another."""
-    (B, H, _, D), Tk, Dv = call.query.shape, call.key.shape[2], call.value.shape[-1]
-    C, radius, ahead = chunk_size(extent), int(extent.radius), 0 if extent.causal else int(extent.radius)
-    bytes_a_chunk = B * H * run_length(extent) * max(D, Dv) * call.query.element_size()
-    size = max(1, SEGMENT_BYTES // max(1, bytes_a_chunk)) * C
-    # Split, not sliced: the gradients of the pieces are then put together in one go.
-    if not call.query.shape[2]:
+    (B, H, Tq, D), Tk, Dv = call.query.shape, call.key.shape[2], call.value.shape[-1]
+    if not Tq:
         yield call.query.new_zeros(B, H, 0, Dv)
         return
+    C, ahead = chunk_size(extent), 0 if extent.causal else extent.radius
+    bands = 1 if call.mask is None else B * H  # how many band masks a chunk has
+    bytes_a_chunk = run_length(extent) * (B * H * max(D, Dv) + bands * C) * call.query.element_size()
+    size = max(1, SEGMENT_BYTES // max(1, bytes_a_chunk)) * C
+    # Split, not sliced: the gradients of the pieces are then put together in one go.
     queries = torch.split(call.query, size, 2)
     keys, values = torch.split(call.key, size, 2), torch.split(call.value, size, 2)
+    common: Tensor | None = None  # away from the ends one band serves every chunk
     for number, query in enumerate(queries):
         offset = call.offset + number * size
-        low = min(Tk, max(0, offset - radius))
+        low = min(Tk, max(0, offset - extent.radius))
         high = max(low, min(Tk, offset + query.shape[2] + ahead))
+        piece = replace(call, query=query, offset=offset)
+        runs = _Layout(offset - extent.radius, -(-query.shape[2] // C), C, extent.radius + C + ahead)
         key, value = (_stretch(pieces, low, high, size) for pieces in (keys, values))
-        yield _chunks(replace(call, query=query, offset=offset), extent, key, value, low)
+        if call.mask is None and runs.start >= extent.global_tokens and runs.stop <= Tk:
+            common = _band(piece, extent, runs, low) if common is None else common
+            band = common
+        else:
+            band = _band(piece, extent, runs, low)
+        yield _chunks(piece, extent, runs, key, value, low, band)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Overlapping runs of keys, one under each chunk of queries: run n is at places start + n step, `length` long."""
+
+    start: int
+    chunks: int
+    step: int
+    length: int
+
+    @property
+    def stop(self) -> int:
+        """The place after the last run."""
+        return self.start + (self.chunks - 1) * self.step + self.length
+
+    def of(self, x: Tensor, base: int, heads: int, blank: float = 0.0) -> Tensor:
+        """x [B, G, T, D], its first place at `base` -> [B heads, chunks, length, D]; `blank` where x has nothing."""
+        args = (self.start - base, self.chunks, self.step, self.length, blank)
+        runs: Tensor = _Runs.apply(x, *args)  # type: ignore[no-untyped-call]
+        runs = runs[:, :, None].expand(-1, -1, heads // x.shape[1], -1, -1, -1)
+        return runs.reshape(x.shape[0] * heads, self.chunks, self.length, -1)
 
 
 def _stretch(pieces: tuple[Tensor, ...], low: int, high: int, size: int) -> Tensor:
@@ -96,78 +135,50 @@ def _stretch(pieces: tuple[Tensor, ...], low: int, high: int, size: int) -> Tens
     return cut[0] if len(cut) == 1 else torch.cat(cut, 2)
 
 
-def _chunks(call: Call, extent: Window, key: Tensor, value: Tensor, base: int) -> Tensor:
+def _chunks(call: Call, extent: Window, runs: _Layout, key: Tensor, value: Tensor, base: int, band: Tensor) -> Tensor:
     """One segment of queries over its keys, the first of which is at place `base`. [B, H, Tq, Dv]."""
     (B, H, Tq, D), (G, Tk), Dv = call.query.shape, call.key.shape[1:3], call.value.shape[-1]
-    C, radius, g = chunk_size(extent), int(extent.radius), extent.global_tokens
-    ahead = 0 if extent.causal else radius
-    chunks = -(-Tq // C)
-    run = radius + C + ahead
-    device = key.device
-    start = call.offset - radius  # place of the first key of the first run
-    places = start + torch.arange(chunks, device=device)[:, None] * C + torch.arange(run, device=device)
-
-    def lay_out(x: Tensor, blank: float = 0.0) -> Tensor:  # [B, G or 1, T, *] -> [B H, chunks, run, *]
-        runs = _runs(x, start - base, chunks, C, run, blank)[:, :, None]
-        return runs.expand(-1, -1, H // x.shape[1], -1, -1, -1).reshape(B * H, chunks, run, -1)
-
-    short = chunks * C - Tq
-    query = (pad(call.query, (0, 0, 0, short)) if short else call.query).reshape(B * H, chunks, C, D)
-    key, value = lay_out(key), lay_out(value)
-    # Which pairs may meet: near enough, and a key that exists and is not a global token, which stand apart.
-    distance = torch.arange(C, device=device)[:, None] + radius - torch.arange(run, device=device)  # i - j, any chunk
-    near = (distance <= radius) & (distance >= -ahead)
-    allowed = (near & ((places >= g) & (places < Tk) & (places >= 0))[:, None])[None]  # [1, chunks, C, run]
-    if call.mask is not None:
-        along = call.mask[..., base : base + _length(start, base, chunks, C, run, Tk)]
-        along = along.expand(B, -1, 1, -1).transpose(2, 3)  # [B, H or 1, T, 1]
-        if along.dtype == torch.bool:
-            allowed = allowed & lay_out(along, False).transpose(2, 3)
-        else:
-            allowed = lay_out(along, -torch.inf).transpose(2, 3).masked_fill(~allowed, -torch.inf)
-    if g:
+    short = runs.chunks * runs.step - Tq
+    query = pad(call.query, (0, 0, 0, short)) if short else call.query
+    query = query.reshape(B * H, runs.chunks, runs.step, D)
+    key, value = runs.of(key, base, H), runs.of(value, base, H)
+    if g := min(extent.global_tokens, Tk):
         shared = [x[:, :, None, :g].repeat_interleave(H // G, 1) for x in (call.key, call.value)]
-        shared = [x.expand(-1, -1, chunks, -1, -1).reshape(B * H, chunks, min(g, Tk), -1) for x in shared]
+        shared = [x.expand(-1, -1, runs.chunks, -1, -1).reshape(B * H, runs.chunks, g, -1) for x in shared]
         key, value = torch.cat([shared[0], key], 2), torch.cat([shared[1], value], 2)
-        query_at = call.offset + torch.arange(chunks * C, device=device).view(chunks, C)
-        seen = _global_mask(call, query_at, min(g, Tk), extent.causal)
-        if allowed.dtype != torch.bool and seen.dtype == torch.bool:
-            seen = torch.zeros_like(seen, dtype=allowed.dtype).masked_fill_(~seen, -torch.inf)
-        rows = max(len(allowed), len(seen))
-        allowed = torch.cat([seen.expand(rows, -1, -1, -1), allowed.expand(rows, -1, -1, -1)], -1)
-    if allowed.dtype == torch.bool:
-        allowed = torch.zeros_like(allowed, dtype=query.dtype).masked_fill_(~allowed, -torch.inf)
     width = max(D, Dv)
     query, key, value = (x if x.shape[-1] == width else pad(x, (0, width - x.shape[-1])) for x in (query, key, value))
-    output = scaled_dot_product_attention(query, key, value, attn_mask=allowed, scale=call.scale)
-    return output[..., :Dv].reshape(B, H, chunks * C, Dv)[:, :, :Tq]
+    output = scaled_dot_product_attention(query, key, value, attn_mask=band, scale=call.scale)
+    return output[..., :Dv].reshape(B, H, runs.chunks * runs.step, Dv)[:, :, :Tq]
 
 
-def _length(start: int, base: int, chunks: int, step: int, run: int, Tk: int) -> int:
-    """How many keys from `base` on the runs reach."""
-    return max(0, min(Tk, start + (chunks - 1) * step + run) - base)
-
-
-def _global_mask(call: Call, query_at: Tensor, g: int, causal: bool) -> Tensor:
-    """Which of the g global tokens each query sees, [1 or B H, chunks, C, g]; float if the mask is."""
-    (B, H), (chunks, C) = call.query.shape[:2], query_at.shape
-    seen = torch.ones(chunks, C, g, dtype=torch.bool, device=query_at.device)
-    if causal:
-        seen = torch.arange(g, device=query_at.device) <= query_at[..., None]
-    if call.mask is None:
-        return seen[None]
-    along = call.mask[..., :g].expand(B, H, 1, g).reshape(B * H, 1, 1, g)
-    if along.dtype == torch.bool:
-        return seen & along
-    return along.masked_fill(~seen, -torch.inf)
-
-
-def _runs(x: Tensor, start: int, chunks: int, step: int, length: int, blank: float = 0.0) -> Tensor:
-    """x [B, G, T, D] -> overlapping runs [B, G, chunks, length, D]; run n begins at place start + n step."""
-    runs: Tensor = _Runs.apply(  # type: ignore[no-untyped-call]
-        x, start, chunks, step, length, blank
+def _band(call: Call, extent: Window, runs: _Layout, base: int) -> Tensor:
+    """What is added to the scores of a segment, [1 or B H, 1 or chunks, C, global tokens + run]: -inf forbids."""
+    (B, H), Tk, device = call.query.shape[:2], call.key.shape[2], call.key.device
+    g, ahead = extent.global_tokens, 0 if extent.causal else extent.radius
+    # Which pairs may meet: near enough, and a key that exists and is not a global token, which stand apart.
+    within = torch.arange(runs.length, device=device)
+    distance = torch.arange(runs.step, device=device)[:, None] + extent.radius - within  # i - j, in any chunk
+    allowed = ((distance <= extent.radius) & (distance >= -ahead))[None, None]  # [1, 1, C, run]
+    if runs.start < g or runs.stop > Tk:
+        places = runs.start + torch.arange(runs.chunks, device=device)[:, None] * runs.step + within
+        allowed = allowed & ((places >= g) & (places < Tk))[None, :, None]  # [1, chunks, C, run]
+    # Queries here stand behind the global tokens (others are apart), so they see all of them, causal or not.
+    allowed = torch.cat(
+        [allowed.new_ones(1, 1, runs.step, min(g, Tk)).expand(-1, allowed.shape[1], -1, -1), allowed], -1
     )
-    return runs
+    if call.mask is None:
+        return _added(allowed, call.query.dtype)
+    mask = call.mask if call.mask.dtype != torch.bool else _added(call.mask, call.query.dtype)
+    along = mask.expand(B, -1, 1, -1).transpose(2, 3)  # [B, H or 1, Tk, 1]
+    here = runs.of(along[:, :, base : max(base, min(Tk, runs.stop))], base, H, -torch.inf)
+    first = along[:, :, None, :g].expand(-1, H, runs.chunks, -1, -1).reshape(B * H, runs.chunks, -1, 1)
+    return torch.cat([first, here], 2).transpose(2, 3).masked_fill(~allowed, -torch.inf)
+
+
+def _added(allowed: Tensor, dtype: torch.dtype) -> Tensor:
+    """0 where allowed, -inf elsewhere."""
+    return torch.zeros_like(allowed, dtype=dtype).masked_fill_(~allowed, -torch.inf)
 
 
 class _Runs(torch.autograd.Function):
