@@ -35,8 +35,12 @@ def checked_call(
     queries, keys = the_score.queries, the_score.keys
     anything_hidden = mask is not None or not isinstance(the_extent, Global)
     query_features = projected(queries, query) if anything_hidden else queries(query)
+    check_numbers(scale, dropout)
+    if not is_whole(offset) or offset < 0:
+        raise ValueError(f"offset: {offset!r} is not a place; it must be a whole number, 0 or more.")
     if position is not None:
         position = position_named(position, heads=query_features.shape[1], width=query_features.shape[-1])
+        check_meaning(position, the_score)
     call = prepare(
         query,
         query_features,
@@ -72,10 +76,6 @@ def prepare(
     turn_keys: bool,
 ) -> Call:
     """A call from features. `raw_query` is the query before the score saw it: local-p predicts from it."""
-    if not is_whole(offset) or offset < 0:
-        raise ValueError(f"offset: {offset!r} is not a place; it must be a whole number, 0 or more.")
-    check_numbers(scale, dropout)
-    check_meaning(position, score)
     if scale is None:
         scale = score.default_scale(query.shape[-1])
     if position is not None:
@@ -114,9 +114,9 @@ def check_numbers(scale: float | None, dropout: float) -> None:
         raise ValueError(f"scale: {scale!r} is not a finite number.")
 
 
-def check_meaning(position: Position | None, score: Score) -> None:
+def check_meaning(position: Position, score: Score) -> None:
     """Raise ValueError for a position that says nothing with this score."""
-    if position is not None and position.scores is not None and score.name not in position.scores:
+    if position.scores is not None and score.name not in position.scores:
         raise ValueError(
             f"position: {position.name} has no meaning with the {score.name} score; "
             f"it needs {' or '.join(position.scores)}."

@@ -107,8 +107,8 @@ class Attention(nn.Module):
         self.position: Position | None = None
         if position is not None:
             self.position = new_position(position, heads=heads, width=head_width, value_width=value_head_width)
+            check_meaning(self.position, self.score)
         check_numbers(scale, dropout)
-        check_meaning(self.position, self.score)
         check_backend(backend)
         self.scale, self.dropout, self.backend = scale, dropout, backend
         self.reset_parameters()
@@ -150,7 +150,8 @@ class Attention(nn.Module):
         if cache is not None and cache.fixed:
             if key is not None or value is not None:
                 raise ValueError("key: the cache is a prepared memory already; give one or the other.")
-            after = cache.after(query.shape[1])
+            after: Cache | None = cache.after(query.shape[1])
+            keys, values = cache.held
         else:
             if key is None and value is not None:
                 raise ValueError("value: it was given without a key; give both, or neither for self-attention.")
@@ -158,9 +159,14 @@ class Attention(nn.Module):
                 raise ValueError(
                     "key: a growing cache is for self-attention; for cross-attention use cache=prepare(key)."
                 )
-            keys, values = self._remember(query if key is None else key, value, offset if cache is not None else 0)
-            after = Cache.memory(keys, values) if cache is None else cache.append(keys, values)
-        keys, values = after.held
+            memory = query if key is None else key
+            if memory is not query or self.key_width != self.width or self.value_width != self.width:
+                self._check_memory(memory, value)
+            keys, values = self._remember(memory, value, offset)
+            after = None
+            if cache is not None:
+                after = cache.append(keys, values)
+                keys, values = after.held
         if keys.shape[0] != query.shape[0]:
             raise ValueError(f"key: a batch of {keys.shape[0]} does not fit the query's {query.shape[0]}.")
         raw = query[:, None]  # [B, 1, Tq, width]
@@ -187,23 +193,24 @@ class Attention(nn.Module):
         output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
         if self.output is not None:
             output = projected(self.output, output)
-        return Attended(
-            output, outcome.weights if need_weights else None, outcome.draw, after if cache is not None else None
-        )
+        return Attended(output, outcome.weights if need_weights else None, outcome.draw, after)
 
     def prepare(self, key: Tensor, value: Tensor | None = None) -> Cache:
         """Project a memory once, to attend to it many times: `attention(query, cache=attention.prepare(memory))`."""
+        self._check_memory(key, value)
         return Cache.memory(*self._remember(key, value, 0))
+
+    def _check_memory(self, key: Tensor, value: Tensor | None) -> None:
+        self._check_input("key", key, self.key_width)
+        self._check_input("value", key if value is None else value, self.value_width)
+        if value is not None and value.shape[:2] != key.shape[:2]:
+            raise ValueError(
+                f"value: {tuple(value.shape)} does not fit the key's {tuple(key.shape)} in batch and time."
+            )
 
     def _remember(self, key: Tensor, value: Tensor | None, offset: int) -> tuple[Tensor, Tensor]:
         """Key features [B, G, T, D], turned to their places, and values [B, G, T, Dv]."""
         value = key if value is None else value
-        self._check_input("key", key, self.key_width)
-        self._check_input("value", value, self.value_width)
-        if value.shape[:2] != key.shape[:2]:
-            raise ValueError(
-                f"value: {tuple(value.shape)} does not fit the key's {tuple(key.shape)} in batch and time."
-            )
         values = self._split(value, self.value, self.key_heads)
         if self._score_has_weights:
             keys = projected(self.score.keys, key[:, None])

@@ -57,28 +57,30 @@ def is_causal_only(call: Call) -> bool:
 
 def run(call: Call) -> Outcome:
     """Serve one call."""
-    query, key, value = (x if x.stride(-1) == 1 else x.contiguous() for x in (call.query, call.key, call.value))
+    query, key, value = call.query, call.key, call.value
+    if query.stride(-1) != 1 or key.stride(-1) != 1 or value.stride(-1) != 1:
+        query, key, value = (x.contiguous() for x in (query, key, value))
     width, value_width = query.shape[-1], value.shape[-1]
     if width < value_width:  # zeros change no dot product
         query, key = (pad(x, (0, value_width - width)) for x in (query, key))
     elif value_width < width:
         value = pad(value, (0, width - value_width))
+    plain = is_plain(call)
+    causal = not plain and is_causal_only(call)
     output = scaled_dot_product_attention(
         query,
         key,
         value,
-        attn_mask=_mask(call),
-        is_causal=is_causal_only(call) and not is_plain(call),
+        attn_mask=None if plain or causal else _mask(call),
+        is_causal=causal,
         dropout_p=call.dropout,
         scale=call.scale,
         enable_gqa=query.shape[1] != key.shape[1],
     )
-    return Outcome(output[..., :value_width])
+    return Outcome(output if width <= value_width else output[..., :value_width])
 
 
-def _mask(call: Call) -> Tensor | None:
-    if is_plain(call) or is_causal_only(call):
-        return None
+def _mask(call: Call) -> Tensor:
     mask = call.bias()
     if mask is None:
         assert call.allowed is not None
