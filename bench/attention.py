@@ -180,8 +180,8 @@ def plain() -> list[Claim]:
             ),
         ):
             with torch.no_grad():
-                forward = medians({"SDPA": theirs, "regard": ours})
-            both = medians({"SDPA": backward(theirs), "regard": backward(ours)})
+                forward = medians({"SDPA": theirs, "regard": ours}, seconds=8, least=31)
+            both = medians({"SDPA": backward(theirs), "regard": backward(ours)}, seconds=12, least=31)
             show(f"{name} {shape}, forward", forward)
             show(f"{name} {shape}, forward and backward", both)
             label = f"{name}, T = {shape[2]}"
