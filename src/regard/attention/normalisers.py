@@ -6,6 +6,7 @@ Formulas and papers: reference.py.
 """
 
 import math
+from abc import ABC, abstractmethod
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
@@ -23,20 +24,20 @@ class Draw(NamedTuple):
     entropy: Tensor
 
 
-class Normaliser:
+class Normaliser(ABC):
     """One choice of normaliser."""
 
     name: ClassVar[str]
 
+    @abstractmethod
     def weights(
         self, scores: Tensor, allowed: Tensor | None, heads: Tensor | None = None
     ) -> tuple[Tensor, Draw | None]:
         """scores, allowed -> weights, and the draw if places were drawn. `heads`: which heads these are, if not all."""
-        raise NotImplementedError
 
+    @abstractmethod
     def specification(self, scores: Tensor, allowed: Tensor) -> Tensor:
         """The same weights by reference.py."""
-        raise NotImplementedError
 
 
 class Softmax(Normaliser):

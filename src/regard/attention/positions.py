@@ -4,6 +4,8 @@ Sinusoidal: Vaswani et al. 2017 (arXiv:1706.03762, section 3.5). Learned: Gehrin
 Positions that act inside attention (rotary, ALiBi, Shaw, T5) are in relative.py.
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
@@ -19,7 +21,7 @@ def frequencies(width: int, base: float, device: torch.device) -> Tensor:
     return powers
 
 
-class _Embedded(nn.Module):
+class _Embedded(nn.Module, ABC):
     """Common to both: how the vectors of places join the embeddings."""
 
     def __init__(self, width: int, combine: str) -> None:
@@ -30,9 +32,9 @@ class _Embedded(nn.Module):
             raise ValueError(f"combine: there is no {combine!r}; the choices are add, concatenate.")
         self.width, self.combine = width, combine
 
+    @abstractmethod
     def places(self, positions: Tensor) -> Tensor:
         """Integer places [...] -> vectors [..., width]."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor, *, offset: int = 0) -> Tensor:
         """x [B, T, D], its first place at `offset` -> [B, T, D] (add, D = width) or [B, T, D + width] (concatenate)."""

@@ -37,8 +37,8 @@ class Position:
         return None
 
     def values(self, weights: Tensor, query_at: Tensor, key_at: Tensor) -> Tensor:
-        """What is added to the output, [B, H, Tq, Dv]. Only where `adds_values`."""
-        raise NotImplementedError
+        """What is added to the output, [B, H, Tq, Dv]. Asked for only where `adds_values`."""
+        return weights.new_zeros(())
 
 
 class Rotary(nn.Module, Position):

@@ -7,6 +7,7 @@ Formulas and papers: reference.py.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ from regard.attention.kernels.grouped import grouped_matmul, spread
 PairwiseFunction = Callable[[Tensor, Tensor], Tensor]
 
 
-class Score:
+class Score(ABC):
     """One choice of score. `compare` is "dot", "additive" or "function": the kernels know these three."""
 
     name: ClassVar[str]
@@ -46,9 +47,9 @@ class Score:
         """
         return grouped_matmul(query, key.transpose(-2, -1))
 
+    @abstractmethod
     def specification(self, query: Tensor, key: Tensor) -> Tensor:
         """The same score by reference.py, keys already repeated to the queries' heads."""
-        raise NotImplementedError
 
     def check(self, query: Tensor, key: Tensor) -> None:
         """Raise ValueError if these queries and keys do not fit."""

@@ -14,6 +14,8 @@ from torch.autograd import forward_ad
 
 def only_plain_code_serves(x: Tensor) -> bool:
     """Whether a transform is at work that knows PyTorch's own operators only: forward-mode derivatives, torch.func."""
+    if torch.compiler.is_compiling():
+        return False
     return forward_ad._current_level >= 0 or torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
