@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from regard import native
 from regard.attention import attend
-from regard.attention.kernels import native
 from tests.attention.cells import EXTENTS, HEADS, NORMALISERS, SCORES, Cell, cell
 
 KERNELS = ["auto", "sdpa", "window", "dense", "tiled"]

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
+from regard import native
 from regard.attention import T5, Shaw, Window, attend, catalogue, plan
 from regard.attention.call import Call, Outcome
-from regard.attention.kernels import additive, dense, native, sdpa, tiled, window
+from regard.attention.kernels import additive, dense, sdpa, tiled, window
 from regard.attention.planning import KERNELS
 from tests.attention.cells import EXTENTS, HEADS, NORMALISERS, SCORES, WIDTH, cell
 

@@ -8,10 +8,11 @@ for by name either serves or raises with its reason; nothing falls back in silen
 from dataclasses import dataclass, field
 from types import ModuleType
 
+from regard import native
 from regard.attention import catalogue
 from regard.attention.call import Call
 from regard.attention.extents import Window
-from regard.attention.kernels import additive, dense, native, sdpa, sparse, specified, tiled, window
+from regard.attention.kernels import additive, dense, sdpa, sparse, specified, tiled, window
 from regard.attention.normalisers import Entmax
 
 LARGE_BYTES = 16 << 20  # a Tq x Tk matrix above this is computed in tiles

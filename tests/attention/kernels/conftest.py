@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from regard.attention.kernels import native
+from regard import native
 
 
 @pytest.fixture(params=["C", "PyTorch"])

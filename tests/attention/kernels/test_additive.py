@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.attention.kernels import additive, native
+from regard import native
+from regard.attention.kernels import additive
 from regard.attention.kernels.additive import additive_scores
 
 

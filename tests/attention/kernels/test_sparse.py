@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard import native
 from regard.attention import Entmax, reference
-from regard.attention.kernels import native
 from regard.attention.kernels.sparse import entmax
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.attention.kernels import native
+from regard import native
 from regard.attention.kernels.operators import only_plain_code_serves, operator
 
 LARGEST_FOR_EXP = 40.0

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard import native
 from regard.attention import reference
-from regard.attention.kernels import native
 from regard.attention.kernels.operators import only_plain_code_serves, operator
 
 MOST_STEPS = 100

@@ -1,6 +1,6 @@
-"""Builds and calls `native.c`: a few inner loops that PyTorch cannot fuse.
+"""Builds and calls the C files beside it: a few inner loops that PyTorch cannot fuse.
 
-The file is compiled for this machine's processor the first time one of its kernels is wanted (well under a second),
+They are compiled for this machine's processor the first time one of their kernels is wanted (about a second),
 and kept in the user's cache folder. Where there is no C compiler, or the folder cannot be trusted, `library()` is
 None, `why_not()` says the reason, and the same algebra runs in PyTorch.
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-SOURCE = Path(__file__).with_name("native.c")
+FOLDER = Path(__file__).parent
 # Sums may be reordered (that is what vectorising a sum means); NaN and infinity keep their meaning.
 FLAGS = ["-std=gnu11", "-O3", "-march=native", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math"]
 FLAGS += ["-fno-signed-zeros", "-fassociative-math"]
@@ -73,7 +73,9 @@ def _compiled() -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise _UnavailableError("there is no C compiler (cc, gcc or clang) on this machine")
-    recipe = b"\0".join([SOURCE.read_bytes(), " ".join(FLAGS).encode(), compiler.encode(), _processor().encode()])
+    sources = sorted(FOLDER.glob("*.c"))
+    code = [path.read_bytes() for path in (*sources, FOLDER / "vectors.h")]
+    recipe = b"\0".join([*code, " ".join(FLAGS).encode(), compiler.encode(), _processor().encode()])
     folder, name = _cache_folder(), f"native-{_digest(recipe)}"
     for built in folder.glob(f"{name}-*.so"):
         # The name ends in the content's hash: a damaged library could take the process down as it is loaded.
@@ -84,7 +86,7 @@ def _compiled() -> Path:
     handle, building = tempfile.mkstemp(suffix=".so", dir=folder)
     os.close(handle)
     try:
-        command = [compiler, *FLAGS, str(SOURCE), "-o", building, "-lm"]
+        command = [compiler, *FLAGS, *map(str, sources), "-o", building, "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if done.returncode != 0:
             said = (done.stderr.strip().splitlines() or ["no message"])[0]

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from regard import native
 from regard.attention import Additive, attend
-from regard.attention.kernels import native
 
 ASK = """
 import torch
-from regard.attention.kernels import native
+from regard import native
 from regard.attention.kernels.additive import additive_scores
 lib = native.library()
 score = additive_scores(torch.ones(1, 1, 2, 20), torch.ones(1, 1, 3, 20), torch.ones(1, 20))
