@@ -15,7 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -74,7 +74,7 @@ def _compiled() -> Path:
     if compiler is None:
         raise _UnavailableError("there is no C compiler (cc, gcc or clang) on this machine")
     sources = sorted(FOLDER.glob("*.c"))
-    code = [path.read_bytes() for path in (*sources, FOLDER / "vectors.h")]
+    code = [path.read_bytes() for path in (*sources, *sorted(FOLDER.glob("*.h")))]
     recipe = b"\0".join([*code, " ".join(FLAGS).encode(), compiler.encode(), _processor().encode()])
     folder, name = _cache_folder(), f"native-{_digest(recipe)}"
     for built in folder.glob(f"{name}-*.so"):
@@ -131,18 +131,20 @@ def lanes() -> int:
     return int(lib.regard_lanes()) if lib else 1
 
 
-def call(name: str, tensors: list[Tensor], sizes: list[int], *, count: int, work: int) -> None:
+def call(
+    name: str, tensors: Sequence[Tensor], numbers: Sequence[int | float], *, count: int, work: int
+) -> None:
     """Call a C kernel over the range [0, count) of its outermost index, shared among PyTorch's number of threads.
 
-    `tensors` are dense float32 and come first in the C signature, then the range, then `sizes`; `work` is the number
-    of inner-loop elements in all.
+    `tensors` are dense float32 (or int64 where the kernel says so) and come first in the C signature, then the range,
+    then `numbers`, ints as int64 and floats as float; `work` is the number of inner-loop elements in all.
     """
     lib = library()
     assert lib is not None
-    assert all(t.dtype == torch.float32 and t.is_contiguous() for t in tensors)
+    assert all(t.dtype in (torch.float32, torch.int64) and t.is_contiguous() for t in tensors)
     function: Callable[..., None] = getattr(lib, name)
     pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
-    rest = [ctypes.c_int64(s) for s in sizes]
+    rest = [ctypes.c_float(n) if isinstance(n, float) else ctypes.c_int64(n) for n in numbers]
 
     def share(start: int, stop: int) -> None:  # ctypes releases the GIL while the kernel runs
         function(*pointers, ctypes.c_int64(start), ctypes.c_int64(stop), *rest)

@@ -1,0 +1,129 @@
+"""The convolutional decoder of Gehring et al. 2017 (arXiv:1705.03122, section 3): attention in every block.
+
+In block l, with state h and the target's embedding g:  d = W h + b + g,  a = softmax(d · z),  c = Σ a (z + e), and c is
+added to h. The paper scales c by the square root of the source's length, to make up for averaging; here too.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import Attention, Cache
+from regard.models.convolution import HALF, Convolution, draw
+from regard.models.dropout import Dropout
+from regard.models.embedding import Embedding
+from regard.models.memory import Decoded, Memory
+from regard.models.settings import ConvolutionalDecoder as ConvolutionalDecoderSettings
+
+
+@dataclass(frozen=True)
+class ConvolutionalState:
+    """Between steps: what each block still sees of the past, the memory, and the next place."""
+
+    pasts: tuple[Tensor, ...]  # each [B, kernel - 1, D]
+    caches: tuple[Cache, ...]
+    mask: Tensor
+    scale: Tensor  # [B, 1, 1] sqrt of the source's length
+    place: int
+
+    def select(self, index: Tensor) -> "ConvolutionalState":
+        """The batch entries of this index."""
+        return ConvolutionalState(
+            tuple(past.index_select(0, index) for past in self.pasts),
+            tuple(cache.select(index) for cache in self.caches),
+            self.mask.index_select(0, index),
+            self.scale.index_select(0, index),
+            self.place,
+        )
+
+
+class Block(nn.Module):
+    """A causal gated convolution, then attention to the memory."""
+
+    def __init__(self, settings: ConvolutionalDecoderSettings, memory_width: int) -> None:
+        super().__init__()
+        width, kept = settings.width, 1 - settings.dropout
+        self.convolution = Convolution(width, settings.kernel, causal=True, kept=kept)
+        self.query = nn.Linear(width, memory_width)
+        self.attention = Attention(memory_width, score="dot", project="")
+        self.context = nn.Linear(memory_width, width)
+        self.dropout = Dropout(settings.dropout)
+        draw(self.query, 1)
+        draw(self.context, 1)
+
+    def forward(
+        self, x: Tensor, g: Tensor, state: ConvolutionalState, layer: int, need_weights: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """x [B, T, D] from the block before, g [B, T, M] of the embedding -> what follows, the past, the weights."""
+        inner = self.dropout(x)
+        past = state.pasts[layer]
+        h = self.convolution(inner, past)
+        d = (self.query(h) + g) * HALF
+        attended = self.attention(d, cache=state.caches[layer], mask=state.mask, need_weights=need_weights)
+        h = (h + self.context(attended.output * state.scale)) * HALF
+        reach = past.shape[1]
+        after = torch.cat([past, inner], 1)[:, -reach:] if reach else past
+        return (x + h) * HALF, after, attended.weights
+
+
+class ConvolutionalDecoder(nn.Module):
+    """Targets and Memory -> features [B, T, E]."""
+
+    def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, memory_width: int) -> None:
+        super().__init__()
+        E, kept = settings.embedding_width, 1 - settings.dropout
+        self.width, self.reach = settings.width, settings.kernel - 1
+        self.embedding = Embedding(
+            vocabulary, E, position="learned", positions=settings.positions, dropout=settings.dropout
+        )
+        nn.init.normal_(self.embedding.weight, std=0.1)
+        self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
+        self.shown = nn.Linear(E, memory_width) if memory_width != E else nn.Identity()
+        draw(self.inward, kept)
+        draw(self.outward, kept)
+        self.blocks = nn.ModuleList(Block(settings, memory_width) for _ in range(settings.layers))
+        self.dropout = Dropout(settings.dropout)
+
+    def start(self, memory: Memory) -> ConvolutionalState:
+        """The state before the first word."""
+        nothing = memory.states.new_zeros(len(memory.states), self.reach, self.width)
+        caches = tuple(self._block(layer).attention.prepare(memory.states, memory.values) for layer in self._layers)
+        length = memory.mask.sum(1).to(memory.states.dtype)[:, None, None]
+        return ConvolutionalState((nothing,) * len(self.blocks), caches, memory.attention_mask, length.sqrt(), 0)
+
+    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+        """targets [B, T], the words that went before each step -> features of all steps."""
+        features, _, weights = self._run(targets, self.start(memory), need_weights)
+        return Decoded(features, weights)
+
+    def step(self, tokens: Tensor, state: ConvolutionalState) -> tuple[Tensor, ConvolutionalState]:
+        """The words [B] that went before -> features [B, E] of the next, and the state after it."""
+        features, state, _ = self._run(tokens[:, None], state, need_weights=False)
+        return features[:, 0], state
+
+    @property
+    def _layers(self) -> range:
+        return range(len(self.blocks))
+
+    def _block(self, layer: int) -> Block:
+        block = self.blocks[layer]
+        assert isinstance(block, Block)
+        return block
+
+    def _run(
+        self, tokens: Tensor, state: ConvolutionalState, need_weights: bool
+    ) -> tuple[Tensor, ConvolutionalState, list[Tensor]]:
+        e = self.embedding(tokens, offset=state.place)
+        g, x = self.shown(e), self.inward(e)
+        pasts: list[Tensor] = []
+        weights: list[Tensor] = []
+        for layer in self._layers:
+            x, past, w = self._block(layer)(x, g, state, layer, need_weights)
+            pasts.append(past)
+            if w is not None:
+                weights.append(w)
+        after = ConvolutionalState(
+            tuple(pasts), state.caches, state.mask, state.scale, state.place + tokens.shape[1]
+        )
+        return self.outward(self.dropout(x)), after, weights

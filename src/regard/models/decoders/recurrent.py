@@ -1,0 +1,218 @@
+"""The recurrent decoder, without attention and with it.
+
+Symbols as in the papers: y the target words, s the decoder's state, h the memory, c the context.
+
+- never:  s_t = f(y_{t-1}, s_{t-1}), s_0 from C, the source in one vector (Sutskever et al. 2014, arXiv:1409.3215);
+          with context "every", s_t = f(y_{t-1}, s_{t-1}, C) (Cho et al. 2014, arXiv:1406.1078).
+- before: c_t = attend(s_{t-1}, h), then s_t = f(y_{t-1}, s_{t-1}, c_t) (Bahdanau et al. 2014, arXiv:1409.0473).
+          The output is their maxout layer over s_t, y_{t-1} and c_t (appendix A.2.2, with s_t as in section 3.1).
+- after:  s_t = f(y_{t-1}, s_{t-1}), then c_t = attend(s_t, h) and tanh(W [c_t; s_t]), which with input feeding is also
+          part of the next input (Luong et al. 2015, arXiv:1508.04025).
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import Attention, Cache, Draw, Hard, LocalMonotonic, LocalPredictive
+from regard.attention.extents import Extent
+from regard.attention.normalisers import Normaliser
+from regard.models.dropout import Dropout
+from regard.models.embedding import Embedding
+from regard.models.memory import Decoded, Memory
+from regard.models.recurrence import Cell, initialise
+from regard.models.settings import RecurrentDecoder as RecurrentDecoderSettings
+
+Layers = tuple[tuple[Tensor, ...], ...]  # the state of each layer: (h,) for a GRU, (h, c) for an LSTM
+
+
+@dataclass(frozen=True)
+class RecurrentState:
+    """Between steps: the layers, what was attended to, and the memory prepared for attention."""
+
+    layers: Layers
+    fed: Tensor | None  # [B, D] the attentional vector, for input feeding
+    context: Tensor | None  # [B, M] C, where it is fed at every step
+    cache: Cache | None
+    mask: Tensor  # [B, 1, 1, Ts]
+
+    def select(self, index: Tensor) -> "RecurrentState":
+        """The batch entries of this index."""
+
+        def pick(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x.index_select(0, index)
+
+        return RecurrentState(
+            tuple(tuple(part.index_select(0, index) for part in layer) for layer in self.layers),
+            pick(self.fed),
+            pick(self.context),
+            None if self.cache is None else self.cache.select(index),
+            self.mask.index_select(0, index),
+        )
+
+
+class RecurrentDecoder(nn.Module):
+    """Targets and Memory -> features [B, T, E]."""
+
+    def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, memory_width: int) -> None:
+        super().__init__()
+        self.attend, self.width = settings.attend, settings.width
+        self.feeds = settings.attend == "after" and settings.input_feeding
+        self.always = settings.attend == "never" and settings.context == "every"
+        width, E, M = settings.width, settings.embedding_width, memory_width
+        self.embedding = Embedding(vocabulary, E, dropout=settings.dropout)
+        self.dropout = Dropout(settings.dropout)
+        self.first = nn.Linear(M, settings.layers * width)
+        widths = [E] + [width] * (settings.layers - 1)
+        self.cells = nn.ModuleList(Cell(settings.cell, input_width, width) for input_width in widths)
+        # The rest of the first layer's input, beside the embedding: its product is added to the embedding's.
+        beside = M if self.attend == "before" or self.always else width if self.feeds else 0
+        gates = self._cell(0).inputs.out_features
+        self.beside = nn.Linear(beside, gates, bias=False) if beside else None
+        self.attention = self._attention(settings, M) if self.attend != "never" else None
+        if self.attend == "after":
+            self.combine = nn.Linear(M + width, width)
+        if self.attend == "before" or self.always:
+            self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over pairs
+        else:
+            self.readout = nn.Linear(width, E) if width != E else nn.Identity()
+        initialise(self, settings.initialisation)
+
+    @staticmethod
+    def _attention(settings: RecurrentDecoderSettings, memory_width: int) -> Attention:
+        extent: str | Extent = "global"
+        if settings.extent == "local-m":
+            extent = LocalMonotonic(settings.radius)
+        elif settings.extent == "local-p":
+            extent = LocalPredictive(settings.width, radius=settings.radius)
+        normalise: str | Normaliser = settings.normalise
+        if normalise == "hard":
+            normalise = Hard(settings.estimator)
+        own_weights = settings.score in ("additive", "bilinear")
+        return Attention(
+            settings.width,
+            key_width=memory_width,
+            head_width=(settings.attention_width or settings.width) if settings.score == "additive" else settings.width,
+            score=settings.score,
+            extent=extent,
+            normalise=normalise,
+            # A dot product needs equal widths; the memory is projected only where they differ.
+            project="" if own_weights or memory_width == settings.width else "k",
+        )
+
+    def _cell(self, layer: int) -> Cell:
+        cell = self.cells[layer]
+        assert isinstance(cell, Cell)
+        return cell
+
+    def start(self, memory: Memory) -> RecurrentState:
+        """The state before the first word: s_0 = tanh(W C) in every layer."""
+        first = torch.tanh(self.first(memory.summary)).chunk(len(self.cells), -1)
+        layers: list[tuple[Tensor, ...]] = []
+        for layer, s in enumerate(first):
+            s = s.contiguous()  # noqa: PLW2901
+            layers.append((s,) if self._cell(layer).kind == "gru" else (s, torch.zeros_like(s)))
+        fed = memory.states.new_zeros(len(memory.states), self.width) if self.feeds else None
+        cache = None if self.attention is None else self.attention.prepare(memory.states, memory.values)
+        context = memory.summary if self.always else None
+        return RecurrentState(tuple(layers), fed, context, cache, memory.attention_mask)
+
+    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+        """targets [B, T], the words that went before each step -> features of all steps."""
+        y = self.embedding(targets)  # [B, T, E]
+        state = self.start(memory)
+        if self.attend == "before" or self.feeds:
+            return self._one_by_one(y, state, need_weights)
+        # Nothing that is attended to comes back into the states: all steps of a layer at once.
+        x = y.transpose(0, 1)
+        for layer, first in enumerate(state.layers):
+            cell = self._cell(layer)
+            if layer:
+                x = self.dropout(x)
+            gates = cell.inputs(x)
+            if layer == 0 and self.beside is not None:
+                gates = gates + self.beside(memory.summary)
+            x = cell.sequence(gates, first)
+        s = x.transpose(0, 1)  # [B, T, D]
+        if self.attention is None:
+            c = memory.summary[:, None].expand(-1, s.shape[1], -1)
+            return Decoded(self._features(s, y, c))
+        attended = self.attention(s, cache=state.cache, mask=state.mask, need_weights=self._needs(need_weights))
+        features = self._features(s, y, attended.output)
+        cross = [attended.weights] if need_weights and attended.weights is not None else []
+        return Decoded(features, cross, [attended.draw] if attended.draw is not None else [])
+
+    def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """The words [B] that went before -> features [B, E] of the next, and the state after it."""
+        y = self.embedding(tokens[:, None])[:, 0]
+        s, c, state, _, _ = self._advance(self._cell(0).inputs(y), state, need_weights=False)
+        return self._features(s, y, c, state.fed), state
+
+    def _needs(self, need_weights: bool) -> bool:
+        assert self.attention is not None
+        learns_from_draws = isinstance(self.attention.normalise, Hard) and self.attention.normalise.estimator == "reinforce"
+        return need_weights or (self.training and learns_from_draws)
+
+    def _one_by_one(self, y: Tensor, state: RecurrentState, need_weights: bool) -> Decoded:
+        gates = self._cell(0).inputs(y.transpose(0, 1))  # the words' share of the input, for all steps at once
+        states, contexts, fed = [], [], []
+        weights: list[Tensor] = []
+        draws: list[Draw] = []
+        for t in range(len(gates)):
+            s, c, state, w, draw = self._advance(gates[t], state, need_weights)
+            states.append(s)
+            contexts.append(c)
+            if state.fed is not None:
+                fed.append(state.fed)
+            if w is not None:
+                weights.append(w)
+            if draw is not None:
+                draws.append(draw)
+        s, c = torch.stack(states, 1), torch.stack(contexts, 1)
+        features = self._features(s, y, c, torch.stack(fed, 1) if fed else None)
+        return Decoded(features, [torch.cat(weights, 2)] if weights else [], draws)
+
+    def _advance(
+        self, gates: Tensor, state: RecurrentState, need_weights: bool
+    ) -> tuple[Tensor, Tensor, RecurrentState, Tensor | None, Draw | None]:
+        """One step from the word's share of the first layer's gates: (s_t, c_t, state, weights, draw)."""
+        w = draw = None
+        c: Tensor | None = state.context
+        cache = state.cache
+        if self.attend == "before":
+            c, cache, w, draw = self._look(state.layers[-1][0], state, need_weights)
+        beside = c if self.attend != "after" else state.fed
+        if self.beside is not None and beside is not None:
+            gates = gates + self.beside(beside)
+        layers: list[tuple[Tensor, ...]] = []
+        for layer, before in enumerate(state.layers):
+            if layer:
+                gates = self._cell(layer).inputs(self.dropout(layers[-1][0]))
+            layers.append(self._cell(layer).step(gates, before))
+        s = layers[-1][0]
+        state = replace(state, layers=tuple(layers), cache=cache)
+        if self.attend == "after":
+            c, cache, w, draw = self._look(s, state, need_weights)
+            fed = torch.tanh(self.combine(torch.cat([c, s], -1))) if self.feeds else None
+            state = replace(state, cache=cache, fed=fed)
+        return s, s if c is None else c, state, w if need_weights else None, draw
+
+    def _look(
+        self, query: Tensor, state: RecurrentState, need_weights: bool
+    ) -> tuple[Tensor, Cache | None, Tensor | None, Draw | None]:
+        assert self.attention is not None
+        attended = self.attention(
+            query[:, None], cache=state.cache, mask=state.mask, need_weights=self._needs(need_weights)
+        )
+        return attended.output[:, 0], attended.cache, attended.weights, attended.draw
+
+    def _features(self, s: Tensor, y: Tensor, c: Tensor, fed: Tensor | None = None) -> Tensor:
+        """What the output layer sees, [..., E]."""
+        if self.attend == "before" or self.always:
+            t: Tensor = self.readout(torch.cat([s, y, c], -1))
+            return self.dropout(t.unflatten(-1, (-1, 2)).amax(-1))
+        if self.attend == "after":
+            s = torch.tanh(self.combine(torch.cat([c, s], -1))) if fed is None else fed
+        features: Tensor = self.readout(self.dropout(s))
+        return features

@@ -1,0 +1,87 @@
+"""The Transformer's decoder: causal self-attention, attention to the memory, feed-forward (Vaswani et al. 2017)."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from regard.attention import Cache
+from regard.models.embedding import Embedding
+from regard.models.memory import Decoded, Memory
+from regard.models.settings import TransformerDecoder as TransformerDecoderSettings
+from regard.models.transformer import Layer, keys_mask, norm
+
+
+@dataclass(frozen=True)
+class TransformerState:
+    """Between steps: each layer's past, and the memory prepared for each layer."""
+
+    pasts: tuple[Cache, ...]
+    prepared: tuple[Cache, ...]
+    mask: Tensor | None  # [B, 1, 1, Ts]
+    place: int
+
+    def select(self, index: Tensor) -> "TransformerState":
+        """The batch entries of this index."""
+        return TransformerState(
+            tuple(past.select(index) for past in self.pasts),
+            tuple(cache.select(index) for cache in self.prepared),
+            None if self.mask is None else self.mask.index_select(0, index),
+            self.place,
+        )
+
+
+class TransformerDecoder(nn.Module):
+    """Targets and Memory -> features [B, T, E]."""
+
+    def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, memory_width: int) -> None:
+        super().__init__()
+        self.embedding = Embedding(
+            vocabulary,
+            settings.embedding_width,
+            scale=settings.scale_embedding,
+            position=settings.position,
+            positions=settings.positions,
+            dropout=settings.dropout,
+        )
+        E, D = settings.embedding_width, settings.width
+        self.inward = nn.Linear(E, D) if E != D else nn.Identity()
+        self.outward = nn.Linear(D, E) if E != D else nn.Identity()
+        self.layers = nn.ModuleList(
+            Layer(settings, causal=True, memory_width=memory_width) for _ in range(settings.layers)
+        )
+        self.norm = norm(settings) if settings.norm_place == "pre" else nn.Identity()
+
+    def start(self, memory: Memory) -> TransformerState:
+        """The state before the first word: the memory projected once for each layer."""
+        prepared = tuple(self._attention(layer).prepare(memory.states, memory.values) for layer in self.layers)
+        return TransformerState((Cache(),) * len(self.layers), prepared, keys_mask(memory.mask), 0)
+
+    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+        """targets [B, T], the words that went before each step -> features of all steps.
+
+        Padding lies at a target's end: what is causal never sees it.
+        """
+        keys = keys_mask(memory.mask)
+        x = self.inward(self.embedding(targets))
+        weights: list[Tensor] = []
+        for layer in self.layers:
+            x, _, w = layer(x, memory=memory, memory_mask=keys, need_weights=need_weights)
+            if w is not None:
+                weights.append(w)
+        return Decoded(self.outward(self.norm(x)), weights)
+
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        """The words [B] that went before -> features [B, E] of the next, and the state after it."""
+        x = self.inward(self.embedding(tokens[:, None], offset=state.place))
+        pasts: list[Cache] = []
+        for layer, past, prepared in zip(self.layers, state.pasts, state.prepared, strict=True):
+            x, after, _ = layer(x, past=past, prepared=prepared, memory_mask=state.mask)
+            pasts.append(after)
+        features = self.outward(self.norm(x))[:, 0]
+        return features, TransformerState(tuple(pasts), state.prepared, state.mask, state.place + 1)
+
+    @staticmethod
+    def _attention(layer: nn.Module) -> nn.Module:
+        assert isinstance(layer, Layer)
+        assert layer.memory is not None
+        return layer.memory

@@ -1,0 +1,1 @@
+"""Encoders: tokens in, `Memory` out."""

@@ -1,0 +1,45 @@
+"""The convolutional encoder of Gehring et al. 2017 (arXiv:1705.03122, section 3).
+
+Queries are compared with the last block's outputs z; what is taken is z + e, with the input embeddings e: "a point
+lookup of both" in their words' sense (section 3.3).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from regard.models.convolution import HALF, Convolution, draw
+from regard.models.dropout import Dropout
+from regard.models.embedding import Embedding
+from regard.models.memory import Memory, average
+from regard.models.settings import ConvolutionalEncoder as ConvolutionalEncoderSettings
+
+
+class ConvolutionalEncoder(nn.Module):
+    """tokens [B, T] -> Memory with states z and values z + e, [B, T, E]."""
+
+    def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int) -> None:
+        super().__init__()
+        E, kept = settings.embedding_width, 1 - settings.dropout
+        self.memory_width = E
+        self.embedding = Embedding(
+            vocabulary, E, position="learned", positions=settings.positions, dropout=settings.dropout
+        )
+        nn.init.normal_(self.embedding.weight, std=0.1)
+        self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
+        draw(self.inward, kept)
+        draw(self.outward, kept)
+        self.blocks = nn.ModuleList(
+            Convolution(settings.width, settings.kernel, causal=False, kept=kept) for _ in range(settings.layers)
+        )
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens and mask [B, T] -> Memory."""
+        there = mask[..., None]
+        e = self.embedding(tokens)
+        x = torch.where(there, self.inward(e), 0)
+        for block in self.blocks:
+            # Padding is cleared before every block: a sentence's end looks the same alone and in company.
+            x = torch.where(there, (x + block(self.dropout(x))) * HALF, 0)
+        z = self.outward(x)
+        return Memory(states=z, mask=mask, summary=average(z, mask), values=(z + e) * HALF)

@@ -1,0 +1,60 @@
+"""The recurrent encoder: GRU or LSTM layers, in one direction or both.
+
+Bidirectional as in Bahdanau et al. 2014 (arXiv:1409.0473, section 3.2): each annotation is [forward; backward].
+Reading the source backwards: Sutskever et al. 2014 (arXiv:1409.3215, section 3.3).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from regard.models.dropout import Dropout
+from regard.models.embedding import Embedding
+from regard.models.memory import Memory
+from regard.models.recurrence import Cell, backwards, initialise
+from regard.models.settings import RecurrentEncoder as RecurrentEncoderSettings
+
+
+class RecurrentEncoder(nn.Module):
+    """tokens [B, T] -> Memory with states [B, T, M], M = D or 2 D."""
+
+    def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int) -> None:
+        super().__init__()
+        self.reverse = settings.reverse
+        self.embedding = Embedding(vocabulary, settings.embedding_width, dropout=settings.dropout)
+        directions = 2 if settings.bidirectional else 1
+        self.memory_width = directions * settings.width
+        widths = [settings.embedding_width] + [self.memory_width] * (settings.layers - 1)
+        self.forth = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
+        self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
+        if not settings.bidirectional:
+            self.back = nn.ModuleList()
+        self.dropout = Dropout(settings.dropout)
+        initialise(self, settings.initialisation)
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens and mask [B, T] -> Memory. Padding lies at the end and changes nothing."""
+        lengths = mask.sum(1)
+        x = self.embedding(tokens).transpose(0, 1)  # [T, B, E]
+        if self.reverse:
+            x = backwards(x, lengths)
+        last = (lengths - 1).clamp_min(0), torch.arange(len(tokens), device=tokens.device)
+        memory_like = x[0]  # [B, E]: the batch's size, type and device
+        ends: list[Tensor] = []
+        for layer, forth in enumerate(self.forth):
+            if layer:
+                x = self.dropout(x)
+            assert isinstance(forth, Cell)
+            outputs = forth.sequence(forth.inputs(x), forth.zero(memory_like))
+            ends = [outputs[last]]
+            if self.back:
+                back = self.back[layer]
+                assert isinstance(back, Cell)
+                other = back.sequence(back.inputs(backwards(x, lengths)), back.zero(memory_like))
+                ends.append(other[last])
+                outputs = torch.cat([outputs, backwards(other, lengths)], -1)
+            x = outputs
+        if self.reverse:
+            x = backwards(x, lengths)
+        states = x.transpose(0, 1)  # [B, T, M]
+        return Memory(states=states, mask=mask, summary=torch.cat(ends, -1), values=states)
+

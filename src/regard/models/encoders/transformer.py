@@ -1,0 +1,37 @@
+"""The Transformer's encoder: every place attends to every other, or to its neighbourhood (Vaswani et al. 2017)."""
+
+from torch import Tensor, nn
+
+from regard.models.embedding import Embedding
+from regard.models.memory import Memory, average
+from regard.models.settings import TransformerEncoder as TransformerEncoderSettings
+from regard.models.transformer import Layer, keys_mask, norm
+
+
+class TransformerEncoder(nn.Module):
+    """tokens [B, T] -> Memory with states [B, T, D]."""
+
+    def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
+        super().__init__()
+        self.memory_width = settings.width
+        self.embedding = Embedding(
+            vocabulary,
+            settings.embedding_width,
+            scale=settings.scale_embedding,
+            position=settings.position,
+            positions=settings.positions,
+            dropout=settings.dropout,
+        )
+        E, D = settings.embedding_width, settings.width
+        self.inward = nn.Linear(E, D) if E != D else nn.Identity()
+        self.layers = nn.ModuleList(Layer(settings, causal=False) for _ in range(settings.layers))
+        self.norm = norm(settings) if settings.norm_place == "pre" else nn.Identity()
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """tokens and mask [B, T] -> Memory."""
+        keys = keys_mask(mask)
+        x = self.inward(self.embedding(tokens))
+        for layer in self.layers:
+            x, _, _ = layer(x, mask=keys)
+        x = self.norm(x)
+        return Memory(states=x, mask=mask, summary=average(x, mask), values=x)

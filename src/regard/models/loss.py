@@ -1,0 +1,218 @@
+"""Label-smoothed cross-entropy fused with the output projection, a few rows at a time.
+
+The logits of a batch are its largest tensor by far (4,096 tokens by 10,000 words: 160 MB), and an ordinary loss
+walks over them five times. Here some rows are projected, turned into their own gradient while they are in the cache, and
+multiplied into the gradients of features and weights at once; the backward pass only scales what is ready.
+
+Label smoothing: Szegedy et al. 2016 (arXiv:1512.00567), spread evenly over all words as in PyTorch's cross_entropy.
+R-Drop: Liang et al. 2021 (arXiv:2106.14448): two passes with different dropout must agree.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import kl_div, log_softmax
+
+from regard import native
+
+CHUNK = 1 << 21  # logits held at once: 8 MB
+
+
+class Loss(NamedTuple):
+    """What was lost over all tokens. Only `total` has a gradient."""
+
+    total: Tensor  # what is minimised, a sum over tokens
+    per_token: Tensor  # [N] -log p(target), for perplexity and rewards; of both passes' mean under R-Drop
+
+
+def projected_loss(
+    features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, *, smoothing: float = 0.0
+) -> Loss:
+    """features [N, D], weight [V, D], bias [V] or None, targets [N] -> the loss of logits = features weight' + bias."""
+    _check(features, weight, targets)
+    total, per_token = _Projected.apply(features, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
+    return Loss(total, per_token)
+
+
+def agreeing_loss(
+    first: Tensor,
+    second: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    *,
+    smoothing: float = 0.0,
+    agreement: float = 1.0,
+) -> Loss:
+    """R-Drop: the mean of the two passes' losses plus `agreement` times half their symmetric divergence.
+
+    first, second [N, D]: the features of two passes. The sum over tokens of
+    (CE(first) + CE(second) + agreement (KL(p|q) + KL(q|p)) / 2) / 2: on the scale of one pass, so that learning rates
+    carry over. The paper's alpha is our agreement for the same direction of the gradient.
+    """
+    _check(first, weight, targets)
+    if second.shape != first.shape:
+        raise ValueError(f"second: {tuple(second.shape)} does not fit the first pass's {tuple(first.shape)}.")
+    total, per_token = _Agreeing.apply(  # type: ignore[no-untyped-call]
+        first, second, weight, bias, targets, smoothing, agreement
+    )
+    return Loss(total, per_token)
+
+
+def _check(features: Tensor, weight: Tensor, targets: Tensor) -> None:
+    if features.ndim != 2 or weight.ndim != 2 or features.shape[1] != weight.shape[1]:
+        raise ValueError(f"features: {tuple(features.shape)} do not fit the weights' {tuple(weight.shape)}.")
+    if targets.shape != features.shape[:1] or targets.dtype != torch.int64:
+        raise ValueError(f"targets: expected {features.shape[0]} whole numbers, got {tuple(targets.shape)}.")
+    if targets.numel() and not (0 <= int(targets.min()) and int(targets.max()) < len(weight)):
+        raise ValueError(f"targets: they must lie between 0 and {len(weight) - 1}.")
+
+
+def _rows(weight: Tensor) -> int:
+    return max(16, CHUNK // len(weight))
+
+
+def _logits(features: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
+    out = out[: len(features)]
+    if bias is None:
+        return torch.mm(features, weight.t(), out=out)
+    return torch.addmm(bias, features, weight.t(), out=out)
+
+
+def _in_c(*tensors: Tensor) -> bool:
+    return all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors) and native.library() is not None
+
+
+class _Gradients:
+    """Gradients of features, weight and bias, filled chunk by chunk."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight, self.given_weight = torch.zeros_like(weight), weight
+        self.bias = None if bias is None else torch.zeros_like(bias)
+
+    def take(self, slopes: Tensor, features: Tensor, into: Tensor) -> None:
+        torch.mm(slopes, self.given_weight, out=into)
+        self.weight.addmm_(slopes.t(), features)
+        if self.bias is not None:
+            self.bias += slopes.sum(0)
+
+
+class _Projected(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        wanted = any(ctx.needs_input_grad[:3])
+        rows = _rows(weight)
+        buffer = features.new_empty(min(rows, len(features)), len(weight))
+        per_token, spread = features.new_empty(len(features)), features.new_empty(len(features))
+        slopes = torch.empty_like(features) if wanted else None
+        gradients = _Gradients(weight, bias) if wanted else None
+        for at in range(0, len(features), rows):
+            here = slice(at, at + rows)
+            x = features[here]
+            logits = _logits(x, weight, bias, buffer)
+            _cross_entropy(logits, targets[here], per_token[here], spread[here], smoothing, wanted)
+            if slopes is not None and gradients is not None:
+                gradients.take(logits, x, slopes[here])
+        ctx.mark_non_differentiable(per_token)
+        if gradients is not None:
+            ctx.ready = slopes, gradients.weight, gradients.bias
+        # Summed in float64: a float32 sum over thousands of tokens would lose the last digits of the report.
+        total = (1 - smoothing) * per_token.double().sum() + smoothing * spread.double().sum()
+        return total.to(features.dtype), per_token
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        return (*_scaled(ctx.ready, g), None, None)
+
+
+class _Agreeing(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        first: Tensor,
+        second: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        agreement: float,
+    ) -> tuple[Tensor, Tensor]:
+        rows = max(16, _rows(weight) // 2)
+        buffers = [first.new_empty(min(rows, len(first)), len(weight)) for _ in range(2)]
+        per_token, spread, apart = (first.new_empty(len(first)) for _ in range(3))
+        slopes = torch.empty_like(first), torch.empty_like(second)
+        gradients = _Gradients(weight, bias)
+        for at in range(0, len(first), rows):
+            here = slice(at, at + rows)
+            a, b = (
+                _logits(x[here], weight, bias, buffer) for x, buffer in zip((first, second), buffers, strict=True)
+            )
+            _two_passes(a, b, targets[here], per_token[here], spread[here], apart[here], smoothing, agreement)
+            gradients.take(a, first[here], slopes[0][here])
+            gradients.take(b, second[here], slopes[1][here])
+        per_token /= 2
+        ctx.mark_non_differentiable(per_token)
+        ctx.ready = *slopes, gradients.weight, gradients.bias
+        entropy = (1 - smoothing) * per_token.double().sum() + smoothing * spread.double().sum() / 2
+        return (entropy + agreement / 2 * apart.double().sum()).to(first.dtype), per_token
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        return (*_scaled(ctx.ready, g / 2), None, None, None)
+
+
+def _scaled(ready: tuple[Tensor | None, ...], g: Tensor) -> list[Tensor | None]:
+    return [None if gradient is None else gradient * g for gradient in ready]
+
+
+def _cross_entropy(
+    logits: Tensor, targets: Tensor, loss: Tensor, spread: Tensor, smoothing: float, gradient: bool
+) -> None:
+    """Fill loss and spread [n]; where a gradient is wanted, `logits` [n, V] become it."""
+    n, V = logits.shape
+    if _in_c(logits):
+        tensors = [logits, targets.contiguous(), loss, spread]
+        native.call("regard_cross_entropy", tensors, [V, int(gradient), float(smoothing)], count=n, work=3 * n * V)
+        return
+    logs = log_softmax(logits, -1)
+    loss.copy_(-logs.gather(1, targets[:, None])[:, 0])
+    spread.copy_(-logs.mean(-1))
+    if gradient:
+        torch.exp(logs, out=logits).sub_(smoothing / V)
+        logits[torch.arange(n, device=logits.device), targets] -= 1 - smoothing
+
+
+def _two_passes(
+    a: Tensor,
+    b: Tensor,
+    targets: Tensor,
+    loss: Tensor,
+    spread: Tensor,
+    divergence: Tensor,
+    smoothing: float,
+    agreement: float,
+) -> None:
+    n, V = a.shape
+    if _in_c(a, b):
+        tensors = [a, b, targets.contiguous(), loss, spread, divergence]
+        native.call("regard_rdrop", tensors, [V, float(smoothing), float(agreement)], count=n, work=8 * n * V)
+        return
+    p, q = log_softmax(a, -1), log_softmax(b, -1)
+    at = torch.arange(n, device=a.device), targets
+    loss.copy_(-p[at] - q[at])
+    spread.copy_(-p.mean(-1) - q.mean(-1))
+    forth = kl_div(q, p, log_target=True, reduction="none").sum(-1, keepdim=True)
+    back = kl_div(p, q, log_target=True, reduction="none").sum(-1, keepdim=True)
+    divergence.copy_((forth + back)[:, 0] / 2)
+    apart, even, half = p - q, smoothing / V, agreement / 2
+    p, q = p.exp(), q.exp()
+    torch.add(p - even, half * (p * (apart - forth) + p - q), out=a)
+    torch.add(q - even, half * (q - p - q * (apart + back)), out=b)
+    a[at] -= 1 - smoothing
+    b[at] -= 1 - smoothing

@@ -1,0 +1,55 @@
+"""What passes between the parts of a model: `Memory` from encoder to decoder, `Decoded` out of a decoder."""
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+from regard.attention import Draw
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an encoder leaves to be attended to."""
+
+    states: Tensor  # [B, T, M]: what queries are compared with
+    mask: Tensor  # [B, T], True where there is something
+    summary: Tensor  # [B, M]: the whole source in one vector
+    values: Tensor  # [B, T, M]: what is taken from where one looks; often the states themselves
+    axis: str = "subwords"  # what the places are
+
+    @property
+    def attention_mask(self) -> Tensor:
+        """[B, 1, 1, T], as attention wants it."""
+        return self.mask[:, None, None]
+
+    def select(self, index: Tensor) -> Self:
+        """The batch entries of this index, in its order."""
+        states = self.states.index_select(0, index)
+        values = states if self.values is self.states else self.values.index_select(0, index)
+        mask, summary = self.mask.index_select(0, index), self.summary.index_select(0, index)
+        return replace(self, states=states, values=values, mask=mask, summary=summary)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What a decoder gives for all steps at once."""
+
+    features: Tensor  # [B, Tt, E]: the output layer makes logits of them
+    cross: list[Tensor] = field(default_factory=list)  # weights [B, H, Tt, Ts] of each layer that attends, if asked for
+    draws: list[Draw] = field(default_factory=list)  # what hard attention drew, for REINFORCE
+
+
+class State(Protocol):
+    """What a decoder remembers between steps: a value, never changed."""
+
+    def select(self, index: Tensor) -> Self:
+        """The batch entries of this index, in its order; entries may repeat."""
+        ...
+
+
+def average(states: Tensor, mask: Tensor) -> Tensor:
+    """[B, T, M] -> [B, M], over what the mask [B, T] allows."""
+    weight = mask.to(states.dtype)
+    return torch.einsum("btm,bt->bm", states, weight) / weight.sum(1, keepdim=True).clamp_min(1)

@@ -1,0 +1,81 @@
+"""An encoder and a decoder, made from settings, with an output layer: from source tokens to target logits."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from regard.models.decoders.convolutional import ConvolutionalDecoder
+from regard.models.decoders.recurrent import RecurrentDecoder
+from regard.models.decoders.transformer import TransformerDecoder
+from regard.models.encoders.convolutional import ConvolutionalEncoder
+from regard.models.encoders.recurrent import RecurrentEncoder
+from regard.models.encoders.transformer import TransformerEncoder
+from regard.models.memory import Decoded, Memory
+from regard.models.settings import ModelSettings
+
+ENCODERS: dict[str, Any] = {
+    "recurrent": RecurrentEncoder,
+    "convolutional": ConvolutionalEncoder,
+    "transformer": TransformerEncoder,
+}
+DECODERS: dict[str, Any] = {
+    "recurrent": RecurrentDecoder,
+    "convolutional": ConvolutionalDecoder,
+    "transformer": TransformerDecoder,
+}
+
+
+class Seq2Seq(nn.Module):
+    """Any encoder with any decoder. Vocabulary entries 0 to 3 are padding, unknown, beginning and end."""
+
+    def __init__(self, settings: ModelSettings, *, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__()
+        self.settings = settings
+        self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
+        self.encoder = ENCODERS[settings.encoder.kind](settings.encoder, source_vocabulary)
+        self.decoder = DECODERS[settings.decoder.kind](
+            settings.decoder, target_vocabulary, self.encoder.memory_width
+        )
+        E = settings.decoder.embedding_width
+        self.output = nn.Linear(E, target_vocabulary, bias=settings.tie == "none")
+        if settings.tie == "none":
+            nn.init.normal_(self.output.weight, std=E**-0.5)
+            nn.init.zeros_(self.output.bias)
+        else:
+            self.output.weight = self.decoder.embedding.weight
+        if settings.tie == "all":
+            if source_vocabulary != target_vocabulary:
+                raise ValueError(
+                    f"model.tie: all embeddings are shared, so source and target need one vocabulary, not "
+                    f"{source_vocabulary} and {target_vocabulary} entries; use joint subwords, or tie the target only."
+                )
+            self.encoder.embedding.weight = self.decoder.embedding.weight
+
+    def encode(self, source: Tensor, mask: Tensor) -> Memory:
+        """source and mask [B, Ts] (True where there is a token) -> Memory."""
+        memory: Memory = self.encoder(source, mask)
+        return memory
+
+    def forward(self, source: Tensor, mask: Tensor, targets: Tensor, *, need_weights: bool = False) -> Decoded:
+        """source, mask [B, Ts], targets [B, Tt] (the words before each step, beginning first) -> features."""
+        decoded: Decoded = self.decoder(targets, self.encode(source, mask), need_weights=need_weights)
+        return decoded
+
+    def logits(self, features: Tensor) -> Tensor:
+        """features [..., E] -> [..., V]"""
+        scores: Tensor = self.output(features)
+        return scores
+
+    def start(self, memory: Memory) -> Any:
+        """The decoder's state before the first word."""
+        return self.decoder.start(memory)
+
+    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """The words before [B] and a state -> logits [B, V] of the next word, and the state after it."""
+        features, state = self.decoder.step(tokens, state)
+        return self.logits(features), state
+
+    @property
+    def size(self) -> int:
+        """How many numbers are learnt; shared ones count once."""
+        return sum(parameter.numel() for parameter in self.parameters())

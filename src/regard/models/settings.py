@@ -1,0 +1,121 @@
+"""What a model is made of: any encoder, any decoder, as typed settings. Imports no PyTorch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from regard.settings import Settings
+
+Size = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Score = Literal["dot", "scaled-dot", "cosine", "bilinear", "additive"]
+Normaliser = Literal["softmax", "sparsemax", "entmax", "sigmoid", "hard"]
+Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"]
+
+
+class _Part(Settings):
+    width: Size = 256
+    embedding: Size | None = None  # the width of the embeddings; `width` if not given
+    layers: Size = 1
+    dropout: Share = 0.1
+
+    @property
+    def embedding_width(self) -> int:
+        return self.embedding or self.width
+
+
+class RecurrentEncoder(_Part):
+    """GRU or LSTM, stacked, in one direction or both."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: Literal["gru", "lstm"] = "gru"
+    bidirectional: bool = True
+    reverse: bool = False  # read the source backwards, as Sutskever et al. 2014 did
+    initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
+
+
+class ConvolutionalEncoder(_Part):
+    """Gated convolutions with residual connections, as in Gehring et al. 2017."""
+
+    kind: Literal["convolutional"] = "convolutional"
+    kernel: Size = 3
+    positions: Size = 1024  # places with a learnt vector: the longest source
+
+
+class _Transformer(_Part):
+    heads: Size = 4
+    feedforward: Size = 512
+    norm: Literal["layer", "rms"] = "layer"
+    norm_place: Literal["pre", "post"] = "pre"  # post as published, pre trains more easily
+    activation: Literal["relu", "gelu", "swiglu", "geglu"] = "relu"
+    position: Position = "sinusoidal"
+    positions: Size = 1024  # for learned positions: how many
+    window: Size | None = None  # restricted self-attention: the radius; everything if not given
+    normalise: Normaliser = "softmax"
+    attention_dropout: Share = 0.0
+    activation_dropout: Share = 0.0
+    scale_embedding: bool = True  # by the square root of the width
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "_Transformer":
+        if self.width % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
+        return self
+
+
+class TransformerEncoder(_Transformer):
+    """Self-attention and feed-forward layers, Vaswani et al. 2017."""
+
+    kind: Literal["transformer"] = "transformer"
+
+
+class RecurrentDecoder(_Part):
+    """GRU or LSTM; without attention, or attending before the step (Bahdanau) or after it (Luong)."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: Literal["gru", "lstm"] = "gru"
+    attend: Literal["never", "before", "after"] = "before"
+    context: Literal["first", "every"] = "first"  # without attention: C is the first state, or fed at every step too
+    score: Score = "additive"
+    extent: Literal["global", "local-m", "local-p"] = "global"
+    radius: Size = 10  # of local attention
+    normalise: Normaliser = "softmax"
+    estimator: Literal["reinforce", "gumbel"] = "gumbel"  # how hard attention learns
+    attention_width: Size | None = None  # of the additive score's hidden layer; `width` if not given
+    input_feeding: bool = False  # attending after the step: show the next step what was attended to
+    initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
+
+
+class ConvolutionalDecoder(_Part):
+    """Causal gated convolutions with attention in every block, as in Gehring et al. 2017."""
+
+    kind: Literal["convolutional"] = "convolutional"
+    kernel: Size = 3
+    positions: Size = 1024
+
+
+class TransformerDecoder(_Transformer):
+    """Causal self-attention, cross-attention and feed-forward layers, Vaswani et al. 2017."""
+
+    kind: Literal["transformer"] = "transformer"
+
+
+Encoder = Annotated[RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder, Field(discriminator="kind")]
+Decoder = Annotated[RecurrentDecoder | ConvolutionalDecoder | TransformerDecoder, Field(discriminator="kind")]
+
+
+class ModelSettings(Settings):
+    """An encoder, a decoder, and which embeddings they share."""
+
+    encoder: Encoder = TransformerEncoder()
+    decoder: Decoder = TransformerDecoder()
+    tie: Literal["none", "target", "all"] = "target"  # target: the target's embedding is the output layer
+
+    @model_validator(mode="after")
+    def _can_be_tied(self) -> "ModelSettings":
+        if self.tie == "all" and self.encoder.embedding_width != self.decoder.embedding_width:
+            raise ValueError(
+                f"tie is all, but the encoder's embeddings are {self.encoder.embedding_width} wide and the decoder's "
+                f"{self.decoder.embedding_width}; make them equal, or tie the target only"
+            )
+        return self

@@ -1,0 +1,123 @@
+"""The Transformer's layer, for encoders and decoders.
+
+Vaswani et al. 2017 (arXiv:1706.03762). The norm comes after each sum as published ("post"), or before each part as in
+Xiong et al. 2020 (arXiv:2002.04745, "pre"), which trains without care. RMSNorm: Zhang and Sennrich 2019
+(arXiv:1910.07467). Gated feed-forward layers: Shazeer 2020 (arXiv:2002.05202).
+"""
+
+from torch import Tensor, nn
+
+from regard.attention import T5, Attention, Cache, Window
+from regard.attention.extents import Extent
+from regard.models.dropout import Dropout
+from regard.models.memory import Memory
+from regard.models.settings import TransformerDecoder, TransformerEncoder
+
+Settings = TransformerEncoder | TransformerDecoder
+
+
+def norm(settings: Settings) -> nn.Module:
+    """LayerNorm or RMSNorm over the width."""
+    return nn.LayerNorm(settings.width) if settings.norm == "layer" else nn.RMSNorm(settings.width, eps=1e-6)
+
+
+class FeedForward(nn.Module):
+    """W2 f(W1 x), or W2 (f(W1 x) * W3 x) where the activation is gated."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.activation = settings.activation
+        gated = settings.activation in ("swiglu", "geglu")
+        self.inner = nn.Linear(settings.width, settings.feedforward * (2 if gated else 1))
+        self.outer = nn.Linear(settings.feedforward, settings.width)
+        self.dropout = Dropout(settings.activation_dropout)
+        for linear in (self.inner, self.outer):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [..., D] -> [..., D]"""
+        x = self.inner(x)
+        if self.activation == "relu":
+            x = self.dropout.relu(x)
+        else:
+            if self.activation == "gelu":
+                x = nn.functional.gelu(x)
+            else:
+                gate, x = x.chunk(2, -1)
+                x = x * (nn.functional.silu(gate) if self.activation == "swiglu" else nn.functional.gelu(gate))
+            x = self.dropout(x)
+        out: Tensor = self.outer(x)
+        return out
+
+
+class Layer(nn.Module):
+    """Self-attention, attention to a memory if there is one, feed-forward; each with its residual and norm."""
+
+    def __init__(self, settings: Settings, *, causal: bool, memory_width: int | None = None) -> None:
+        super().__init__()
+        self.pre = settings.norm_place == "pre"
+        extent: str | Extent = "causal" if causal else "global"
+        if settings.window is not None:
+            extent = Window(settings.window, causal=causal)
+        position = None if settings.position in ("none", "sinusoidal", "learned") else settings.position
+        self.itself = Attention(
+            settings.width,
+            heads=settings.heads,
+            extent=extent,
+            normalise=settings.normalise,
+            position=T5(settings.heads, two_sided=not causal) if position == "t5" else position,
+            dropout=settings.attention_dropout,
+        )
+        self.itself_norm = norm(settings)
+        self.memory: Attention | None = None
+        if memory_width is not None:
+            self.memory = Attention(
+                settings.width,
+                heads=settings.heads,
+                key_width=memory_width,
+                normalise=settings.normalise,
+                dropout=settings.attention_dropout,
+            )
+            self.memory_norm = norm(settings)
+        self.feedforward = FeedForward(settings)
+        self.feedforward_norm = norm(settings)
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None = None,
+        memory: Memory | None = None,
+        memory_mask: Tensor | None = None,
+        past: Cache | None = None,
+        prepared: Cache | None = None,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Cache | None, Tensor | None]:
+        """x [B, T, D] -> the same, what to remember of it, and the weights over the memory if asked for.
+
+        mask: over x's own places. memory: what is attended to, either whole or `prepared` by `self.memory.prepare`.
+        past: what went before x.
+        """
+        attended = self.itself(self.itself_norm(x) if self.pre else x, mask=mask, cache=past)
+        x = self._sum(attended.output, x, self.itself_norm)
+        weights = None
+        if self.memory is not None:
+            query = self.memory_norm(x) if self.pre else x
+            states = (None, None) if memory is None else (memory.states, memory.values)
+            looked = self.memory(query, *states, cache=prepared, mask=memory_mask, need_weights=need_weights)
+            weights = looked.weights
+            x = self._sum(looked.output, x, self.memory_norm)
+        inner = self.feedforward(self.feedforward_norm(x) if self.pre else x)
+        return self._sum(inner, x, self.feedforward_norm), attended.cache, weights
+
+    def _sum(self, part: Tensor, x: Tensor, after: nn.Module) -> Tensor:
+        total = self.dropout.add(part, x)
+        return total if self.pre else after(total)
+
+
+def keys_mask(mask: Tensor) -> Tensor | None:
+    """[B, T] -> [B, 1, 1, T], or None where nothing is padded: attention without a mask is faster."""
+    return None if bool(mask.all()) else mask[:, None, None]
+

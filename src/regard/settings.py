@@ -1,0 +1,134 @@
+"""Typed settings: read from TOML, changed by `--set a.b=c`, checked by pydantic, refused in one sentence.
+
+Every part has its own settings class beside its code; this file is only what they share. It imports no PyTorch.
+"""
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Any, Self, get_args, get_origin
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+
+class Settings(BaseModel):
+    """Settings that do not change after they were made; an unknown name is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @classmethod
+    def parse(cls, given: dict[str, Any]) -> Self:
+        """These settings from plain data. Raises ValueError with one sentence."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise ValueError(_sentence(error, cls)) from None
+
+    def as_toml(self) -> str:
+        """The settings as a TOML file's text; what is None is left out."""
+        return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file's content. Raises ValueError with the file's name and what is wrong."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: this is not a text file in UTF-8; settings are written in TOML.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: this is not TOML: {error}.") from None
+
+
+def changed(given: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """`given` with each "a.b.c=value" put in its place. Values are read as TOML, and as text where that fails."""
+    result: dict[str, Any] = merged(given, {})
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        parts = name.strip().split(".")
+        if not equals or not all(parts):
+            raise ValueError(f"--set: {assignment!r} is not name=value, such as model.encoder.layers=6.")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        place = result
+        for part in parts[:-1]:
+            inner = place.setdefault(part, {})
+            if not isinstance(inner, dict):
+                raise ValueError(f"--set: {name} does not exist, because {part} is a single value.")
+            place = inner
+        place[parts[-1]] = value
+    return result
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Both, table by table; `above` wins. A table whose `kind` differs replaces the one below whole."""
+    if "kind" in above and "kind" in below and above["kind"] != below["kind"]:
+        below = {}
+    result = {key: merged(value, {}) if isinstance(value, dict) else value for key, value in below.items()}
+    for key, value in above.items():
+        old = result.get(key)
+        result[key] = merged(old if isinstance(old, dict) else {}, value) if isinstance(value, dict) else value
+    return result
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list) else value
+
+
+def _sentence(error: ValidationError, cls: type[BaseModel]) -> str:
+    """The first mistake, with where it is and what was probably meant."""
+    first = error.errors()[0]
+    where, owner = _place(first["loc"], cls)
+    if first["type"] == "extra_forbidden" and owner is not None:
+        known = list(owner.model_fields)
+        near = difflib.get_close_matches(str(first["loc"][-1]), known, n=1, cutoff=0.5)
+        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+        return f"{where}: there is no such setting; {meant}"
+    if first["type"] in ("union_tag_invalid", "literal_error", "enum"):
+        expected = first.get("ctx", {}).get("expected_tags") or first.get("ctx", {}).get("expected")
+        return f"{where}: there is no {first['input']!r}; the choices are {expected}." if expected else where
+    if first["type"] == "union_tag_not_found":
+        return f"{where}.kind: it is missing; say which kind."
+    if first["type"] == "missing":
+        return f"{where}: it is missing."
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    given = "" if isinstance(first["input"], dict) else f"{first['input']!r} is not possible: "
+    return f"{where}: {given}{message.rstrip('.')}."
+
+
+def _place(location: tuple[int | str, ...], cls: type[BaseModel]) -> tuple[str, type[BaseModel] | None]:
+    """The setting's name as a person writes it (unions leave their tag in the location), and the class that owns it."""
+    names: list[str] = []
+    owner: type[BaseModel] | None = cls
+    choices: list[type[BaseModel]] = []
+    for index, part in enumerate(location):
+        if choices:
+            tagged = [kind for kind in choices if part in get_args(kind.model_fields["kind"].annotation)]
+            choices = []
+            if tagged:
+                owner = tagged[0]
+                continue
+        names.append(str(part))
+        last = index == len(location) - 1
+        field = owner.model_fields.get(str(part)) if owner is not None else None
+        if field is None or last:
+            continue
+        choices = _classes(field.annotation)
+        owner = choices[0] if len(choices) == 1 else None
+        choices = choices if len(choices) > 1 else []
+    return ".".join(names), owner
+
+
+def _classes(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if get_origin(annotation) is None:
+        return []
+    return [kind for arg in get_args(annotation) for kind in _classes(arg)]
