@@ -44,8 +44,11 @@ class Decoded:
 class State(Protocol):
     """What a decoder remembers between steps: a value, never changed."""
 
-    def select(self, index: Tensor) -> Self:
-        """The batch entries of this index, in its order; entries may repeat."""
+    def select(self, index: Tensor, *, same_sources: bool = False) -> Self:
+        """The batch entries of this index, in its order; entries may repeat.
+
+        `same_sources`: every entry comes from one with the same source, so what depends on the source alone may stay.
+        """
         ...
 
 

@@ -4,7 +4,7 @@ In block l, with state h and the target's embedding g:  d = W h + b + g,  a = so
 added to h. The paper scales c by the square root of the source's length, to make up for averaging; here too.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -27,15 +27,14 @@ class ConvolutionalState:
     scale: Tensor  # [B, 1, 1] sqrt of the source's length
     place: int
 
-    def select(self, index: Tensor) -> "ConvolutionalState":
+    def select(self, index: Tensor, *, same_sources: bool = False) -> "ConvolutionalState":
         """The batch entries of this index."""
-        return ConvolutionalState(
-            tuple(past.index_select(0, index) for past in self.pasts),
-            tuple(cache.select(index) for cache in self.caches),
-            self.mask.index_select(0, index),
-            self.scale.index_select(0, index),
-            self.place,
-        )
+        pasts = tuple(past.index_select(0, index) for past in self.pasts)
+        if same_sources:
+            return replace(self, pasts=pasts)
+        caches = tuple(cache.select(index) for cache in self.caches)
+        mask, scale = self.mask.index_select(0, index), self.scale.index_select(0, index)
+        return ConvolutionalState(pasts, caches, mask, scale, self.place)
 
 
 class Block(nn.Module):
@@ -123,7 +122,5 @@ class ConvolutionalDecoder(nn.Module):
             pasts.append(past)
             if w is not None:
                 weights.append(w)
-        after = ConvolutionalState(
-            tuple(pasts), state.caches, state.mask, state.scale, state.place + tokens.shape[1]
-        )
+        after = replace(state, pasts=tuple(pasts), place=state.place + tokens.shape[1])
         return self.outward(self.dropout(x)), after, weights

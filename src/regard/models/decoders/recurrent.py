@@ -37,19 +37,17 @@ class RecurrentState:
     cache: Cache | None
     mask: Tensor  # [B, 1, 1, Ts]
 
-    def select(self, index: Tensor) -> "RecurrentState":
+    def select(self, index: Tensor, *, same_sources: bool = False) -> "RecurrentState":
         """The batch entries of this index."""
 
         def pick(x: Tensor | None) -> Tensor | None:
             return None if x is None else x.index_select(0, index)
 
-        return RecurrentState(
-            tuple(tuple(part.index_select(0, index) for part in layer) for layer in self.layers),
-            pick(self.fed),
-            pick(self.context),
-            None if self.cache is None else self.cache.select(index),
-            self.mask.index_select(0, index),
-        )
+        layers = tuple(tuple(part.index_select(0, index) for part in layer) for layer in self.layers)
+        if same_sources:
+            return replace(self, layers=layers, fed=pick(self.fed))
+        cache = None if self.cache is None else self.cache.select(index)
+        return RecurrentState(layers, pick(self.fed), pick(self.context), cache, self.mask.index_select(0, index))
 
 
 class RecurrentDecoder(nn.Module):

@@ -1,6 +1,6 @@
 """The Transformer's decoder: causal self-attention, attention to the memory, feed-forward (Vaswani et al. 2017)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
@@ -20,14 +20,14 @@ class TransformerState:
     mask: Tensor | None  # [B, 1, 1, Ts]
     place: int
 
-    def select(self, index: Tensor) -> "TransformerState":
+    def select(self, index: Tensor, *, same_sources: bool = False) -> "TransformerState":
         """The batch entries of this index."""
-        return TransformerState(
-            tuple(past.select(index) for past in self.pasts),
-            tuple(cache.select(index) for cache in self.prepared),
-            None if self.mask is None else self.mask.index_select(0, index),
-            self.place,
-        )
+        pasts = tuple(past.select(index) for past in self.pasts)
+        if same_sources:
+            return replace(self, pasts=pasts)
+        prepared = tuple(cache.select(index) for cache in self.prepared)
+        mask = None if self.mask is None else self.mask.index_select(0, index)
+        return TransformerState(pasts, prepared, mask, self.place)
 
 
 class TransformerDecoder(nn.Module):
@@ -78,7 +78,7 @@ class TransformerDecoder(nn.Module):
             x, after, _ = layer(x, past=past, prepared=prepared, memory_mask=state.mask)
             pasts.append(after)
         features = self.outward(self.norm(x))[:, 0]
-        return features, TransformerState(tuple(pasts), state.prepared, state.mask, state.place + 1)
+        return features, replace(state, pasts=tuple(pasts), place=state.place + 1)
 
     @staticmethod
     def _attention(layer: nn.Module) -> nn.Module:

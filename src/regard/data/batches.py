@@ -1,0 +1,95 @@
+"""Batches by tokens, of examples of like length, in an order that is a pure function of (seed, epoch)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.data.corpus import Corpus, Pairs
+from regard.data.subwords import BEGIN, END, PAD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some examples as tensors."""
+
+    source: Tensor  # [B, Ts]
+    mask: Tensor  # [B, Ts], True where there is a token
+    before: Tensor  # [B, Tt] the target, beginning first: what goes before each step
+    after: Tensor  # [B, Tt] the target, end last: what each step should say
+    numbers: NDArray[np.int64]  # which examples these are
+
+    @property
+    def tokens(self) -> int:
+        """Target tokens without padding."""
+        return int((self.after != PAD).sum())
+
+    @property
+    def source_tokens(self) -> int:
+        """Source tokens without padding."""
+        return int(self.mask.sum())
+
+
+def plan_epoch(
+    source: NDArray[np.int32], target: NDArray[np.int32], *, tokens: int, seed: int, epoch: int
+) -> list[NDArray[np.int64]]:
+    """Example numbers of each batch, for lengths of sources and targets [N].
+
+    A batch's longer side, padded, has at most `tokens` tokens, but at least one example. Examples are sorted by target
+    length and, within it, by source length, up and down in turn, so that neighbours differ little in both; examples of
+    equal lengths are in a new order each epoch, and so are the batches.
+    """
+    draw = np.random.default_rng([seed & 0xFFFFFFFFFFFFFFFF, epoch])
+    order = draw.permutation(len(target))
+    by_source = np.where(target[order] % 2, source[order], -source[order])
+    order = order[np.lexsort((by_source, target[order]))]
+    longer = np.maximum(source[order], target[order]).astype(np.int64)
+    batches = []
+    start = 0
+    while start < len(order):
+        # The most examples from `start` on whose longest side, padded, still fits.
+        window = longer[start : start + max(1, tokens // max(1, int(longer[start])))]
+        room = np.maximum.accumulate(window) * np.arange(1, len(window) + 1) <= tokens
+        count = len(window) if room.all() else max(1, int(np.argmin(room)))
+        batches.append(order[start : start + count])
+        start += count
+    draw.shuffle(batches)
+    return batches
+
+
+def padded(sequences: list[list[int]]) -> Tensor:
+    """[B, longest], padding at the end."""
+    longest = max(map(len, sequences))
+    rows = np.full((len(sequences), longest), PAD, np.int64)
+    for row, sequence in zip(rows, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return torch.from_numpy(rows)
+
+
+def collate(sources: list[list[int]], targets: list[list[int]], numbers: NDArray[np.int64]) -> Batch:
+    """Token sequences, each with its end, as a batch."""
+    source, after = padded(sources), padded(targets)
+    return Batch(source, source != PAD, padded([[BEGIN, *target[:-1]] for target in targets]), after, numbers)
+
+
+def load_batch(
+    corpus: Corpus, pairs: Pairs, numbers: NDArray[np.int64], *, sampling: float = 0.0, key: int = 0
+) -> Batch:
+    """The examples of these numbers; with `sampling`, cut at random into subwords as `key` says."""
+    if not sampling:
+        sides = [pairs.tokens(int(number)) for number in numbers]
+        return collate([source for source, _ in sides], [target for _, target in sides], numbers)
+    texts = [pairs.texts(int(number)) for number in numbers]
+    tokens = [
+        [[*cut, END] for cut in subwords.sample([text[side] for text in texts], sampling, key + side)]
+        for side, subwords in enumerate((corpus.source_subwords, corpus.target_subwords))
+    ]
+    return collate(tokens[0], tokens[1], numbers)
+
+
+def in_order(pairs: Pairs, *, tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Every example once, by length: for validation, where order does not matter."""
+    yield from plan_epoch(pairs.source_lengths, pairs.target_lengths, tokens=tokens, seed=0, epoch=0)

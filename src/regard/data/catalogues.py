@@ -1,0 +1,162 @@
+"""Readers of translators' files: gettext PO, TMX, XLIFF 1.2 and 2.
+
+XML is parsed by defusedxml, which refuses entity bombs and files that reach outside, and streamed: a translation
+memory may be larger than this machine's.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+from xml.etree.ElementTree import Element, ParseError
+
+from regard.data.readers import Example, Layout
+
+# Markup that stands for codes of the translated document, not for words. What is inside <hi>, <g>, <pc> and <mrk> is words.
+CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec"}
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def read_po(path: Path, file: IO[bytes]) -> Iterator[Example]:
+    """Entries of a gettext catalogue that are translated and not fuzzy; plural forms are examples of their own."""
+    import polib
+
+    with file:
+        try:
+            text = file.read().decode("utf-8-sig")
+            entries = polib.pofile(text) if text.strip() else []
+        except UnicodeDecodeError:
+            raise ValueError(f"{path}: this is not UTF-8; convert it: msgconv -t utf-8 {path} -o new.po.") from None
+        except (OSError, ValueError, IndexError) as error:
+            raise ValueError(f"{path}: this is not a PO file: {error}.") from None
+    for entry in entries:
+        if entry.obsolete:
+            continue
+        line = int(entry.linenum or 0)
+        if not entry.translated():
+            yield Example(entry.msgid, entry.msgstr, str(path), line, "fuzzy" if entry.fuzzy else "not translated")
+            continue
+        if not entry.msgid_plural:
+            yield Example(entry.msgid, entry.msgstr, str(path), line)
+            continue
+        forms = sorted((int(number), form) for number, form in entry.msgstr_plural.items())
+        for number, form in forms:
+            yield Example(entry.msgid_plural if number else entry.msgid, form, str(path), line)
+
+
+def read_tmx(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]:
+    """Translation units with both languages. Languages match by their beginning: "en" is found in "en-US"."""
+    wanted = layout.source_language, layout.target_language
+    header: str | None = None
+    seen: set[str] = set()
+    number = found = 0
+    for event, element in _parsed(path, file, ("start", "end")):
+        name = _local(element)
+        if event == "start":
+            if name == "header":
+                header = element.get("srclang")
+            continue
+        if name != "tu":
+            continue
+        number += 1
+        texts: dict[str, str] = {}
+        for variant in element:
+            language = (variant.get(LANGUAGE) or variant.get("lang") or "").lower()
+            segment = next((child for child in variant if _local(child) == "seg"), None)
+            if language and segment is not None:
+                texts.setdefault(language, _words(segment))
+        seen |= set(texts)
+        source, target = _two_languages(path, texts, wanted, header)
+        if source is None or target is None:
+            have = ", ".join(texts) or "no language"
+            yield Example(" ".join(texts.values()), "", str(path), number, f"not both languages ({have})")
+        else:
+            found += 1
+            yield Example(source, target, str(path), number)
+        element.clear()
+    if number and not found:
+        raise ValueError(
+            f"{path}: none of its {number:,} units has {wanted[0] or 'a source'} and {wanted[1] or 'a target'}; its "
+            f"languages are {', '.join(sorted(seen))}: name two with --from and --to."
+        )
+
+
+def _two_languages(
+    path: Path, texts: dict[str, str], wanted: tuple[str | None, str | None], header: str | None
+) -> tuple[str | None, str | None]:
+    """The source's and the target's text, by the languages asked for, or by the file's own source language."""
+    source, target = wanted
+    if source is None and header and header.lower() != "*all*":
+        source = header
+    if source is None or (target is None and len(texts) > 2):
+        raise ValueError(
+            f"{path}: it has the languages {', '.join(texts)}; say which are meant with --from and --to."
+        )
+    first = _matching(texts, source)
+    if target is None:
+        others = [language for language in texts if language != first]
+        second = others[0] if len(others) == 1 else None
+    else:
+        second = _matching(texts, target)
+    return texts.get(first or ""), texts.get(second or "")
+
+
+def _matching(texts: dict[str, str], language: str) -> str | None:
+    plain = language.lower().replace("_", "-")
+    if plain in texts:
+        return plain
+    return next((name for name in texts if name.replace("_", "-").split("-")[0] == plain.split("-")[0]), None)
+
+
+def read_xliff(path: Path, file: IO[bytes]) -> Iterator[Example]:
+    """XLIFF 1.2 (trans-unit) and 2.x (segment): pairs with a target that is not empty."""
+    number = 0
+    known = False
+    for event, element in _parsed(path, file, ("start", "end")):
+        name = _local(element)
+        if event == "start":
+            known = known or name == "xliff"
+            if not known:
+                raise ValueError(f"{path}: this is XML, but not XLIFF: its first element is <{name}>.")
+            continue
+        if name not in ("trans-unit", "segment"):
+            continue
+        number += 1
+        sides = {_local(child): child for child in element if _local(child) in ("source", "target")}
+        source = _words(sides["source"]) if "source" in sides else ""
+        if "target" not in sides or not (target := _words(sides["target"])).strip():
+            yield Example(source, "", str(path), number, "not translated")
+        else:
+            yield Example(source, target, str(path), number)
+        element.clear()
+
+
+def _parsed(path: Path, file: IO[bytes], events: tuple[str, ...]) -> Iterator[tuple[str, Element]]:
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import iterparse
+
+    with file:
+        parser: Any = iterparse(file, events, forbid_dtd=False)
+        while True:
+            try:
+                event, element = next(parser)
+            except StopIteration:
+                return
+            except ParseError as error:
+                raise ValueError(f"{path}: this is not well-formed XML: {error}.") from None
+            except DefusedXmlException:
+                raise ValueError(f"{path}: it defines entities, which a translation file need not; refused.") from None
+            yield event, element
+
+
+def _local(element: Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _words(element: Element) -> str:
+    """The text inside, without the codes of the document it came from."""
+    parts = [element.text or ""]
+    for child in element:
+        if _local(child) not in CODES:
+            parts.append(_words(child))
+        parts.append(child.tail or "")
+    return "".join(parts)

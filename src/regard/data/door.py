@@ -1,0 +1,93 @@
+"""The door: every example is checked, and what is wrong is set aside into a file, counted and shown."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from regard.data.readers import Example, Layout, read_aligned, read_pairs
+from regard.data.settings import DataSettings
+
+# Tabs are white space; other control characters are damage.
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+WHITE = re.compile(r"[ \t\r\n\u2028\u2029]+")
+SHOWN = 500  # characters of a side kept in the file of what was set aside
+SMOOTHING = 10  # characters added to both sides before a ratio: "no" → "nicht" is not absurd
+
+
+class SetAside:
+    """The file of examples that were not used, with the reason for each; counted by reason."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.counts: Counter[str] = Counter()
+        self._file = path.open("w", encoding="utf-8")
+
+    def put(self, example: Example, reason: str) -> None:
+        """Keep one."""
+        self.counts[reason] += 1
+        record = {"file": example.file, "line": example.line, "reason": reason}
+        sides = {"source": example.source[:SHOWN], "target": example.target[:SHOWN]}
+        self._file.write(json.dumps({**record, **sides}, ensure_ascii=False) + "\n")
+
+    @property
+    def total(self) -> int:
+        """How many."""
+        return sum(self.counts.values())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+        if not self.total:
+            self.path.unlink()
+
+
+def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example]:
+    """All that the settings name, file after file. Raises ValueError with one sentence where a file is wrong."""
+    pairs = settings.valid_pairs if valid else settings.pairs
+    sources = settings.valid_source if valid else settings.source
+    targets = settings.valid_target if valid else settings.target
+    prefix = "valid_" if valid else ""
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"data.{prefix}source names {len(sources)} files and data.{prefix}target {len(targets)}; each needs its partner."
+        )
+    layout = Layout(
+        settings.source_language, settings.target_language, settings.source_column, settings.target_column
+    )
+    for source, target in zip(sources, targets, strict=True):
+        yield from read_aligned(source, target)
+    for path in pairs:
+        yield from read_pairs(path, layout)
+
+
+def admitted(found: Iterator[Example], settings: DataSettings, aside: SetAside) -> Iterator[Example]:
+    """The examples that are right, white space tidied; the others are set aside."""
+    for example in found:
+        source, target = _tidy(example.source), _tidy(example.target)
+        if reason := example.wrong or _wrong(source, target, settings):
+            aside.put(example, reason)
+            continue
+        if settings.lowercase:
+            source, target = source.lower(), target.lower()
+        yield Example(source, target, example.file, example.line)
+
+
+def _tidy(text: str) -> str:
+    return WHITE.sub(" ", text).strip(" ")
+
+
+def _wrong(source: str, target: str, settings: DataSettings) -> str:
+    if not source or not target:
+        return "empty source" if not source else "empty target"
+    if max(len(source), len(target)) > settings.most_characters:
+        return f"over {settings.most_characters:,} characters"
+    for text in (source, target):
+        if not text.isprintable() and CONTROL.search(text):
+            return "control characters"
+    return ""

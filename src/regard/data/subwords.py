@@ -1,0 +1,131 @@
+"""Text to tokens and back, by sentencepiece.
+
+BPE: Sennrich et al. 2016 (arXiv:1508.07909); unigram and subword regularisation: Kudo 2018 (arXiv:1804.10959);
+BPE-dropout: Provilkov et al. 2020 (arXiv:1910.13267); byte fallback, so that no text is unknown.
+
+Sampling is a function of a key: sentencepiece's generator belongs to a thread and is seeded when it is first used, so each
+batch is cut in a thread of its own, with the seed set just before.
+"""
+
+import io
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from regard.data.settings import SubwordSettings
+
+PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
+TYPES = {"bpe": "bpe", "unigram": "unigram", "character": "char", "word": "word"}
+SMALLEST = 300  # 256 bytes, the four special entries, and some letters
+
+
+class Subwords:
+    """A trained vocabulary."""
+
+    def __init__(self, model: bytes) -> None:
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError:
+            raise ValueError("the subword model is damaged: sentencepiece cannot read it.") from None
+        self.model = model
+        if self._processor.pad_id() != PAD or self._processor.eos_id() != END:
+            raise ValueError("the subword model has other special entries than regard's; train one here instead.")
+
+    @staticmethod
+    def load(path: Path) -> "Subwords":
+        """From a file. Raises ValueError if it is none."""
+        try:
+            return Subwords(path.read_bytes())
+        except FileNotFoundError:
+            raise ValueError(f"{path}: there is no such file.") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def save(self, path: Path) -> None:
+        """Into a file."""
+        path.write_bytes(self.model)
+
+    def __len__(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokens of each text, without beginning and end."""
+        tokens: list[list[int]] = self._processor.encode(list(texts))
+        return tokens
+
+    def sample(self, texts: Sequence[str], rate: float, key: int) -> list[list[int]]:
+        """The same, cut at random: BPE-dropout at this rate, or unigram sampling with this smoothing."""
+        result: list[list[int]] = []
+
+        def cut() -> None:
+            result.extend(self._processor.encode(list(texts), enable_sampling=True, alpha=rate, nbest_size=-1))
+
+        with _seeding:
+            sentencepiece.set_random_generator_seed(key % (1 << 32))
+            thread = threading.Thread(target=cut)
+            thread.start()
+            thread.join()
+        if len(result) != len(texts):
+            raise RuntimeError("sentencepiece failed while sampling")
+        return result
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        """Text of each sequence; padding, beginning and end are left out."""
+        kept = [[token for token in sequence if token not in (PAD, BEGIN, END)] for sequence in tokens]
+        texts = [self._processor.decode(sequence) if sequence else "" for sequence in kept]
+        return [text.replace("▁", " ").strip() for text in texts]  # an unknown word's bytes include the mark of its space
+
+    def pieces(self, tokens: Iterable[int]) -> list[str]:
+        """What each token looks like, ▁ at a word's beginning."""
+        return [self._processor.id_to_piece(int(token)) for token in tokens]
+
+
+_seeding = threading.Lock()
+
+
+def train(lines: Iterable[str], settings: SubwordSettings, size: int) -> Subwords:
+    """A vocabulary of about `size` entries learnt from these lines; smaller where the text has less to offer."""
+    texts = [line for line in lines if line]
+    if not texts:
+        raise ValueError("there is no text to learn subwords from.")
+    size = max(size, SMALLEST)
+    for _ in range(8):
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(texts),
+                model_writer=model,
+                model_type=TYPES[settings.kind],
+                vocab_size=size,
+                hard_vocab_limit=settings.kind not in ("unigram", "word", "character"),
+                character_coverage=settings.coverage,
+                byte_fallback=True,
+                normalization_rule_name="identity",
+                pad_id=PAD,
+                unk_id=UNKNOWN,
+                bos_id=BEGIN,
+                eos_id=END,
+                max_sentence_length=1 << 20,
+                num_threads=1,
+                minloglevel=2,
+            )
+            return Subwords(model.getvalue())
+        except RuntimeError as error:
+            size = _possible_size(str(error), size)
+    raise ValueError(f"sentencepiece could not learn {settings.kind} subwords from this text; try another kind.")
+
+
+def _possible_size(message: str, size: int) -> int:
+    """What sentencepiece asks for where the wish cannot be had: fewer entries for little text, more for many letters."""
+    if limit := re.search(r"<= ?(\d+)", message):
+        return int(limit[1])
+    if needed := re.search(r"required_chars[^\d]*(\d+)|(\d+) ?<= ?vocab", message):
+        return int(next(number for number in needed.groups() if number)) + 512
+    if "smaller than required_chars" in message or "vocab_size" in message.lower():
+        numbers = [int(number) for number in re.findall(r"\d+", message)]
+        return max([*numbers, size]) + 512
+    raise ValueError(f"sentencepiece failed: {message}")
+

@@ -1,0 +1,1 @@
+"""From sources to translations: search, and a trained run opened for use."""

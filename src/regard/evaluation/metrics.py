@@ -1,0 +1,113 @@
+"""Scores of outputs against references: BLEU, chrF and TER by sacrebleu, exact match, error rates, ROUGE.
+
+Papineni et al. 2002; Popović 2015; Snover et al. 2006; Post 2018 (arXiv:1804.08771); Lin 2004.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+References = Sequence[Sequence[str]]  # one list of all sentences for each set of references
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number, and how it was computed."""
+
+    name: str
+    value: float
+    signature: str = ""
+    higher_is_better: bool = True
+
+
+def _sacrebleu(name: str, tokenize: str | None) -> Any:
+    from sacrebleu.metrics import BLEU, CHRF, TER
+
+    if name == "bleu":
+        # force: text that is tokenised already is scored as it is, without a warning for every sentence
+        return BLEU(tokenize=tokenize, force=True) if tokenize else BLEU(force=True)
+    return CHRF() if name == "chrf" else TER()
+
+
+def corpus_score(name: str, outputs: Sequence[str], references: References, tokenize: str | None = None) -> Score:
+    """The score of this name over all sentences. `tokenize` is BLEU's: none, 13a, zh, char, ..."""
+    if not outputs:
+        raise ValueError("there is nothing to score.")
+    for number, each in enumerate(references, 1):
+        if len(each) != len(outputs):
+            raise ValueError(f"reference {number} has {len(each):,} sentences and the output {len(outputs):,}.")
+    if name in ("bleu", "chrf", "ter"):
+        metric = _sacrebleu(name, tokenize)
+        result = metric.corpus_score(list(outputs), [list(each) for each in references])
+        return Score(name, float(result.score), str(metric.get_signature()), name != "ter")
+    function, higher = PER_SENTENCE[name]
+    if name in ("cer", "wer"):
+        return Score(name, _error_rate(outputs, references, name == "wer"), "edits / reference length", False)
+    per_sentence = [max(function(o, r) for r in rs) for o, rs in zip(outputs, zip(*references, strict=True), strict=True)]
+    return Score(name, 100 * sum(per_sentence) / len(per_sentence), "mean over sentences", higher)
+
+
+def edits(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Insertions, deletions and substitutions that turn one into the other (Levenshtein 1966)."""
+    if len(a) < len(b):
+        a, b = b, a
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        corner, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            corner, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, corner + (x != y))
+    return row[-1]
+
+
+def _error_rate(outputs: Sequence[str], references: References, words: bool) -> float:
+    """Edits against the nearest reference, over its length, of all sentences together, in percent."""
+    total = length = 0
+    for output, several in zip(outputs, zip(*references, strict=True), strict=True):
+        cut: Callable[[str], Sequence[str]] = str.split if words else str
+        best = min(((edits(cut(output), cut(each)), len(cut(each))) for each in several), key=lambda pair: pair[0])
+        total += best[0]
+        length += best[1]
+    return 100 * total / max(1, length)
+
+
+def exact(output: str, reference: str) -> float:
+    """1 if they are equal but for white space at the ends."""
+    return float(output.strip() == reference.strip())
+
+
+def _overlap(a: Counter[Any], b: Counter[Any]) -> float:
+    """F1 of two bags."""
+    common = sum((a & b).values())
+    return 2 * common / (sum(a.values()) + sum(b.values())) if common else 0.0
+
+
+def rouge_n(output: str, reference: str, n: int) -> float:
+    """F1 of n-grams of lower-cased words."""
+    bags = []
+    for text in (output, reference):
+        words = text.lower().split()
+        bags.append(Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)))
+    return _overlap(*bags)
+
+
+def rouge_l(output: str, reference: str) -> float:
+    """F1 of the longest common subsequence of lower-cased words."""
+    a, b = output.lower().split(), reference.lower().split()
+    row = [0] * (len(b) + 1)
+    for x in a:
+        corner = 0
+        for j, y in enumerate(b, 1):
+            corner, row[j] = row[j], corner + 1 if x == y else max(row[j], row[j - 1])
+    return 2 * row[-1] / (len(a) + len(b)) if row[-1] else 0.0
+
+
+PER_SENTENCE: dict[str, tuple[Callable[[str, str], float], bool]] = {
+    "exact": (exact, True),
+    "cer": (lambda o, r: edits(o, r) / max(1, len(r)), False),
+    "wer": (lambda o, r: edits(o.split(), r.split()) / max(1, len(r.split())), False),
+    "rouge1": (lambda o, r: rouge_n(o, r, 1), True),
+    "rouge2": (lambda o, r: rouge_n(o, r, 2), True),
+    "rougeL": (rouge_l, True),
+}
+NAMES = ("bleu", "chrf", "ter", *PER_SENTENCE)

@@ -1,0 +1,182 @@
+"""A training run from its settings to its folder.
+
+    settings.toml        everything it was made with
+    data/                the prepared corpus; data/set_aside.jsonl has the examples that were not used, and why
+    checkpoints/         where it can be resumed from
+    log.jsonl            losses, speeds, validations
+    curves.png           the same as a picture
+    model.toml, model.safetensors, source.subwords, target.subwords    the model (decoding/bundle.py)
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.data.corpus import Corpus, prepare
+from regard.decoding.bundle import Bundle, Description, write_durably
+from regard.models.seq2seq import Seq2Seq
+from regard.seeing.curves import draw_curves
+from regard.settings import read_toml
+from regard.training.allocator import keep_memory
+from regard.training.distribution import Distribution, distribution
+from regard.training.loop import Trainer, Where
+from regard.training.reporting import Log, Reporter, read_log
+from regard.training.settings import RunSettings
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came out."""
+
+    run: Path
+    where: Where
+    bundle: Bundle
+    corpus: Corpus
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        best = self.where.best[0] if self.where.best else {}
+        return {
+            "run": str(self.run),
+            "finished": self.where.done,
+            "step": self.where.step,
+            "seconds": round(self.where.seconds, 1),
+            "tokens": self.where.tokens,
+            "parameters": self.bundle.model.size,
+            "examples": len(self.corpus.train),
+            "valid_examples": len(self.corpus.valid),
+            "set_aside": self.corpus.set_aside,
+            "best_step": best.get("step"),
+        }
+
+
+def device_named(name: str) -> torch.device:
+    """ "auto" is the fastest there is."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ValueError(f"--device: {name!r} is not there; use cpu, or auto for the fastest there is.") from None
+
+
+def begin(settings: RunSettings, run: Path, *, overwrite: bool = False) -> None:
+    """Make the folder of a new run. Raises ValueError if something is there already."""
+    if run.exists() and (not run.is_dir() or any(run.iterdir())):
+        if not (run / "settings.toml").exists():
+            raise ValueError(f"{run}: it exists and is not a run; choose another folder with -o.")
+        if not overwrite:
+            raise ValueError(
+                f"{run}: there is a run already; go on with it by --resume {run}, or start anew with --overwrite."
+            )
+        shutil.rmtree(run)
+    run.mkdir(parents=True, exist_ok=True)
+    write_durably(run / "settings.toml", settings.as_toml().encode())
+
+
+def settings_of(run: Path, changes: dict[str, Any] | None = None) -> RunSettings:
+    """The settings of a run that exists. `changes` to its training, such as more steps, are kept."""
+    if not (run / "settings.toml").exists():
+        what = "this is not a run" if run.exists() else "there is no such folder"
+        raise ValueError(f"{run}: {what}; a run has a settings.toml, made by regard train.")
+    settings = RunSettings.parse(read_toml(run / "settings.toml"))
+    if changes:
+        settings = settings.model_copy(update={"training": settings.training.model_copy(update=changes)})
+        write_durably(run / "settings.toml", settings.as_toml().encode())
+    return settings
+
+
+def train(
+    settings: RunSettings,
+    run: Path,
+    *,
+    resume: bool = False,
+    quiet: bool = False,
+    device: str = "auto",
+    tensorboard: bool = False,
+) -> Trained:
+    """Train in a folder made by `begin`; with `resume`, from its newest whole checkpoint."""
+    keep_memory()
+    with distribution() as place, Reporter(quiet=quiet or not place.leads) as reporter:
+        corpus = _corpus(settings, run, place, reporter)
+        bundle = new_bundle(settings, corpus, device_named(device))
+        trainer = Trainer(settings.training, corpus, bundle, run, reporter=reporter, place=place)
+        trainer.sampling = settings.data.subwords.sampling
+        resumed = (resume or place.restarts > 0) and trainer.resume()
+        if resumed:
+            _apply(settings, trainer.where, reporter)
+        elif resume:
+            reporter.tell("No checkpoint was written yet: starting from the beginning.")
+        for line in introduction(settings, bundle, corpus, run):
+            reporter.tell(line)
+        log = Log(
+            run / "log.jsonl" if place.leads else Path(os.devnull),
+            after=trainer.where.step if resumed else None,
+            tensorboard=run / "tensorboard" if tensorboard and place.leads else None,
+        )
+        try:
+            where = trainer.train(log)
+        finally:
+            log.close()
+        if place.leads:
+            draw_curves(read_log(run / "log.jsonl"), run / "curves.png", str(settings.preset))
+            if not where.done:
+                reporter.stop_bar()
+                reporter.tell(f"Stopped at step {where.step:,}; go on with: regard train --resume {run}")
+        return Trained(run, where, bundle, corpus)
+
+
+def _apply(settings: RunSettings, where: Where, reporter: Reporter) -> None:
+    """A resumed run that is to go further than it was meant to goes on."""
+    reporter.tell(f"Resuming at step {where.step:,}.")
+    if where.done and where.step < settings.training.steps:
+        where.done, where.since_best = False, 0
+        where.steps = settings.training.steps
+
+
+def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter) -> Corpus:
+    if place.leads:
+        corpus = prepare(settings.data, run / "data", report=reporter.reading)
+    if place.world > 1:
+        torch.distributed.barrier()
+    return corpus if place.leads else prepare(settings.data, run / "data")
+
+
+def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> Bundle:
+    """A new model for this corpus, its weights drawn from the run's seed."""
+    torch.manual_seed(settings.training.seed)
+    model = Seq2Seq(
+        settings.model,
+        source_vocabulary=len(corpus.source_subwords),
+        target_vocabulary=len(corpus.target_subwords),
+    )
+    ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
+    description = Description(
+        source_language=settings.data.source_language,
+        target_language=settings.data.target_language,
+        lowercase=settings.data.lowercase,
+        longest=settings.data.longest,
+        per_token=max(2.0, round(float(ratio) * 1.2, 2)),
+        model=settings.model,
+    )
+    return Bundle(description, model.to(device), corpus.source_subwords, corpus.target_subwords)
+
+
+def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
+    """What will be trained, on how much."""
+    encoder, decoder = settings.model.encoder, settings.model.decoder
+    lines = [
+        f"{settings.preset}: {encoder.layers} {encoder.kind} encoder layers and {decoder.layers} {decoder.kind} decoder "
+        f"layers, {bundle.model.size:,} parameters, {bundle.model.target_vocabulary:,} subwords",
+        f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
+        f"{len(corpus.valid):,} to judge by; into {run}",
+    ]
+    if corpus.set_aside:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(corpus.set_aside.items()))
+        lines.append(f"{sum(corpus.set_aside.values()):,} examples set aside: {reasons}; see {run}/data/set_aside.jsonl")
+    return lines

@@ -1,0 +1,72 @@
+"""Settings of training, and of a whole run. Imports no PyTorch."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from regard.data.settings import DataSettings
+from regard.models.presets import preset
+from regard.models.settings import ModelSettings
+from regard.settings import Settings, changed, merged
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class TrainingSettings(Settings):
+    """How a model learns."""
+
+    seed: int = 1
+    tokens: Annotated[int, Field(ge=16)] = 4096  # of a batch's longer side, padding included
+    accumulate: Count = 1  # batches a step
+    steps: Count = 10_000  # at most
+    epochs: Count | None = None  # passes over the data, at most
+    minutes: Annotated[float, Field(gt=0)] | None = None  # of training in all; the schedule is fitted to them
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3  # the highest
+    schedule: Literal["inverse-sqrt", "cosine", "constant"] = "inverse-sqrt"
+    warmup: Annotated[int, Field(ge=0)] = 500  # steps until the highest learning rate
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    clip: Annotated[float, Field(ge=0)] = 1.0  # the gradient's norm at most; 0 for no clipping
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
+    agreement: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: how much two passes with other dropout must agree
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
+    best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
+    validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
+    judge: Literal["bleu", "chrf", "exact", "wer", "cer", "rougeL", "loss"] = "bleu"  # what validation goes by
+    patience: Count = 10  # validations without a better one, after which training stops
+    save_every: Count | None = None  # steps between checkpoints beside those at validation
+
+    @model_validator(mode="after")
+    def _betas_are_shares(self) -> "TrainingSettings":
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError("betas must be at least 0 and below 1")
+        return self
+
+
+class RunSettings(Settings):
+    """Everything a run is made of; saved in its folder as settings.toml."""
+
+    preset: str | None = None
+    model: ModelSettings = ModelSettings()
+    data: DataSettings = DataSettings()
+    training: TrainingSettings = TrainingSettings()
+
+    @model_validator(mode="after")
+    def _tied_needs_joint(self) -> "RunSettings":
+        if self.model.tie == "all" and not self.data.subwords.joint:
+            raise ValueError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
+        return self
+
+
+def run_settings(name: str | None, file: dict[str, Any], assignments: list[str], given: dict[str, Any]) -> RunSettings:
+    """A preset (of the command or the file), then the file, then what the command says, then each --set."""
+    name = name or file.get("preset") or "transformer-tiny"
+    everything = merged({**preset(str(name)), "preset": name}, {**file, "preset": name})
+    return RunSettings.parse(_set(merged(everything, given), assignments))
+
+
+def _set(everything: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """--set model.encoder.kind=recurrent replaces the whole encoder: the other kind's fields mean nothing to it."""
+    kinds = [one for one in assignments if one.partition("=")[0].strip().endswith(".kind")]
+    others = [one for one in assignments if one not in kinds]
+    return changed(merged(everything, changed({}, kinds)), others)
