@@ -16,6 +16,7 @@ AXES = {
 }
 
 KERNELS = {
+    "short": "softmax attention over few places, in C; the weights are kept for the way back",
     "sdpa": "PyTorch's fused softmax attention; nothing of size Tq x Tk is stored",
     "window": "chunks with look-around over sdpa; time and memory grow with T x radius",
     "dense": "the four stages over the whole Tq x Tk matrix",
@@ -23,7 +24,7 @@ KERNELS = {
     "reference": "the specification in attention/reference.py",
 }
 
-EVERY = ("sdpa", "window", "dense", "tiled", "reference")
+EVERY = ("short", "sdpa", "window", "dense", "tiled", "reference")
 UNFUSED = ("dense", "tiled", "reference")
 
 

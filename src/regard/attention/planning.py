@@ -1,7 +1,7 @@
 """Which kernel will run, and why.
 
-Every kernel says what it refuses and why. The planner takes the first that serves and pays, in the order window,
-sdpa, dense, tiled, and moves on to tiles where a kernel would have to hold a large Tq x Tk matrix. A kernel asked
+Every kernel says what it refuses and why. The planner takes the first that serves and pays, in the order short,
+window, sdpa, dense, tiled, and moves on to tiles where a kernel would have to hold a large Tq x Tk matrix. A kernel asked
 for by name either serves or raises with its reason; nothing falls back in silence.
 """
 
@@ -12,12 +12,13 @@ from regard import native
 from regard.attention import catalogue
 from regard.attention.call import Call
 from regard.attention.extents import Window
-from regard.attention.kernels import additive, dense, sdpa, sparse, specified, tiled, window
+from regard.attention.kernels import additive, dense, sdpa, short, sparse, specified, tiled, window
 from regard.attention.normalisers import Entmax
 
 LARGE_BYTES = 16 << 20  # a Tq x Tk matrix above this is computed in tiles
 
 KERNELS: dict[str, ModuleType] = {
+    "short": short,
     "sdpa": sdpa,
     "window": window,
     "dense": dense,
@@ -72,6 +73,8 @@ def _named(call: Call, backend: str) -> str:
 
 
 def _choose(call: Call) -> tuple[str, str, dict[str, str]]:
+    if short.does_not_pay(call) is None and short.refuses(call) is None:
+        return "short", "softmax over dot products of few places: nothing is faster than small loops", {}
     fused = sdpa.refuses(call)
     if fused is None and sdpa.is_plain(call):  # the common case, decided first
         return "sdpa", "softmax over dot products with nothing masked: fused, nothing large is stored", {}
@@ -137,7 +140,7 @@ def _how_normalised(call: Call, kernel: str) -> str:
         fixed = call.normalise.fixed if isinstance(call.normalise, Entmax) and call.normalise.raw is None else None
         in_c = sparse.runs_in_c(call.query, 2.0 if name == "sparsemax" else fixed)
         return f"{name}, {'C kernel compiled for this processor' if in_c else 'Newton steps in PyTorch'}"
-    return f"{name}, fused" if kernel in ("sdpa", "window") else name
+    return f"{name}, fused" if kernel in ("short", "sdpa", "window") else name
 
 
 def _memory(call: Call, kernel: str) -> str:

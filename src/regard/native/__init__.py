@@ -132,19 +132,24 @@ def lanes() -> int:
 
 
 def call(
-    name: str, tensors: Sequence[Tensor], numbers: Sequence[int | float], *, count: int, work: int
+    name: str,
+    tensors: Sequence[Tensor | None],
+    numbers: Sequence[int | float | Sequence[int]],
+    *,
+    count: int,
+    work: int,
 ) -> None:
     """Call a C kernel over the range [0, count) of its outermost index, shared among PyTorch's number of threads.
 
-    `tensors` are dense float32 (or int64 where the kernel says so) and come first in the C signature, then the range,
-    then `numbers`, ints as int64 and floats as float; `work` is the number of inner-loop elements in all.
+    `tensors` come first in the C signature, as pointers (null for None), then the range, then `numbers`: ints as int64,
+    floats as float, sequences of ints as arrays of int64. `work` is the number of inner-loop elements in all. Kernels
+    take dense float32 unless they say otherwise; that is the caller's care.
     """
     lib = library()
     assert lib is not None
-    assert all(t.dtype in (torch.float32, torch.int64) and t.is_contiguous() for t in tensors)
     function: Callable[..., None] = getattr(lib, name)
-    pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
-    rest = [ctypes.c_float(n) if isinstance(n, float) else ctypes.c_int64(n) for n in numbers]
+    pointers = [ctypes.c_void_p(None if t is None else t.data_ptr()) for t in tensors]
+    rest = [_as_c(number) for number in numbers]
 
     def share(start: int, stop: int) -> None:  # ctypes releases the GIL while the kernel runs
         function(*pointers, ctypes.c_int64(start), ctypes.c_int64(stop), *rest)
@@ -158,6 +163,12 @@ def call(
     share(edges[0], edges[1])
     for other in others:
         other.result()
+
+
+def _as_c(number: int | float | Sequence[int]) -> object:
+    if isinstance(number, float):
+        return ctypes.c_float(number)
+    return ctypes.c_int64(number) if isinstance(number, int) else (ctypes.c_int64 * len(number))(*number)
 
 
 @cache

@@ -9,14 +9,13 @@ typedef struct {
 
 /* log sum exp and mean of a row; NaN where the row is not finite. */
 static Row summary(const float *x, int64_t size) {
-    vec top = splat(-INFINITY), plain = splat(0), mass = splat(0);
+    vec tops = splat(-INFINITY), plain = splat(0), mass = splat(0);
     for (int64_t j = 0; j < size; j += LANES) {
         vec v = load_part(x + j, size - j, -INFINITY);
-        top = either((whole)(v > top), v, top);
+        tops = either((whole)(v > tops), v, tops);
         plain += load_part(x + j, size - j, 0);
     }
-    float highest = -INFINITY, total = sum(plain);
-    for (int lane = 0; lane < LANES; lane++) highest = top[lane] > highest ? top[lane] : highest;
+    float highest = top(tops), total = sum(plain);
     for (int64_t j = 0; j < size; j += LANES) mass += exponential(load_part(x + j, size - j, -INFINITY) - highest);
     Row row = {highest + logf(sum(mass)), total / size};
     if (!(total - total == 0)) row.log_total = NAN;

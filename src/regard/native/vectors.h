@@ -18,8 +18,30 @@ typedef float vec_at __attribute__((vector_size(LANES * 4), aligned(4), may_alia
 static inline vec load(const float *p) { return *(const vec_at *)p; }
 static inline void store(float *p, vec x) { *(vec_at *)p = x; }
 static inline vec splat(float x) { return x - (vec){0}; }
-static inline float sum(vec x) {
-    float s = 0;
-    for (int i = 0; i < LANES; i++) s += x[i];
-    return s;
-}
+
+/* Across lanes, by halves: a few shuffles instead of a chain of additions. */
+#if LANES == 16
+typedef float half __attribute__((vector_size(32)));
+typedef float quarter __attribute__((vector_size(16)));
+#define HALVES(x, join)                                                                         \
+    half h0 = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);                            \
+    half h1 = __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);                      \
+    half h = join(h0, h1);
+#else
+typedef float quarter __attribute__((vector_size(16)));
+typedef vec half;
+#define HALVES(x, join) half h = x;
+#endif
+#define ACROSS(x, join)                                                                         \
+    HALVES(x, join)                                                                             \
+    quarter q0 = __builtin_shufflevector(h, h, 0, 1, 2, 3), q1 = __builtin_shufflevector(h, h, 4, 5, 6, 7); \
+    quarter q = join(q0, q1);                                                                   \
+    quarter r = __builtin_shufflevector(q, q, 2, 3, 0, 1);                                      \
+    q = join(q, r);                                                                             \
+    r = __builtin_shufflevector(q, q, 1, 0, 3, 2);                                              \
+    q = join(q, r);                                                                             \
+    return q[0];
+#define ADDED(a, b) ((a) + (b))
+#define LARGER(a, b) ((__typeof__(a))((((a) > (b)) & (__typeof__((a) > (b)))(a)) | (~((a) > (b)) & (__typeof__((a) > (b)))(b))))
+static inline float sum(vec x) { ACROSS(x, ADDED) }
+static inline float top(vec x) { ACROSS(x, LARGER) }
