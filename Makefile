@@ -41,7 +41,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.users: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable ".[pictures]"
+	$(BIN)/pip install --quiet --editable .
 	@touch $@
 
 $(VENV)/.developers: pyproject.toml | $(BIN)/python

@@ -88,9 +88,7 @@ def _two_languages(
     if source is None and header and header.lower() != "*all*":
         source = header
     if source is None or (target is None and len(texts) > 2):
-        raise ValueError(
-            f"{path}: it has the languages {', '.join(texts)}; say which are meant with --from and --to."
-        )
+        raise ValueError(f"{path}: it has the languages {', '.join(texts)}; say which are meant with --from and --to.")
     first = _matching(texts, source)
     if target is None:
         others = [language for language in texts if language != first]

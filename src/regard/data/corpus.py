@@ -86,7 +86,14 @@ def _text(raw: NDArray[np.generic]) -> str:
 def fingerprint(settings: DataSettings) -> str:
     """A hash of the settings and of the files' sizes and times: whether a prepared corpus still fits."""
     state = hashlib.sha256(settings.model_dump_json().encode())
-    for path in [*settings.pairs, *settings.source, *settings.target, *settings.valid_pairs, *settings.valid_source, *settings.valid_target]:
+    for path in [
+        *settings.pairs,
+        *settings.source,
+        *settings.target,
+        *settings.valid_pairs,
+        *settings.valid_source,
+        *settings.valid_target,
+    ]:
         try:
             about = path.stat()
         except OSError:
@@ -194,7 +201,9 @@ class _Origins:
 
     def example(self, folder: Path, name: str, number: int) -> Example:
         file = self.files[int(np.searchsorted(self.starts, number, "right")) - 1]
-        source, target = (_text(Ragged(folder / f"{name}.{side}_text", np.uint8)[number]) for side in ("source", "target"))
+        source, target = (
+            _text(Ragged(folder / f"{name}.{side}_text", np.uint8)[number]) for side in ("source", "target")
+        )
         return Example(source, target, file, int(self.lines[number]))
 
 
@@ -202,9 +211,7 @@ def _hash(source: str) -> int:
     return int.from_bytes(hashlib.blake2b(source.casefold().encode(), digest_size=8).digest(), "little")
 
 
-def _store(
-    found: Iterator[Example], folder: Path, name: str, origins: _Origins, report: Report
-) -> NDArray[np.uint64]:
+def _store(found: Iterator[Example], folder: Path, name: str, origins: _Origins, report: Report) -> NDArray[np.uint64]:
     """Write the texts of all examples; their sources' hashes."""
     hashes: list[NDArray[np.uint64]] = []
     some_hashes: list[int] = []

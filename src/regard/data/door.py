@@ -41,7 +41,9 @@ class SetAside:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._file.close()
         if not self.total:
             self.path.unlink()
@@ -57,9 +59,7 @@ def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example
         raise ValueError(
             f"data.{prefix}source names {len(sources)} files and data.{prefix}target {len(targets)}; each needs its partner."
         )
-    layout = Layout(
-        settings.source_language, settings.target_language, settings.source_column, settings.target_column
-    )
+    layout = Layout(settings.source_language, settings.target_language, settings.source_column, settings.target_column)
     for source, target in zip(sources, targets, strict=True):
         yield from read_aligned(source, target)
     for path in pairs:

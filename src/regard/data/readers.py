@@ -52,7 +52,10 @@ def read_aligned(source: Path, target: Path) -> Iterator[Example]:
         if pair[0] is None and pair[1] is None:
             return
         if pair[0] is None or pair[1] is None:
-            counts = [number - 1 if line is None else number + sum(1 for _ in side) for line, side in zip(pair, sides, strict=True)]
+            counts = [
+                number - 1 if line is None else number + sum(1 for _ in side)
+                for line, side in zip(pair, sides, strict=True)
+            ]
             short, long = (source, target) if pair[0] is None else (target, source)
             raise ValueError(
                 f"{source} has {counts[0]:,} lines and {target} {counts[1]:,}: line {number:,} of {long} has no partner in "
@@ -182,7 +185,9 @@ def _tables(path: Path, layout: Layout, separator: str) -> Iterator[Example]:
         yield Example(row[columns[0]], row[columns[1]], str(path), number, wrong)
 
 
-def _again(first: tuple[int, list[str], str], rest: Iterator[tuple[int, list[str], str]]) -> Iterator[tuple[int, list[str], str]]:
+def _again(
+    first: tuple[int, list[str], str], rest: Iterator[tuple[int, list[str], str]]
+) -> Iterator[tuple[int, list[str], str]]:
     yield first
     yield from rest
 
@@ -247,7 +252,9 @@ def _json_lines(path: Path, layout: Layout) -> Iterator[Example]:
             record = json.loads(line)
         except (json.JSONDecodeError, RecursionError):
             if number == 1:
-                raise ValueError(f"{path}, line 1: this is not JSON; a .jsonl file has one JSON object a line.") from None
+                raise ValueError(
+                    f"{path}, line 1: this is not JSON; a .jsonl file has one JSON object a line."
+                ) from None
             yield Example(line, "", str(path), number, "not JSON")
             continue
         sides = _json_sides(path, number, record, layout)

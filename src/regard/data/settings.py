@@ -14,7 +14,9 @@ class SubwordSettings(Settings):
     """How text is cut. Nothing is ever unknown: what is not in the vocabulary is written in bytes."""
 
     kind: Literal["bpe", "unigram", "character", "word"] = "bpe"
-    size: Annotated[int, Field(ge=300)] | None = None  # entries of the vocabulary; chosen by the data's size if not given
+    size: Annotated[int, Field(ge=300)] | None = (
+        None  # entries of the vocabulary; chosen by the data's size if not given
+    )
     joint: bool = True  # one vocabulary for both sides
     coverage: Annotated[float, Field(gt=0, le=1)] = 0.9998  # share of the characters that get an entry of their own
     sampling: Annotated[float, Field(ge=0, lt=1)] = 0.0  # BPE-dropout, or subword regularisation for unigram

@@ -76,7 +76,9 @@ class Subwords:
         """Text of each sequence; padding, beginning and end are left out."""
         kept = [[token for token in sequence if token not in (PAD, BEGIN, END)] for sequence in tokens]
         texts = [self._processor.decode(sequence) if sequence else "" for sequence in kept]
-        return [text.replace("▁", " ").strip() for text in texts]  # an unknown word's bytes include the mark of its space
+        return [
+            text.replace("▁", " ").strip() for text in texts
+        ]  # an unknown word's bytes include the mark of its space
 
     def pieces(self, tokens: Iterable[int]) -> list[str]:
         """What each token looks like, ▁ at a word's beginning."""
@@ -128,4 +130,3 @@ def _possible_size(message: str, size: int) -> int:
         numbers = [int(number) for number in re.findall(r"\d+", message)]
         return max([*numbers, size]) + 512
     raise ValueError(f"sentencepiece failed: {message}")
-

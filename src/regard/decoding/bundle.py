@@ -1,9 +1,9 @@
 """A trained model as a folder that a person can read.
 
-    model.toml           what it is made of, and how text goes in and out
-    model.safetensors    its weights
-    source.subwords      sentencepiece models of both sides
-    target.subwords
+model.toml           what it is made of, and how text goes in and out
+model.safetensors    its weights
+source.subwords      sentencepiece models of both sides
+target.subwords
 """
 
 import json

@@ -167,9 +167,7 @@ def _keep(
     return going
 
 
-def _covering(
-    model: Seq2Seq, memory: Memory, found: list[list[Hypothesis]], how: Search
-) -> list[list[Hypothesis]]:
+def _covering(model: Seq2Seq, memory: Memory, found: list[list[Hypothesis]], how: Search) -> list[list[Hypothesis]]:
     """Scores with the coverage penalty, from the attention of one forced pass over the finished outputs."""
     owners = torch.tensor([row for row, each in enumerate(found) for _ in each], device=memory.states.device)
     everything = [hypothesis for each in found for hypothesis in each]

@@ -44,7 +44,9 @@ def corpus_score(name: str, outputs: Sequence[str], references: References, toke
     function, higher = PER_SENTENCE[name]
     if name in ("cer", "wer"):
         return Score(name, _error_rate(outputs, references, name == "wer"), "edits / reference length", False)
-    per_sentence = [max(function(o, r) for r in rs) for o, rs in zip(outputs, zip(*references, strict=True), strict=True)]
+    per_sentence = [
+        max(function(o, r) for r in rs) for o, rs in zip(outputs, zip(*references, strict=True), strict=True)
+    ]
     return Score(name, 100 * sum(per_sentence) / len(per_sentence), "mean over sentences", higher)
 
 

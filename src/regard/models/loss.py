@@ -66,7 +66,7 @@ def _check(features: Tensor, weight: Tensor, targets: Tensor) -> None:
         raise ValueError(f"features: {tuple(features.shape)} do not fit the weights' {tuple(weight.shape)}.")
     if targets.shape != features.shape[:1] or targets.dtype != torch.int64:
         raise ValueError(f"targets: expected {features.shape[0]} whole numbers, got {tuple(targets.shape)}.")
-    if targets.numel() and not (0 <= int(targets.min()) and int(targets.max()) < len(weight)):
+    if targets.numel() and not (int(targets.min()) >= 0 and int(targets.max()) < len(weight)):
         raise ValueError(f"targets: they must lie between 0 and {len(weight) - 1}.")
 
 
@@ -149,9 +149,7 @@ class _Agreeing(torch.autograd.Function):
         gradients = _Gradients(weight, bias)
         for at in range(0, len(first), rows):
             here = slice(at, at + rows)
-            a, b = (
-                _logits(x[here], weight, bias, buffer) for x, buffer in zip((first, second), buffers, strict=True)
-            )
+            a, b = (_logits(x[here], weight, bias, buffer) for x, buffer in zip((first, second), buffers, strict=True))
             _two_passes(a, b, targets[here], per_token[here], spread[here], apart[here], smoothing, agreement)
             gradients.take(a, first[here], slopes[0][here])
             gradients.take(b, second[here], slopes[1][here])

@@ -120,4 +120,3 @@ class Layer(nn.Module):
 def keys_mask(mask: Tensor) -> Tensor | None:
     """[B, T] -> [B, 1, 1, T], or None where nothing is padded: attention without a mask is faster."""
     return None if bool(mask.all()) else mask[:, None, None]
-

@@ -14,9 +14,16 @@ def draw_curves(log: list[dict[str, Any]], path: Path, title: str) -> None:
     figure = Figure(figsize=(8, 4.5), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.plot([line["step"] for line in steps], [line["loss"] for line in steps], color="#9aa5b1", lw=1, label="training")
     axes.plot(
-        [line["step"] for line in judged], [line["loss"] for line in judged], "o-", ms=3, color="#0b62a3", label="validation"
+        [line["step"] for line in steps], [line["loss"] for line in steps], color="#9aa5b1", lw=1, label="training"
+    )
+    axes.plot(
+        [line["step"] for line in judged],
+        [line["loss"] for line in judged],
+        "o-",
+        ms=3,
+        color="#0b62a3",
+        label="validation",
     )
     axes.set(xlabel="step", ylabel="loss per token (nats)", title=title)
     axes.grid(alpha=0.3)
@@ -25,7 +32,14 @@ def draw_curves(log: list[dict[str, Any]], path: Path, title: str) -> None:
     if scored:
         right = axes.twinx()
         name = str(scored[0]["measure"])
-        right.plot([line["step"] for line in scored], [line["value"] for line in scored], "s--", ms=3, color="#c05a00", label=name)
+        right.plot(
+            [line["step"] for line in scored],
+            [line["value"] for line in scored],
+            "s--",
+            ms=3,
+            color="#c05a00",
+            label=name,
+        )
         right.set_ylabel(f"{name} on the validation set")
         more, names = right.get_legend_handles_labels()
         handles, labels = handles + more, labels + names

@@ -67,6 +67,11 @@ class Distribution:
         return sums.tolist()
 
 
+def leads() -> bool:
+    """Whether this process is the one that talks."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextlib.contextmanager
 def distribution() -> Iterator[Distribution]:
     """This process's place, from torchrun's environment; alone without it."""

@@ -117,7 +117,9 @@ class Trainer:
             return
         named = dict(self.objective.named_parameters())
         moments = {
-            f"{name}.{key}": value for name, parameter in named.items() for key, value in self.optimiser.state[parameter].items()
+            f"{name}.{key}": value
+            for name, parameter in named.items()
+            for key, value in self.optimiser.state[parameter].items()
         }
         groups = {"weights": tensors_of(self.objective), "optimiser": moments}
         if self.average is not None:
@@ -274,12 +276,14 @@ class Trainer:
         began = time.monotonic()
         weights = None if self.average is None else self.average.tensors
         with wearing(self.bundle.model, weights):
-            judgement = judge(self.objective, self.corpus, self.settings, self.how)
+            judgement = judge(self.objective, self.bundle, self.corpus, self.settings, self.how)
             best = self._rank(judgement)
         self._validation_seconds = time.monotonic() - began
         values = {"loss": round(judgement.loss, 5), "perplexity": round(judgement.perplexity, 4)}
         samples = [asdict(sample) for sample in judgement.samples]
-        log.write("validation", self.where.step, **values, measure=judgement.measure, value=judgement.value, samples=samples)
+        log.write(
+            "validation", self.where.step, **values, measure=judgement.measure, value=judgement.value, samples=samples
+        )
         self.reporter.validated(self.where.step, judgement, best=best)
         if self.where.since_best >= self.settings.patience:
             self.reporter.tell(f"{self.settings.patience} validations without a better one: stopping.")
@@ -311,14 +315,16 @@ class Trainer:
         judged = []
         for name, tensors in candidates:
             with wearing(self.bundle.model, tensors):
-                judged.append((judge(self.objective, self.corpus, self.settings, self.how), name, tensors))
+                judged.append((judge(self.objective, self.bundle, self.corpus, self.settings, self.how), name, tensors))
         judgement, name, tensors = max(judged, key=lambda each: each[0].merit)
         save_bundle(self.run, self.bundle, tensors)
         put_tensors(self.bundle.model, tensors, "final")
         values = {"loss": round(judgement.loss, 5), "measure": judgement.measure, "value": judgement.value}
         log.write("end", self.where.step, chosen=name, seconds=round(self.where.seconds, 1), **values)
         self.reporter.stop_bar()
-        self.reporter.tell(f"Kept {name}: validation loss {judgement.loss:.3f}, {judgement.measure} {judgement.value:.2f}.")
+        self.reporter.tell(
+            f"Kept {name}: validation loss {judgement.loss:.3f}, {judgement.measure} {judgement.value:.2f}."
+        )
 
 
 class _asked_to_stop:  # noqa: N801

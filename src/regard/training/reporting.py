@@ -89,7 +89,9 @@ class Reporter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop_bar()
 
     def tell(self, text: str) -> None:
@@ -108,7 +110,11 @@ class Reporter:
                 self._console.print(f"step {step:,} of {steps:,}  {about}", markup=False)
             return
         if self._bar is None:
-            columns = TextColumn("step {task.completed:,} of {task.total:,}"), BarColumn(), TextColumn("{task.description}")
+            columns = (
+                TextColumn("step {task.completed:,} of {task.total:,}"),
+                BarColumn(),
+                TextColumn("{task.description}"),
+            )
             self._bar = Progress(*columns, console=self._console, transient=True, refresh_per_second=5)
             self._bar.start()
             self._task = self._bar.add_task("", total=steps)
@@ -126,9 +132,15 @@ class Reporter:
         """After a validation."""
         value = "" if judgement.measure == "loss" else f"  {judgement.measure} {judgement.value:.2f}"
         mark = "  the best so far" if best else ""
-        self.tell(f"validation at step {step:,}: loss {judgement.loss:.3f}, perplexity {judgement.perplexity:.2f}{value}{mark}")
+        self.tell(
+            f"validation at step {step:,}: loss {judgement.loss:.3f}, perplexity {judgement.perplexity:.2f}{value}{mark}"
+        )
         for sample in judgement.samples:
-            for label, text in (("  source", sample.source), ("   model", sample.output), ("     ref", sample.reference)):
+            for label, text in (
+                ("  source", sample.source),
+                ("   model", sample.output),
+                ("     ref", sample.reference),
+            ):
                 self.tell(f"{label}  {text[:160]}")
 
     def stop_bar(self) -> None:

@@ -1,11 +1,11 @@
 """A training run from its settings to its folder.
 
-    settings.toml        everything it was made with
-    data/                the prepared corpus; data/set_aside.jsonl has the examples that were not used, and why
-    checkpoints/         where it can be resumed from
-    log.jsonl            losses, speeds, validations
-    curves.png           the same as a picture
-    model.toml, model.safetensors, source.subwords, target.subwords    the model (decoding/bundle.py)
+settings.toml        everything it was made with
+data/                the prepared corpus; data/set_aside.jsonl has the examples that were not used, and why
+checkpoints/         where it can be resumed from
+log.jsonl            losses, speeds, validations
+curves.png           the same as a picture
+model.toml, model.safetensors, source.subwords, target.subwords    the model (decoding/bundle.py)
 """
 
 import os
@@ -19,11 +19,12 @@ import torch
 
 from regard.data.corpus import Corpus, prepare
 from regard.decoding.bundle import Bundle, Description, write_durably
+from regard.decoding.devices import device_named
 from regard.models.seq2seq import Seq2Seq
 from regard.seeing.curves import draw_curves
 from regard.settings import read_toml
 from regard.training.allocator import keep_memory
-from regard.training.distribution import Distribution, distribution
+from regard.training.distribution import Distribution, distribution, leads
 from regard.training.loop import Trainer, Where
 from regard.training.reporting import Log, Reporter, read_log
 from regard.training.settings import RunSettings
@@ -55,14 +56,9 @@ class Trained:
         }
 
 
-def device_named(name: str) -> torch.device:
-    """ "auto" is the fastest there is."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(f"--device: {name!r} is not there; use cpu, or auto for the fastest there is.") from None
+def restarted() -> bool:
+    """Whether torchrun has started this process anew, or it is not the one that makes the run's folder."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0 or not leads()
 
 
 def begin(settings: RunSettings, run: Path, *, overwrite: bool = False) -> None:
@@ -70,7 +66,8 @@ def begin(settings: RunSettings, run: Path, *, overwrite: bool = False) -> None:
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         if not (run / "settings.toml").exists():
             raise ValueError(f"{run}: it exists and is not a run; choose another folder with -o.")
-        if not overwrite:
+        begun = (run / "log.jsonl").exists() or (run / "checkpoints").exists()
+        if begun and not overwrite:
             raise ValueError(
                 f"{run}: there is a run already; go on with it by --resume {run}, or start anew with --overwrite."
             )
@@ -178,5 +175,7 @@ def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Pat
     ]
     if corpus.set_aside:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(corpus.set_aside.items()))
-        lines.append(f"{sum(corpus.set_aside.values()):,} examples set aside: {reasons}; see {run}/data/set_aside.jsonl")
+        lines.append(
+            f"{sum(corpus.set_aside.values()):,} examples set aside: {reasons}; see {run}/data/set_aside.jsonl"
+        )
     return lines

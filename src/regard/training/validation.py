@@ -3,16 +3,15 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from regard.data.batches import in_order, load_batch
 from regard.data.corpus import Corpus
-from regard.data.subwords import END
-from regard.decoding.search import Search, search
+from regard.decoding.bundle import Bundle
+from regard.decoding.search import Search
+from regard.decoding.translator import translate
 from regard.evaluation.metrics import corpus_score
 from regard.evaluation.tokenisers import bleu_tokeniser
-from regard.models.seq2seq import Seq2Seq
 from regard.training.objective import Objective, loss_of
 from regard.training.settings import TrainingSettings
 
@@ -26,8 +25,8 @@ class Sample:
     """What the model makes of one source."""
 
     source: str
-    output: str
     reference: str
+    output: str
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Judgement:
 
 
 @torch.inference_mode()
-def judge(objective: Objective, corpus: Corpus, settings: TrainingSettings, how: Search) -> Judgement:
+def judge(objective: Objective, bundle: Bundle, corpus: Corpus, settings: TrainingSettings, how: Search) -> Judgement:
     """Loss over all of the validation set, and the score of greedy translations of its first thousand."""
     training = objective.training
     objective.eval()
@@ -59,9 +58,11 @@ def judge(objective: Objective, corpus: Corpus, settings: TrainingSettings, how:
             tokens += batch.tokens
         loss = entropy / tokens
         count = SHOWN if settings.judge == "loss" else MOST
-        samples = translate(objective.model, corpus, min(count, len(corpus.valid)), settings.tokens, how)
+        pairs = [corpus.valid.texts(number) for number in range(min(count, len(corpus.valid)))]
+        results = translate(bundle, [source for source, _ in pairs], how)
     finally:
         objective.train(training)
+    samples = [Sample(*pair, result.text) for pair, result in zip(pairs, results, strict=True)]
     value = loss
     if settings.judge != "loss":
         references = [sample.reference for sample in samples]
@@ -69,22 +70,3 @@ def judge(objective: Objective, corpus: Corpus, settings: TrainingSettings, how:
         value = corpus_score(settings.judge, outputs, [references], bleu_tokeniser(references)).value
     perplexity = math.exp(loss) if loss < 700 else math.inf
     return Judgement(loss, perplexity, settings.judge, value, samples[:SHOWN])
-
-
-def translate(model: Seq2Seq, corpus: Corpus, count: int, tokens: int, how: Search) -> list[Sample]:
-    """The first `count` validation examples, translated in batches of like length."""
-    lengths = corpus.valid.source_lengths
-    order = sorted(range(count), key=lambda number: -int(lengths[number]))  # the longest of a batch comes first
-    outputs: dict[int, str] = {}
-    at = 0
-    while at < len(order):
-        longest = int(lengths[order[at]])
-        some = order[at : at + max(1, min(256, tokens // max(1, longest * how.beam)))]
-        at += len(some)
-        batch = load_batch(corpus, corpus.valid, np.array(some, np.int64))
-        found = search(model, batch.source, batch.mask, how)
-        said = [best[0].tokens for best in found]
-        texts = corpus.target_subwords.decode([row[:-1] if row[-1] == END else row for row in said])
-        outputs.update(zip(some, texts, strict=True))
-    pairs = [corpus.valid.texts(number) for number in range(count)]
-    return [Sample(source, outputs[number], target) for number, (source, target) in enumerate(pairs)]

@@ -100,7 +100,9 @@ def _backward(ctx: Any, g: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
 
 
 def _fake(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float, offset: int, causal: bool) -> Any:
-    return _like_time_first(q, v.shape[-1]), q.new_empty(*q.shape[:3], -(-k.shape[2] // native.lanes()) * native.lanes())
+    return _like_time_first(q, v.shape[-1]), q.new_empty(
+        *q.shape[:3], -(-k.shape[2] // native.lanes()) * native.lanes()
+    )
 
 
 @operator(

@@ -149,16 +149,19 @@ class RecurrentDecoder(nn.Module):
 
     def _needs(self, need_weights: bool) -> bool:
         assert self.attention is not None
-        learns_from_draws = isinstance(self.attention.normalise, Hard) and self.attention.normalise.estimator == "reinforce"
+        learns_from_draws = (
+            isinstance(self.attention.normalise, Hard) and self.attention.normalise.estimator == "reinforce"
+        )
         return need_weights or (self.training and learns_from_draws)
 
     def _one_by_one(self, y: Tensor, state: RecurrentState, need_weights: bool) -> Decoded:
-        gates = self._cell(0).inputs(y.transpose(0, 1))  # the words' share of the input, for all steps at once
+        # The words' share of the input, for all steps at once; unbound, because gradients of single rows are slow.
+        gates = self._cell(0).inputs(y.transpose(0, 1)).unbind(0)
         states, contexts, fed = [], [], []
         weights: list[Tensor] = []
         draws: list[Draw] = []
-        for t in range(len(gates)):
-            s, c, state, w, draw = self._advance(gates[t], state, need_weights)
+        for gate in gates:
+            s, c, state, w, draw = self._advance(gate, state, need_weights)
             states.append(s)
             contexts.append(c)
             if state.fed is not None:

@@ -57,4 +57,3 @@ class RecurrentEncoder(nn.Module):
             x = backwards(x, lengths)
         states = x.transpose(0, 1)  # [B, T, M]
         return Memory(states=states, mask=mask, summary=torch.cat(ends, -1), values=states)
-

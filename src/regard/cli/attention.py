@@ -1,48 +1,14 @@
-"""The `regard` command. Nothing here but the doors: each subcommand imports what it needs when it runs.
+"""regard attention: the family of mechanisms, listed, explained and drawn."""
 
-PyTorch takes over a second to import, so nothing at the top of this file may import it.
-"""
-
-import io
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from regard import __version__
+from regard.cli.common import Json
 
-app = typer.Typer(
-    name="regard",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
 attention = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The family of attention mechanisms.")
-app.add_typer(attention, name="attention")
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"regard {__version__}")
-        raise typer.Exit
-
-
-@app.callback(
-    epilog="\b\nExamples:\n  regard attention list\n  regard attention show additive\n  regard attention gallery"
-)
-def regard(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    """Attention, and the sequence models built on it."""
 
 
 @attention.command("list", epilog="\b\nExamples:\n  regard attention list\n  regard attention list --axis score --json")
@@ -126,25 +92,3 @@ def _as_dict(entry: object) -> dict[str, object]:
     from dataclasses import asdict
 
     return asdict(entry)  # type: ignore[call-overload, no-any-return]
-
-
-def main() -> None:
-    """The entry point: a user's mistake ends in one sentence, not in a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that knows no √ still gets an answer
-    try:
-        app()
-    except BrokenPipeError:  # `regard attention list | head -1`: the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except (ValueError, OSError) as error:
-        typer.echo(f"regard: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("regard: stopped.", err=True)
-        sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,84 @@
+"""The `regard` command. Nothing here but the doors: each subcommand imports what it needs when it runs.
+
+PyTorch takes over a second to import, so nothing at the top of these files may import it.
+"""
+
+import errno
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from regard import __version__
+from regard.cli import attention, demonstration, evaluation, training
+
+app = typer.Typer(
+    name="regard",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"regard {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="\b\nExamples:\n  regard demo\n  regard train pairs.tsv -o run\n  regard evaluate run test.tsv\n  regard attention list"
+)
+def regard(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Attention, and the sequence models built on it."""
+
+
+training.add_to(app)
+evaluation.add_to(app)
+demonstration.add_to(app)
+app.add_typer(attention.attention, name="attention")
+
+
+def main() -> None:
+    """The entry point: a user's mistake ends in one sentence, not in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no √ still gets an answer
+    try:
+        app()
+    except BrokenPipeError:  # `regard attention list | head -1`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (ValueError, OSError) as error:
+        typer.echo(f"regard: {_sentence(error)}", err=True)
+        sys.exit(2)
+    except FloatingPointError as error:
+        typer.echo(f"regard: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo("regard: stopped.", err=True)
+        sys.exit(130)
+
+
+def _sentence(error: Exception) -> str:
+    """The system's errors in a person's words."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return (
+            "there is no space left on the disk. Nothing that was saved before is lost: make room, then go on with "
+            "regard train --resume and the run's folder."
+        )
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}." if error.filename else f"{error.strerror.lower()}."
+    return str(error)
+
+
+if __name__ == "__main__":
+    main()

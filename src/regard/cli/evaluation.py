@@ -1,0 +1,204 @@
+"""regard evaluate."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.common import Device, Json
+
+Files = list[Path]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "evaluate",
+        epilog="\b\nExamples:\n"
+        "  regard evaluate run test.tsv\n"
+        "  regard evaluate run --source test.en --reference test.de --reference test2.de\n"
+        "  regard evaluate run test.tsv --metric bleu,chrf --picture lengths.png\n"
+        "  regard evaluate run test.tsv --compare other-run\n"
+        "  regard evaluate --outputs translated.txt --reference test.de",
+    )(evaluate)
+
+
+def evaluate(
+    run: Annotated[Path | None, typer.Argument(help="A trained run's folder; none if --outputs are given.")] = None,
+    pairs: Annotated[Files | None, typer.Argument(help="Test files with both sides.")] = None,
+    source: Annotated[Path | None, typer.Option(help="A text file of sources, one a line.")] = None,
+    reference: Annotated[Files | None, typer.Option(help="Its references, line by line; several may be given.")] = None,
+    outputs: Annotated[Path | None, typer.Option(help="Score this text file instead of a run's outputs.")] = None,
+    metric: Annotated[
+        str, typer.Option(help="Which, with commas between: bleu, chrf, ter, exact, cer, wer, rouge1, rouge2, rougeL.")
+    ] = "bleu,chrf,ter,exact",
+    tokenize: Annotated[str | None, typer.Option(help="For BLEU: 13a, none (already tokenised), zh, char, ...")] = None,
+    beam: Annotated[int, typer.Option(help="Hypotheses kept in search; 1 is greedy.")] = 5,
+    length_penalty: Annotated[float, typer.Option(help="Above 0 prefers longer outputs.")] = 1.0,
+    coverage_penalty: Annotated[
+        float, typer.Option(help="Above 0 prefers outputs that attend to the whole source.")
+    ] = 0.0,
+    compare: Annotated[Path | None, typer.Option(help="Another run on the same test, with paired bootstrap.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Write the scores by source length as a .png.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write what the model said, one a line.")
+    ] = None,
+    source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
+    target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Score a trained model on a test set, or a file of outputs against references."""
+    from regard.evaluation.metrics import NAMES
+
+    names = [name.strip() for name in metric.split(",") if name.strip()]
+    for name in names or [""]:
+        if name not in NAMES:
+            raise ValueError(f"--metric: there is no {name!r}; there are {', '.join(NAMES)}.")
+    if outputs is not None and run is not None:
+        raise ValueError("--outputs: either a run is judged or a file of outputs; leave one out.")
+    if run is None and outputs is None:
+        raise ValueError("name a run, or a file with --outputs, as in: regard evaluate run test.tsv")
+    if picture is not None and picture.suffix.lower() != ".png":
+        raise ValueError(f"--picture: {picture} must end in .png.")
+    sources, references = _test_set(pairs or [], source, reference or [], outputs, source_language, target_language)
+    report = _report(
+        run,
+        outputs,
+        compare,
+        sources,
+        references,
+        names,
+        tokenize,
+        beam,
+        length_penalty,
+        coverage_penalty,
+        device,
+        as_json,
+    )
+    if output is not None:
+        output.write_text("".join(f"{text}\n" for text in report["texts"]), "utf-8")
+    if picture is not None:
+        from regard.evaluation.report import draw_by_length
+
+        draw_by_length(names[0], report["series"], picture)
+    if as_json:
+        plain = {name: value for name, value in report.items() if name not in ("texts", "series")}
+        plain["by_length"] = {
+            label: [asdict(bucket) for bucket in buckets] for label, buckets in report["series"].items()
+        }
+        typer.echo(json.dumps(plain, ensure_ascii=False))
+        return
+    _print(report, names)
+
+
+def _test_set(
+    pairs: Files,
+    source: Path | None,
+    references: Files,
+    outputs: Path | None,
+    source_language: str | None,
+    target_language: str | None,
+) -> tuple[list[str], list[list[str]]]:
+    from regard.data.readers import Layout, read_aligned, read_pairs
+
+    if outputs is not None:
+        if not references or pairs:
+            raise ValueError("--outputs: give its references with --reference.")
+        columns = [[example for example in read_aligned(outputs, reference)] for reference in references]
+        return [example.source for example in columns[0]], [
+            [example.target for example in column] for column in columns
+        ]
+    if pairs and (source or references):
+        raise ValueError("test files with both sides and --source are two ways of saying one thing; use one.")
+    if pairs:
+        layout = Layout(source_language, target_language)
+        found = [example for path in pairs for example in read_pairs(path, layout)]
+    elif source is not None and references:
+        found = list(read_aligned(source, references[0]))
+    else:
+        raise ValueError("name a test set: a file with both sides, or --source and --reference.")
+    more = [[example.target for example in read_aligned(source, each)] for each in references[1:]] if source else []
+    if not found:
+        raise ValueError("the test set is empty.")
+    return [example.source for example in found], [[example.target for example in found], *more]
+
+
+def _report(
+    run: Path | None,
+    outputs: Path | None,
+    other: Path | None,
+    sources: list[str],
+    references: list[list[str]],
+    names: list[str],
+    tokenize: str | None,
+    beam: int,
+    length_penalty: float,
+    coverage_penalty: float,
+    device: str,
+    quiet: bool,
+) -> dict[str, Any]:
+    from regard.evaluation.comparison import compare
+    from regard.evaluation.report import by_length, scores
+    from regard.evaluation.tokenisers import bleu_tokeniser
+
+    how = tokenize or bleu_tokeniser(references[0])
+    report: dict[str, Any] = {"sentences": len(sources), "series": {}}
+    if run is None:
+        report["texts"] = sources
+    else:
+        said = _run(run, sources, beam, length_penalty, coverage_penalty, device, quiet)
+        report |= {"run": str(run), "texts": said.texts, "seconds": round(said.seconds, 2), "beam": beam}
+        report |= {
+            "tokens_per_second": round(said.tokens / said.seconds),
+            "sentences_per_second": round(len(sources) / said.seconds, 1),
+        }
+        report["series"][str(run)] = by_length(names[0], sources, said.texts, references, how)
+    report["scores"] = [asdict(score) for score in scores(names, report["texts"], references, how)]
+    if other is not None:
+        theirs = _run(other, sources, beam, length_penalty, coverage_penalty, device, quiet)
+        report["series"][str(other)] = by_length(names[0], sources, theirs.texts, references, how)
+        compared = [
+            compare(name, report["texts"], theirs.texts, references, tokenize=how) for name in names if name != "ter"
+        ]
+        report["compared_with"] = str(other)
+        report["comparison"] = [asdict(each) for each in compared]
+    return report
+
+
+def _run(
+    run: Path, sources: list[str], beam: int, length_penalty: float, coverage_penalty: float, device: str, quiet: bool
+) -> Any:
+    from regard.cli.common import progress
+    from regard.decoding.bundle import load_bundle
+    from regard.decoding.devices import device_named
+    from regard.decoding.translator import new_search
+    from regard.evaluation.report import run_model
+
+    bundle = load_bundle(run, str(device_named(device)))
+    how = new_search(bundle, beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
+    with progress(f"translating with {run}", len(sources), quiet) as done:
+        return run_model(bundle, sources, how, done)
+
+
+def _print(report: dict[str, Any], names: list[str]) -> None:
+    typer.echo(f"{report['sentences']:,} sentences")
+    for score in report["scores"]:
+        typer.echo(f"  {score['name']:7} {score['value']:7.2f}   {score['signature']}")
+    if "seconds" in report:
+        typer.echo(
+            f"  {report['sentences_per_second']:,} sentences/s, {report['tokens_per_second']:,} tokens/s, beam {report['beam']}"
+        )
+    for label, buckets in report["series"].items():
+        typer.echo(f"{names[0]} by the source's length, {label}")
+        for bucket in buckets:
+            bar = "█" * max(0, round(bucket.value / 4))
+            typer.echo(f"  {bucket.shortest:4}–{bucket.longest:<4} {bucket.count:6,}  {bucket.value:6.2f}  {bar}")
+    for each in report.get("comparison", []):
+        low, high = each["interval"]
+        typer.echo(
+            f"{each['measure']}: {each['first']:.2f}, {report['compared_with']} {each['second']:.2f}; difference "
+            f"{each['second'] - each['first']:+.2f} (95 % between {low:+.2f} and {high:+.2f}), p = {each['p']:.3f}"
+        )

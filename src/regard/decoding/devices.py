@@ -1,0 +1,13 @@
+"""Where tensors live."""
+
+import torch
+
+
+def device_named(name: str) -> torch.device:
+    """ "auto" is the fastest there is."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ValueError(f"--device: {name!r} is not there; use cpu, or auto for the fastest there is.") from None

@@ -1,0 +1,73 @@
+"""Texts in, results out: cut into subwords, sorted into batches of like length, searched, put back in order."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from regard.data.batches import padded
+from regard.data.subwords import BEGIN, END, PAD
+from regard.decoding.bundle import Bundle
+from regard.decoding.search import Hypothesis, Search, search
+
+AT_ONCE = 8192  # source tokens, padding and beams counted, searched together
+MOST = 256  # sentences searched together
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a model makes of one text; `others` are the next best, if asked for."""
+
+    source: str
+    text: str
+    score: float
+    source_tokens: list[int]
+    tokens: list[int]
+    others: list[str] = field(default_factory=list)
+
+
+def new_search(bundle: Bundle, *, beam: int = 5, nbest: int = 1, **options: float) -> Search:
+    """A search with the limits that suit this model."""
+    about = bundle.description
+    return Search(beam=beam, nbest=nbest, per_token=about.per_token, longest=about.longest, **options)  # type: ignore[arg-type]
+
+
+def translate(
+    bundle: Bundle,
+    texts: Sequence[str],
+    how: Search,
+    *,
+    done: Callable[[int], None] = lambda count: None,
+) -> list[Result]:
+    """A result for each text, in order. `done` hears how many more are finished."""
+    device = next(bundle.model.parameters()).device
+    given = [text.lower() if bundle.description.lowercase else text for text in texts]
+    sources = [[*tokens[: bundle.description.longest - 1], END] for tokens in bundle.source_subwords.encode(given)]
+    order = sorted(range(len(texts)), key=lambda number: -len(sources[number]))
+    results: dict[int, Result] = {}
+    at = 0
+    while at < len(order):
+        room = AT_ONCE // (len(sources[order[at]]) * how.beam)
+        some = order[at : at + max(1, min(MOST, room))]
+        at += len(some)
+        source = padded([sources[number] for number in some]).to(device)
+        for number, found in zip(some, search(bundle.model, source, source != PAD, how), strict=True):
+            results[number] = _result(bundle, texts[number], sources[number], found)
+        done(len(some))
+    return [results[number] for number in range(len(texts))]
+
+
+def _result(bundle: Bundle, text: str, source: list[int], found: list[Hypothesis]) -> Result:
+    said = bundle.target_subwords.decode([hypothesis.tokens for hypothesis in found])
+    return Result(text, said[0], found[0].score, source, found[0].tokens, said[1:])
+
+
+@torch.inference_mode()
+def cross_attention(bundle: Bundle, source: Iterable[int], target: Iterable[int]) -> list[Tensor]:
+    """Weights [H, Tt, Ts] of each layer that attends, by one forced pass over the given tokens, each with its end."""
+    device = next(bundle.model.parameters()).device
+    words = torch.tensor([list(source)], device=device)
+    before = torch.tensor([[BEGIN, *list(target)[:-1]]], device=device)
+    decoded = bundle.model(words, torch.ones_like(words, dtype=torch.bool), before, need_weights=True)
+    return [weights[0] for weights in decoded.cross]

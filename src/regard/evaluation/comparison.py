@@ -1,0 +1,69 @@
+"""Whether one system is better than another, or it only looks so: paired bootstrap resampling (Koehn 2004).
+
+The same random sets of test sentences are scored for both systems; the share of sets in which the second does not win
+is the p-value. BLEU and chrF are recomputed from sentence statistics, so a thousand sets take moments.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.evaluation.metrics import PER_SENTENCE, References, _sacrebleu, corpus_score
+
+DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems on one test set, by one measure."""
+
+    measure: str
+    first: float
+    second: float
+    interval: tuple[float, float]  # 95 % of the differences, second minus first
+    p: float  # the share of resampled sets in which the better one did not win
+
+
+def compare(
+    measure: str,
+    first: Sequence[str],
+    second: Sequence[str],
+    references: References,
+    *,
+    tokenize: str | None = None,
+    draws: int = DRAWS,
+    seed: int = 12345,
+) -> Comparison:
+    """Paired bootstrap of the difference between two systems' outputs."""
+    values = [corpus_score(measure, outputs, references, tokenize).value for outputs in (first, second)]
+    scores = [_resampler(measure, outputs, references, tokenize) for outputs in (first, second)]
+    dice = np.random.default_rng(seed)
+    sets = dice.integers(0, len(first), (draws, len(first)))
+    differences = np.array([scores[1](chosen) - scores[0](chosen) for chosen in sets])
+    better = 1 if corpus_score(measure, first, references, tokenize).higher_is_better else -1
+    sign = better if better * (values[1] - values[0]) >= 0 else -better
+    lost = float(np.mean(sign * differences <= 0))
+    low, high = (float(edge) for edge in np.percentile(differences, [2.5, 97.5]))
+    return Comparison(measure, values[0], values[1], (low, high), lost)
+
+
+def _resampler(
+    measure: str, outputs: Sequence[str], references: References, tokenize: str | None
+) -> Callable[[NDArray[np.int64]], float]:
+    """A function from sentence numbers to the score of that set."""
+    if measure in ("bleu", "chrf", "ter"):
+        metric: Any = _sacrebleu(measure, tokenize)
+        rows = metric._extract_corpus_statistics(list(outputs), [list(each) for each in references])
+        statistics = np.array(rows, dtype=np.float64)
+        return lambda chosen: float(metric._compute_score_from_stats(statistics[chosen].sum(0).tolist()).score)
+    function, higher = PER_SENTENCE[measure]
+    pick = max if higher else min
+    several = list(zip(*references, strict=True))
+    each = np.array([pick(function(o, r) for r in rs) for o, rs in zip(outputs, several, strict=True)])
+    if measure in ("wer", "cer"):  # a rate over the whole set: sentences weigh by their length
+        weight = np.array([max(1, len(rs[0].split() if measure == "wer" else rs[0])) for rs in several], np.float64)
+        return lambda chosen: float(100 * (each[chosen] * weight[chosen]).sum() / weight[chosen].sum())
+    return lambda chosen: float(100 * each[chosen].mean())

@@ -1,0 +1,95 @@
+"""A model judged on a test set: scores, by source length, speed; as data, as a table, as a picture."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.decoding.bundle import Bundle
+from regard.decoding.search import Search
+from regard.decoding.translator import translate
+from regard.evaluation.metrics import References, Score, corpus_score
+
+FEW = 5  # sentences in a bucket, below which its score says nothing
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a model said to every source, and how fast."""
+
+    texts: list[str]
+    seconds: float
+    tokens: int  # that it wrote
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Sources of like length, in words (or characters, where words are not separated)."""
+
+    shortest: int
+    longest: int
+    count: int
+    value: float
+
+
+def run_model(bundle: Bundle, sources: Sequence[str], how: Search, done: Callable[[int], None]) -> Outputs:
+    """Translate everything."""
+    began = time.perf_counter()
+    results = translate(bundle, sources, how, done=done)
+    tokens = sum(len(result.tokens) for result in results)
+    return Outputs([result.text for result in results], time.perf_counter() - began, tokens)
+
+
+def scores(names: Sequence[str], outputs: Sequence[str], references: References, tokenize: str) -> list[Score]:
+    """Each of the measures asked for."""
+    return [corpus_score(name, outputs, references, tokenize) for name in names]
+
+
+def by_length(
+    name: str, sources: Sequence[str], outputs: Sequence[str], references: References, tokenize: str, buckets: int = 6
+) -> list[Bucket]:
+    """The score of shorter and longer sources: buckets of about equally many sentences."""
+    lengths = [len(source.split()) for source in sources]
+    if max(lengths) == 1 and len(set(map(len, sources))) > 1:
+        lengths = [len(source) for source in sources]
+    order = sorted(set(lengths))
+    edges: list[int] = []
+    ranked = sorted(lengths)
+    for part in range(1, buckets + 1):
+        edge = ranked[min(len(ranked) - 1, part * len(ranked) // buckets - 1 if part < buckets else len(ranked) - 1)]
+        if not edges or edge > edges[-1]:
+            edges.append(edge)
+    found: list[Bucket] = []
+    below = order[0] - 1
+    for edge in edges:
+        chosen = [number for number, length in enumerate(lengths) if below < length <= edge]
+        if len(chosen) >= FEW:
+            some = [outputs[number] for number in chosen]
+            value = corpus_score(
+                name, some, [[each[number] for number in chosen] for each in references], tokenize
+            ).value
+            found.append(Bucket(min(lengths[n] for n in chosen), edge, len(chosen), value))
+        below = edge
+    return found
+
+
+def draw_by_length(name: str, series: dict[str, list[Bucket]], path: Path) -> None:
+    """Scores over source length, a line for each model, into a PNG."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    styles: list[dict[str, Any]] = [
+        {"color": "#0b62a3", "marker": "o"},
+        {"color": "#c05a00", "marker": "s", "ls": "--"},
+    ]
+    for (label, buckets), style in zip(series.items(), styles, strict=False):
+        middle = [(bucket.shortest + bucket.longest) / 2 for bucket in buckets]
+        axes.plot(middle, [bucket.value for bucket in buckets], label=label, **style)
+    axes.set(xlabel="length of the source", ylabel=name)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(path)
