@@ -17,8 +17,8 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 from x_transformers.x_transformers import Attention as TheirAttention
 
 from bench.measure import Claim, medians, report
+from regard import native
 from regard.attention import Additive, Attention, Window, attend
-from regard.attention.kernels import native
 from regard.attention.kernels.sparse import entmax
 
 warnings.filterwarnings("ignore")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import Claim, peak_bytes, report
-from regard.attention.kernels import native
+from regard import native
 
 SCORES = ["dot", "scaled-dot", "cosine", "bilinear", "additive", "function"]
 EXTENTS = ["global", "causal", "window", "local-m", "local-p"]

@@ -1,8 +1,8 @@
 """Which kernel will run, and why.
 
 Every kernel says what it refuses and why. The planner takes the first that serves and pays, in the order short,
-window, sdpa, dense, tiled, and moves on to tiles where a kernel would have to hold a large Tq x Tk matrix. A kernel asked
-for by name either serves or raises with its reason; nothing falls back in silence.
+window, sdpa, dense, tiled, and moves on to tiles where a kernel would have to hold a large Tq x Tk matrix. A kernel
+asked for by name either serves or raises with its reason; nothing falls back in silence.
 """
 
 from dataclasses import dataclass, field

@@ -31,7 +31,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="\b\nExamples:\n  regard demo\n  regard train pairs.tsv -o run\n  regard evaluate run test.tsv\n  regard attention list"
+    epilog="\b\nExamples:\n  regard demo\n  regard train pairs.tsv -o run\n  regard evaluate run test.tsv\n"
+    "  regard attention list"
 )
 def regard(
     version: Annotated[

@@ -31,7 +31,7 @@ def demo(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Learn to read dates in 45 languages, and show what the model looks at: quinta-feira, 3 de março de 2022 → 2022-03-03."""
+    """Learn to read dates in 45 languages, and show what the model looks at."""
     from regard.data import dates
     from regard.training.settings import run_settings
 

@@ -107,7 +107,7 @@ def _test_set(
     if outputs is not None:
         if not references or pairs:
             raise ValueError("--outputs: give its references with --reference.")
-        columns = [[example for example in read_aligned(outputs, reference)] for reference in references]
+        columns = [list(read_aligned(outputs, reference)) for reference in references]
         return [example.source for example in columns[0]], [
             [example.target for example in column] for column in columns
         ]
@@ -189,7 +189,8 @@ def _print(report: dict[str, Any], names: list[str]) -> None:
         typer.echo(f"  {score['name']:7} {score['value']:7.2f}   {score['signature']}")
     if "seconds" in report:
         typer.echo(
-            f"  {report['sentences_per_second']:,} sentences/s, {report['tokens_per_second']:,} tokens/s, beam {report['beam']}"
+            f"  {report['sentences_per_second']:,} sentences/s, {report['tokens_per_second']:,} tokens/s, "
+            f"beam {report['beam']}"
         )
     for label, buckets in report["series"].items():
         typer.echo(f"{names[0]} by the source's length, {label}")

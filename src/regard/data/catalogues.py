@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ParseError
 
 from regard.data.readers import Example, Layout
 
-# Markup that stands for codes of the translated document, not for words. What is inside <hi>, <g>, <pc> and <mrk> is words.
+# Markup that stands for codes of the translated document. What is inside others, such as <hi> and <g>, is words.
 CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec"}
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 

@@ -138,9 +138,11 @@ def _open(folder: Path) -> Corpus:
 
 def _pairs(folder: Path, name: str, index: str | None = None) -> Pairs:
     kind = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
-    tokens = [Ragged(folder / f"{name}.{side}", kind) for side in ("source", "target")]
-    texts = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
-    return Pairs(*tokens, *texts, np.load(folder / f"{index or name}.index.npy", mmap_mode="r"))
+    source, target = (Ragged(folder / f"{name}.{side}", kind) for side in ("source", "target"))
+    source_text, target_text = (Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target"))
+    return Pairs(
+        source, target, source_text, target_text, np.load(folder / f"{index or name}.index.npy", mmap_mode="r")
+    )
 
 
 def _make(settings: DataSettings, folder: Path, mark: str, report: Report) -> None:
@@ -325,6 +327,6 @@ def _held_out(hashes: NDArray[np.uint64], wanted: int | None) -> NDArray[np.bool
     held: NDArray[np.bool_] = hashes <= edge
     if held.all():
         raise ValueError(
-            f"data.valid_size: {wanted:,} of {len(hashes):,} examples would leave nothing to learn from; hold out fewer."
+            f"data.valid_size: {wanted:,} of {len(hashes):,} examples would leave none to learn from; hold out fewer."
         )
     return held

@@ -2,9 +2,10 @@
 
     quinta-feira, 3 de março de 2022  →  2022-03-03
 
-Made by code from the Unicode consortium's locale data (Babel): full, long, medium and short forms, mixed ones, capitals,
-stray spaces, lost punctuation, slips of the finger. Left out is what nobody could know: numbers with the month before
-the day, years of two digits, and Croatian, where "listopad" is October while it is November for its neighbours.
+Made by code from the Unicode consortium's locale data (Babel): full, long, medium and short forms, mixed ones,
+capitals, stray spaces, lost punctuation, slips of the finger. Left out is what nobody could know: numbers with the
+month before the day, years of two digits, and Croatian, where "listopad" is October while it is November for its
+neighbours.
 """
 
 import datetime
@@ -14,7 +15,53 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-LOCALES = ["en", "en_GB", "de", "fr", "es", "pt", "it", "nl", "sv", "da", "nb", "fi", "is", "pl", "cs", "sk", "sl", "hu", "ro", "bg", "uk", "ru", "el", "tr", "lt", "lv", "et", "ca", "eu", "gl", "ga", "cy", "id", "ms", "vi", "zh", "ja", "ko", "hi", "th", "ar", "he", "fa", "sw", "af"]
+LOCALES = [
+    "en",
+    "en_GB",
+    "de",
+    "fr",
+    "es",
+    "pt",
+    "it",
+    "nl",
+    "sv",
+    "da",
+    "nb",
+    "fi",
+    "is",
+    "pl",
+    "cs",
+    "sk",
+    "sl",
+    "hu",
+    "ro",
+    "bg",
+    "uk",
+    "ru",
+    "el",
+    "tr",
+    "lt",
+    "lv",
+    "et",
+    "ca",
+    "eu",
+    "gl",
+    "ga",
+    "cy",
+    "id",
+    "ms",
+    "vi",
+    "zh",
+    "ja",
+    "ko",
+    "hi",
+    "th",
+    "ar",
+    "he",
+    "fa",
+    "sw",
+    "af",
+]
 FIRST, LAST = datetime.date(1950, 1, 1), datetime.date(2049, 12, 31)
 SHARES = {"test": 10, "valid": 5}  # of a hundred dates; the others are for training
 SLIPS = 0.03
@@ -75,7 +122,7 @@ def _patterns(locale: str) -> list[str]:
 
 def _slip(text: str, dice: random.Random) -> str:
     """A letter of a long word left out, doubled, or swapped with the next."""
-    words = [match for match in re.finditer(r"[^\W\d_]{5,}", text)]
+    words = list(re.finditer(r"[^\W\d_]{5,}", text))
     if not words:
         return text
     word = dice.choice(words)

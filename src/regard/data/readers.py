@@ -49,20 +49,20 @@ def read_aligned(source: Path, target: Path) -> Iterator[Example]:
     while True:
         pair = [next(side, None) for side in sides]
         number += 1
-        if pair[0] is None and pair[1] is None:
+        first, second = pair
+        if first is None and second is None:
             return
-        if pair[0] is None or pair[1] is None:
+        if first is None or second is None:
             counts = [
                 number - 1 if line is None else number + sum(1 for _ in side)
                 for line, side in zip(pair, sides, strict=True)
             ]
-            short, long = (source, target) if pair[0] is None else (target, source)
+            short, long = (source, target) if first is None else (target, source)
             raise ValueError(
-                f"{source} has {counts[0]:,} lines and {target} {counts[1]:,}: line {number:,} of {long} has no partner in "
-                f"{short}; the two files must have the same sentences in the same order."
+                f"{source} has {counts[0]:,} lines and {target} {counts[1]:,}: line {number:,} of {long} has no "
+                f"partner in {short}; the two files must have the same sentences in the same order."
             )
-        (s, wrong_s), (t, wrong_t) = pair
-        yield Example(s, t, str(source), number, wrong_s or wrong_t)
+        yield Example(first[0], second[0], str(source), number, first[1] or second[1])
 
 
 def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
@@ -84,8 +84,8 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
             return read_tmx(path, _opened(path), layout)
         return read_xliff(path, _opened(path))
     raise ValueError(
-        f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .po, .tmx and .xlf, each also with .gz. "
-        f"Two text files side by side are given as --source and --target."
+        f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .po, .tmx and .xlf, each also "
+        f"with .gz. Two text files side by side are given as --source and --target."
     )
 
 
@@ -177,8 +177,8 @@ def _tables(path: Path, layout: Layout, separator: str) -> Iterator[Example]:
         if len(row) < needed:
             if number < 3 and not header:
                 raise ValueError(
-                    f"{path}, line {number}: only {len(row)} column was found, and two are needed; are the sides separated "
-                    f"by {'commas' if separator == ',' else 'tabs'}?"
+                    f"{path}, line {number}: only {len(row)} column was found, and two are needed; are the sides "
+                    f"separated by {'commas' if separator == ',' else 'tabs'}?"
                 )
             yield Example(separator.join(row), "", str(path), number, wrong or f"only {len(row)} column(s)")
             continue
@@ -282,8 +282,8 @@ def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[s
             value = list(record.values())[len(found)]
         if value is None and number == 1:
             raise ValueError(
-                f"{path}, line 1: no field for the {'target' if found else 'source'}; there are {', '.join(record)}: name "
-                f"one with --set data.{'target' if found else 'source'}_column=NAME."
+                f"{path}, line 1: no field for the {'target' if found else 'source'}; there are {', '.join(record)}: "
+                f"name one with --set data.{'target' if found else 'source'}_column=NAME."
             )
         if not isinstance(value, str):
             return None

@@ -25,12 +25,12 @@ class SubwordSettings(Settings):
 class DataSettings(Settings):
     """What is read. `pairs` are files with both sides, `source` and `target` text files side by side."""
 
-    pairs: list[Path] = []
-    source: list[Path] = []
-    target: list[Path] = []
-    valid_pairs: list[Path] = []
-    valid_source: list[Path] = []
-    valid_target: list[Path] = []
+    pairs: tuple[Path, ...] = ()
+    source: tuple[Path, ...] = ()
+    target: tuple[Path, ...] = ()
+    valid_pairs: tuple[Path, ...] = ()
+    valid_source: tuple[Path, ...] = ()
+    valid_target: tuple[Path, ...] = ()
     valid_size: Annotated[int, Field(ge=1)] | None = None  # examples to hold out where no validation files are named
     source_language: str | None = None  # for files with several languages, such as TMX: "en", "pt-BR"
     target_language: str | None = None

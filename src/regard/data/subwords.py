@@ -3,8 +3,8 @@
 BPE: Sennrich et al. 2016 (arXiv:1508.07909); unigram and subword regularisation: Kudo 2018 (arXiv:1804.10959);
 BPE-dropout: Provilkov et al. 2020 (arXiv:1910.13267); byte fallback, so that no text is unknown.
 
-Sampling is a function of a key: sentencepiece's generator belongs to a thread and is seeded when it is first used, so each
-batch is cut in a thread of its own, with the seed set just before.
+Sampling is a function of a key: sentencepiece's generator belongs to a thread and is seeded when it is first used, so
+each batch is cut in a thread of its own, with the seed set just before.
 """
 
 import io
@@ -121,7 +121,7 @@ def train(lines: Iterable[str], settings: SubwordSettings, size: int) -> Subword
 
 
 def _possible_size(message: str, size: int) -> int:
-    """What sentencepiece asks for where the wish cannot be had: fewer entries for little text, more for many letters."""
+    """What sentencepiece asks for instead: fewer entries for little text, more for many letters."""
     if limit := re.search(r"<= ?(\d+)", message):
         return int(limit[1])
     if needed := re.search(r"required_chars[^\d]*(\d+)|(\d+) ?<= ?vocab", message):

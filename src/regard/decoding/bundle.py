@@ -70,7 +70,7 @@ def put_tensors(module: nn.Module, tensors: Mapping[str, Tensor], where: str) ->
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file. Raises ValueError if it is damaged."""
     try:
-        with safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file.") from None

@@ -28,8 +28,9 @@ class Search:
     """How to search.
 
     beam: hypotheses kept; 1 is greedy. length_penalty: scores are log p / length^penalty; 0 compares plain sums.
-    coverage_penalty: weight of sum log min(attention a source word got, 1) (Wu et al. 2016, arXiv:1609.08144), which ranks
-    the finished hypotheses of models that attend. longest: tokens at most, for each source token (`per_token`) and in all.
+    coverage_penalty: weight of sum log min(attention a source word got, 1) (Wu et al. 2016, arXiv:1609.08144), which
+    ranks the finished hypotheses of models that attend. longest: tokens at most, for each source token (`per_token`)
+    and in all.
     """
 
     beam: int = 5

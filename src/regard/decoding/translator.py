@@ -27,10 +27,12 @@ class Result:
     others: list[str] = field(default_factory=list)
 
 
-def new_search(bundle: Bundle, *, beam: int = 5, nbest: int = 1, **options: float) -> Search:
+def new_search(
+    bundle: Bundle, *, beam: int = 5, nbest: int = 1, length_penalty: float = 1.0, coverage_penalty: float = 0.0
+) -> Search:
     """A search with the limits that suit this model."""
     about = bundle.description
-    return Search(beam=beam, nbest=nbest, per_token=about.per_token, longest=about.longest, **options)  # type: ignore[arg-type]
+    return Search(beam, length_penalty, coverage_penalty, nbest, about.per_token, about.longest)
 
 
 def translate(

@@ -22,7 +22,9 @@ class Score:
 
 
 def _sacrebleu(name: str, tokenize: str | None) -> Any:
-    from sacrebleu.metrics import BLEU, CHRF, TER
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
 
     if name == "bleu":
         # force: text that is tokenised already is scored as it is, without a warning for every sentence

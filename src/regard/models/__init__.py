@@ -1,7 +1,7 @@
 """Sequence models: any encoder with any decoder.
 
-Letters in the shapes: B batch, T time (Ts source, Tt target), D width, E width of the embeddings, M width of the memory,
-V vocabulary, L layers.
+Letters in the shapes: B batch, T time (Ts source, Tt target), D width, E width of the embeddings, M width of the
+memory, V vocabulary, L layers.
 
     tokens [B, Ts] → Encoder → Memory → Decoder → features [B, Tt, E] → logits [B, Tt, V]
 

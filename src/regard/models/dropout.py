@@ -106,7 +106,7 @@ class _Dropped(torch.autograd.Function):
         return _dropped(x, key, threshold, scale)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
         return _dropped(g, *ctx.draw), None, None, None
 
@@ -125,7 +125,7 @@ class _DroppedAndAdded(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         return _dropped(g, *ctx.draw), g, None, None, None
 
@@ -144,7 +144,7 @@ class _DroppedRelu(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
         (out,) = ctx.saved_tensors
         if not _in_c(out, g):

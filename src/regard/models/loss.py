@@ -1,8 +1,8 @@
 """Label-smoothed cross-entropy fused with the output projection, a few rows at a time.
 
 The logits of a batch are its largest tensor by far (4,096 tokens by 10,000 words: 160 MB), and an ordinary loss
-walks over them five times. Here some rows are projected, turned into their own gradient while they are in the cache, and
-multiplied into the gradients of features and weights at once; the backward pass only scales what is ready.
+walks over them five times. Here some rows are projected, turned into their own gradient while they are in the cache,
+and multiplied into the gradients of features and weights at once; the backward pass only scales what is ready.
 
 Label smoothing: Szegedy et al. 2016 (arXiv:1512.00567), spread evenly over all words as in PyTorch's cross_entropy.
 R-Drop: Liang et al. 2021 (arXiv:2106.14448): two passes with different dropout must agree.
@@ -125,7 +125,7 @@ class _Projected(torch.autograd.Function):
         return total.to(features.dtype), per_token
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         return (*_scaled(ctx.ready, g), None, None)
 
@@ -160,7 +160,7 @@ class _Agreeing(torch.autograd.Function):
         return (entropy + agreement / 2 * apart.double().sum()).to(first.dtype), per_token
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         return (*_scaled(ctx.ready, g / 2), None, None, None)
 

@@ -49,7 +49,7 @@ class Cell(nn.Module):
         return out
 
     def step(self, gates: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """`self.inputs` of the input, [B, gates D], and the state before -> the state after; its first is the output."""
+        """`self.inputs` of the input, [B, gates D], and the state before -> the state after, its output first."""
         from_state = self.states(state[0])
         if self.kind == "gru":
             return (_GRUStep.apply(gates, from_state, state[0]),)  # type: ignore[no-untyped-call]
@@ -130,7 +130,7 @@ class _GRUStep(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, d: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         h, gates = ctx.saved_tensors
         dx, ds, dh = (h.new_empty(len(h), n * h.shape[1]) for n in (3, 3, 1))
@@ -148,7 +148,7 @@ class _LSTMStep(torch.autograd.Function):
         return out, cell
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, dh: Tensor, dcell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         c, gates = ctx.saved_tensors
         dx, dc = c.new_empty(len(c), 4 * c.shape[1]), torch.empty_like(c)
@@ -176,7 +176,7 @@ class _GRUSequence(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, ...]:
         weight, first, out, gates = ctx.saved_tensors
         T, B, D = out.shape
@@ -203,7 +203,7 @@ class _LSTMSequence(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, ...]:
         weight, first, first_cell, out, cells, gates = ctx.saved_tensors
         T, B, D = out.shape
@@ -254,5 +254,5 @@ def initialise(module: nn.Module, scheme: str) -> None:
                 nn.init.xavier_uniform_(weight)
     for part in module.modules():
         if isinstance(part, Cell) and scheme != "uniform":
-            for gate in part.states.weight.detach().split(part.width):
+            for gate in part.states.weight.detach().view(-1, part.width, part.width):
                 nn.init.orthogonal_(gate)

@@ -1,4 +1,4 @@
-"""An alignment drawn in the terminal: a row for each target piece, a column for each source piece, shades for weights."""
+"""An alignment drawn in the terminal: a row for each target piece, a column for each source piece."""
 
 import unicodedata
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Averages of weights: exponential while training (Polyak and Juditsky 1992), and of the best checkpoints at its end."""
+"""Averages of weights: exponential in training (Polyak and Juditsky 1992), and of the best checkpoints at its end."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence

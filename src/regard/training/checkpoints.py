@@ -1,8 +1,8 @@
 """Checkpoints that survive a kill at any moment, even inside a save.
 
-A checkpoint is written into a temporary folder beside its place, every file forced to disk, sealed by a manifest with the
-hash of each file, then renamed. Resuming takes the newest whose manifest verifies; a damaged one is passed over and said
-so. The candidates for the final average are files of their own, written before the checkpoint that names them.
+A checkpoint is written into a temporary folder beside its place, every file forced to disk, sealed by a manifest with
+the hash of each file, then renamed. Resuming takes the newest whose manifest verifies; a damaged one is passed over and
+said so. The candidates for the final average are files of their own, written before the checkpoint that names them.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """One process or several: `torchrun --nproc-per-node 2 -m regard train ...`.
 
-Every process makes the same plan of batches and takes its share of each, so the global batches are those of one process.
-Gradients are summed by DistributedDataParallel. Process 0 writes, judges and talks.
+Every process makes the same plan of batches and takes its share of each, so the global batches are those of one
+process. Gradients are summed by DistributedDataParallel. Process 0 writes, judges and talks.
 """
 
 import contextlib

@@ -1,7 +1,8 @@
 """The loop: batches in, steps, validations, checkpoints; the same bits whether it was interrupted or not.
 
 Nothing random is kept between steps. Batches come from (seed, epoch), and before each of a step's batches PyTorch's
-generator is seeded from (seed, step, batch, process), so dropout, draws and subword sampling follow from where the run is.
+generator is seeded from (seed, step, batch, process), so dropout, draws and subword sampling follow from where the run
+is.
 """
 
 import hashlib
@@ -141,7 +142,7 @@ class Trainer:
         with _asked_to_stop(self):
             while not self.where.done:
                 began = time.monotonic()
-                loss, tokens = self._step(module, log)
+                tokens = self._step(module, log)
                 self._recent.append((time.monotonic() - began, tokens))
                 self.where.seconds = before + time.monotonic() - start
                 self._estimate()
@@ -186,8 +187,8 @@ class Trainer:
             self.where.epoch, self.where.position = self.where.epoch + 1, 0
         return batches
 
-    def _step(self, module: torch.nn.Module, log: Log) -> tuple[float, int]:
-        """One step; its mean loss (of the plain entropy) and its tokens."""
+    def _step(self, module: torch.nn.Module, log: Log) -> int:
+        """One step; how many target tokens it had."""
         settings, step = self.settings, self.where.step + 1
         epoch, position = self.where.epoch, self.where.position
         batches = self._batches()
@@ -215,15 +216,15 @@ class Trainer:
         if self.average is not None:
             self.average.update(self.bundle.model, step)
         self._tell(entropy / tokens, norm, rate, log)
-        return entropy / tokens, int(tokens)
+        return int(tokens)
 
     def _poisoned(self, step: int, epoch: int, position: int, batches: list[tuple[Batch, bool]]) -> str:
         numbers = [int(self.corpus.train.index[number]) + 1 for batch, _ in batches for number in batch.numbers]
         first = self.corpus.train.texts(int(batches[0][0].numbers[0]))[0][:80]
         return (
-            f"the loss is no longer a finite number at step {step:,} (epoch {epoch + 1}, batch {position + 1}; examples "
-            f"{', '.join(map(str, numbers[:8]))}{', …' if len(numbers) > 8 else ''}, the first: {first!r}). The weights before "
-            f"it are kept: lower training.learning_rate, or look at these examples, and resume."
+            f"the loss is no longer a finite number at step {step:,} (epoch {epoch + 1}, batch {position + 1}; "
+            f"examples {', '.join(map(str, numbers[:8]))}{', …' if len(numbers) > 8 else ''}, the first: {first!r}). "
+            f"The weights before it are kept: lower training.learning_rate, or look at these examples, and resume."
         )
 
     def _tell(self, loss: float, norm: float, rate: float, log: Log) -> None:
@@ -264,8 +265,8 @@ class Trainer:
         if self.place.leads:
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
             self.reporter.tell(
-                f"About {readable_time(self._left())} for {self.where.steps:,} steps at most, and {memory / 2**30:.1f} GiB of "
-                f"memory at the peak so far."
+                f"About {readable_time(self._left())} for {self.where.steps:,} steps at most, and "
+                f"{memory / 2**30:.1f} GiB of memory at the peak so far."
             )
 
     # --- judging ---------------------------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ class Trainer:
         best = not others or merit > others[0]["merit"]
         where.since_best = 0 if best else where.since_best + 1
         if len(others) < self.settings.best or merit > others[-1]["merit"]:
-            kept = {"step": step, "merit": merit}
+            kept: dict[str, Any] = {"step": step, "merit": merit}
             kept["hash"] = self.checkpoints.keep_candidate(step, tensors_of(self.bundle.model))
             others.append(kept)
         where.best = sorted(others, key=lambda each: (-each["merit"], each["step"]))[: self.settings.best]
@@ -359,5 +360,5 @@ def _key(*parts: object) -> int:
 def _to(batch: Batch, device: torch.device) -> Batch:
     if device.type == "cpu":
         return batch
-    tensors = (batch.source, batch.mask, batch.before, batch.after)
-    return Batch(*(tensor.to(device) for tensor in tensors), batch.numbers)
+    source, mask, before, after = (x.to(device) for x in (batch.source, batch.mask, batch.before, batch.after))
+    return Batch(source, mask, before, after, batch.numbers)

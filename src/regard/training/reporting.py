@@ -40,7 +40,7 @@ class Log:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError:
                 raise ValueError("--tensorboard: it is not installed; pip install tensorboard") from None
-            self._board = SummaryWriter(str(tensorboard), purge_step=after)  # type: ignore[no-untyped-call]
+            self._board = SummaryWriter(str(tensorboard), purge_step=after)
 
     @staticmethod
     def _belongs(line: str, step: int) -> bool:
@@ -133,7 +133,8 @@ class Reporter:
         value = "" if judgement.measure == "loss" else f"  {judgement.measure} {judgement.value:.2f}"
         mark = "  the best so far" if best else ""
         self.tell(
-            f"validation at step {step:,}: loss {judgement.loss:.3f}, perplexity {judgement.perplexity:.2f}{value}{mark}"
+            f"validation at step {step:,}: loss {judgement.loss:.3f}, perplexity {judgement.perplexity:.2f}"
+            f"{value}{mark}"
         )
         for sample in judgement.samples:
             for label, text in (

@@ -168,7 +168,7 @@ def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Pat
     """What will be trained, on how much."""
     encoder, decoder = settings.model.encoder, settings.model.decoder
     lines = [
-        f"{settings.preset}: {encoder.layers} {encoder.kind} encoder layers and {decoder.layers} {decoder.kind} decoder "
+        f"{settings.preset}: {encoder.layers} {encoder.kind} encoder and {decoder.layers} {decoder.kind} decoder "
         f"layers, {bundle.model.size:,} parameters, {bundle.model.target_vocabulary:,} subwords",
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
         f"{len(corpus.valid):,} to judge by; into {run}",

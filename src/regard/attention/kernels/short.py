@@ -127,7 +127,19 @@ def _gradients(
     dv.zero_()
     allowed = None if allowed is None else allowed.contiguous()
     masks = 0 if allowed is None else len(allowed)
-    numbers = [G, H, Tq, Tk, D, Dv, _strides(q, k, v, g, dq, dk, dv), masks, int(causal), offset, scale]
+    numbers: list[int | float | list[int]] = [
+        G,
+        H,
+        Tq,
+        Tk,
+        D,
+        Dv,
+        _strides(q, k, v, g, dq, dk, dv),
+        masks,
+        int(causal),
+        offset,
+        scale,
+    ]
     tensors = [q, k, v, allowed, weights, g, dq, dk, dv]
     native.call("regard_short_backward", tensors, numbers, count=B * G, work=B * H * Tq * Tk * (D + Dv))
     return dq, dk, dv
@@ -147,7 +159,19 @@ def _short(
     out, weights = _like_time_first(q, Dv), q.new_empty(B, H, Tq, -(-Tk // native.lanes()) * native.lanes())
     allowed = None if allowed is None else allowed.contiguous()
     masks = 0 if allowed is None else len(allowed)
-    numbers = [G, H, Tq, Tk, D, Dv, _strides(q, k, v, out), masks, int(causal), offset, scale]
+    numbers: list[int | float | list[int]] = [
+        G,
+        H,
+        Tq,
+        Tk,
+        D,
+        Dv,
+        _strides(q, k, v, out),
+        masks,
+        int(causal),
+        offset,
+        scale,
+    ]
     tensors = [q, k, v, allowed, out, weights]
     native.call("regard_short", tensors, numbers, count=B * G, work=B * H * Tq * Tk * (D + Dv) // 2)
     return out, weights

@@ -71,6 +71,7 @@ class RecurrentDecoder(nn.Module):
         self.attention = self._attention(settings, M) if self.attend != "never" else None
         if self.attend == "after":
             self.combine = nn.Linear(M + width, width)
+        self.readout: nn.Module
         if self.attend == "before" or self.always:
             self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over pairs
         else:
@@ -212,7 +213,8 @@ class RecurrentDecoder(nn.Module):
         """What the output layer sees, [..., E]."""
         if self.attend == "before" or self.always:
             t: Tensor = self.readout(torch.cat([s, y, c], -1))
-            return self.dropout(t.unflatten(-1, (-1, 2)).amax(-1))
+            most: Tensor = self.dropout(t.view(*t.shape[:-1], -1, 2).amax(-1))
+            return most
         if self.attend == "after":
             s = torch.tanh(self.combine(torch.cat([c, s], -1))) if fed is None else fed
         features: Tensor = self.readout(self.dropout(s))

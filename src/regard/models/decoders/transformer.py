@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from regard.attention import Cache
+from regard.attention import Attention, Cache
 from regard.models.embedding import Embedding
 from regard.models.memory import Decoded, Memory
 from regard.models.settings import TransformerDecoder as TransformerDecoderSettings
@@ -81,7 +81,7 @@ class TransformerDecoder(nn.Module):
         return features, replace(state, pasts=tuple(pasts), place=state.place + 1)
 
     @staticmethod
-    def _attention(layer: nn.Module) -> nn.Module:
+    def _attention(layer: nn.Module) -> Attention:
         assert isinstance(layer, Layer)
         assert layer.memory is not None
         return layer.memory
