@@ -20,7 +20,7 @@ def add_to(app: typer.Typer) -> None:
         "  regard train --source train.en --target train.de --preset bahdanau -o run --minutes 30\n"
         "  regard train memory.tmx --from en --to pt-BR -o run\n"
         "  regard train pairs.tsv -o run --set model.encoder.layers=6 --set training.seed=7\n"
-        "  regard train --config recipe.toml -o run\n"
+        "  regard train --config recipe.toml --folder data -o run\n"
         "  regard train --resume run\n"
         "  torchrun --nproc-per-node 2 -m regard train pairs.tsv -o run",
     )(train)
@@ -43,6 +43,7 @@ def train(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The run's folder; made new.")] = None,
     preset: Annotated[str | None, typer.Option(help="A model by name; regard presets lists them.")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings in a TOML file.")] = None,
+    folder: Annotated[Path, typer.Option(help="Where the files are that the settings name.")] = Path(),
     assignments: Set = [],  # noqa: B006
     source_language: Annotated[
         str | None, typer.Option("--from", help="The source's language, for TMX and JSONL.")
@@ -81,7 +82,7 @@ def train(
             )
         from regard.training.run import settings_of
 
-        _train(settings_of(resume, limits), resume, True, quiet, device, tensorboard, as_json)
+        _train(settings_of(resume, limits), resume, True, quiet, device, tensorboard, as_json, further=bool(limits))
         return
     if output is None:
         raise ValueError("-o: name the folder of the run, as in: regard train pairs.tsv -o run")
@@ -100,7 +101,7 @@ def train(
     }
     said = {name: _absolute(value) for name, value in data.items() if value}
     file = read_toml(config) if config is not None else {}
-    settings = run_settings(preset, _relative_to(file, config), assignments, {"data": said, "training": limits})
+    settings = run_settings(preset, _found_in(file, folder), assignments, {"data": said, "training": limits})
     from regard.data.corpus import fingerprint
     from regard.training.run import begin, restarted
 
@@ -110,11 +111,20 @@ def train(
     _train(settings, output, False, quiet, device, tensorboard, as_json)
 
 
-def _train(settings: Any, run: Path, resume: bool, quiet: bool, device: str, tensorboard: bool, as_json: bool) -> None:
+def _train(
+    settings: Any,
+    run: Path,
+    resume: bool,
+    quiet: bool,
+    device: str,
+    tensorboard: bool,
+    as_json: bool,
+    further: bool = False,
+) -> None:
     from regard.training.distribution import leads
     from regard.training.run import train as start
 
-    trained = start(settings, run, resume=resume, quiet=quiet, device=device, tensorboard=tensorboard)
+    trained = start(settings, run, resume=resume, further=further, quiet=quiet, device=device, tensorboard=tensorboard)
     if not leads():
         return
     if as_json:
@@ -127,16 +137,16 @@ def _absolute(value: Any) -> Any:
     return [str(path.absolute()) for path in value] if isinstance(value, list) else value
 
 
-def _relative_to(file: dict[str, Any], config: Path | None) -> dict[str, Any]:
-    """Paths in a settings file are relative to where the command runs; kept absolute, so that a run can be resumed."""
+def _found_in(file: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The settings with their files' names made absolute, so that a run can be resumed from anywhere."""
     data = file.get("data")
-    if config is None or not isinstance(data, dict):
+    if not isinstance(data, dict):
         return file
     named = {}
     for name in ("pairs", "source", "target", "valid_pairs", "valid_source", "valid_target"):
         if name in data:
             paths = data[name] if isinstance(data[name], list) else [data[name]]
-            named[name] = [str(Path(path).absolute()) for path in paths]
+            named[name] = [str((folder / str(path)).absolute()) for path in paths]
     return {**file, "data": {**data, **named}}
 
 

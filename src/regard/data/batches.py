@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.corpus import Corpus, Pairs
+from regard.data.settings import SubwordSettings
 from regard.data.subwords import BEGIN, END, PAD
 
 
@@ -76,10 +77,10 @@ def collate(sources: list[list[int]], targets: list[list[int]], numbers: NDArray
 
 
 def load_batch(
-    corpus: Corpus, pairs: Pairs, numbers: NDArray[np.int64], *, sampling: float = 0.0, key: int = 0
+    corpus: Corpus, pairs: Pairs, numbers: NDArray[np.int64], *, sampling: SubwordSettings | None = None, key: int = 0
 ) -> Batch:
-    """The examples of these numbers; with `sampling`, cut at random into subwords as `key` says."""
-    if not sampling:
+    """The examples of these numbers; with `sampling`, cut at random as `key` says."""
+    if sampling is None or not sampling.sampling:
         sides = [pairs.tokens(int(number)) for number in numbers]
         return collate([source for source, _ in sides], [target for _, target in sides], numbers)
     texts = [pairs.texts(int(number)) for number in numbers]

@@ -57,7 +57,7 @@ def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example
     prefix = "valid_" if valid else ""
     if len(sources) != len(targets):
         raise ValueError(
-            f"data.{prefix}source names {len(sources)} files, data.{prefix}target {len(targets)}; each needs its partner."
+            f"data.{prefix}source names {len(sources)} files and data.{prefix}target {len(targets)}: each needs one."
         )
     layout = Layout(settings.source_language, settings.target_language, settings.source_column, settings.target_column)
     for source, target in zip(sources, targets, strict=True):

@@ -2,19 +2,16 @@
 
 BPE: Sennrich et al. 2016 (arXiv:1508.07909); unigram and subword regularisation: Kudo 2018 (arXiv:1804.10959);
 BPE-dropout: Provilkov et al. 2020 (arXiv:1910.13267); byte fallback, so that no text is unknown.
-
-Sampling is a function of a key: sentencepiece's generator belongs to a thread and is seeded when it is first used, so
-each batch is cut in a thread of its own, with the seed set just before.
 """
 
 import io
 import re
-import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import sentencepiece
 
+from regard.data.sampling import Sampler
 from regard.data.settings import SubwordSettings
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
@@ -31,6 +28,7 @@ class Subwords:
         except RuntimeError:
             raise ValueError("the subword model is damaged: sentencepiece cannot read it.") from None
         self.model = model
+        self._sampler: Sampler | None = None
         if self._processor.pad_id() != PAD or self._processor.eos_id() != END:
             raise ValueError("the subword model has other special entries than regard's; train one here instead.")
 
@@ -56,21 +54,27 @@ class Subwords:
         tokens: list[list[int]] = self._processor.encode(list(texts))
         return tokens
 
-    def sample(self, texts: Sequence[str], rate: float, key: int) -> list[list[int]]:
-        """The same, cut at random: BPE-dropout at this rate, or unigram sampling with this smoothing."""
-        result: list[list[int]] = []
+    def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
+        """The same, cut at random as `key` says: BPE-dropout at `settings.sampling`, or unigram with that exponent.
 
-        def cut() -> None:
-            result.extend(self._processor.encode(list(texts), enable_sampling=True, alpha=rate, nbest_size=-1))
+        Characters and whole words can be cut in one way only.
+        """
+        if settings.kind not in ("bpe", "unigram") or not settings.sampling:
+            return self.encode(texts)
+        if self._sampler is None:
+            self._sampler = self._new_sampler(settings)
+        return self._sampler.sample(texts, key)
 
-        with _seeding:
-            sentencepiece.set_random_generator_seed(key % (1 << 32))
-            thread = threading.Thread(target=cut)
-            thread.start()
-            thread.join()
-        if len(result) != len(texts):
-            raise RuntimeError("sentencepiece failed while sampling")
-        return result
+    def _new_sampler(self, settings: SubwordSettings) -> Sampler:
+        processor = self._processor
+        usual = [
+            token
+            for token in range(len(self))
+            if not (processor.is_byte(token) or processor.is_control(token) or processor.is_unknown(token))
+        ]
+        pieces = {processor.id_to_piece(token): (token, float(processor.get_score(token))) for token in usual}
+        bytes_at = [int(processor.piece_to_id(f"<0x{byte:02X}>")) for byte in range(256)]
+        return Sampler(pieces, bytes_at, merges=settings.kind == "bpe", rate=settings.sampling)
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         """Text of each sequence; padding, beginning and end are left out."""
@@ -83,9 +87,6 @@ class Subwords:
     def pieces(self, tokens: Iterable[int]) -> list[str]:
         """What each token looks like, ▁ at a word's beginning."""
         return [self._processor.id_to_piece(int(token)) for token in tokens]
-
-
-_seeding = threading.Lock()
 
 
 def train(lines: Iterable[str], settings: SubwordSettings, size: int) -> Subwords:

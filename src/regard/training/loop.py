@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from regard.data.batches import Batch, load_batch, plan_epoch
 from regard.data.corpus import Corpus
+from regard.data.settings import SubwordSettings
 from regard.decoding.bundle import Bundle, put_tensors, save_bundle, tensors_of
 from regard.decoding.search import Search
 from regard.training.averages import MovingAverage, mean, wearing
@@ -69,7 +70,7 @@ class Trainer:
     ) -> None:
         self.settings, self.corpus, self.bundle, self.run = settings, corpus, bundle, run
         self.reporter, self.place = reporter, place or Distribution()
-        self.sampling = 0.0
+        self.sampling: SubwordSettings | None = None
         self.objective = Objective(bundle.model, settings)
         self.device = next(bundle.model.parameters()).device
         self.optimiser = self._optimiser()
@@ -113,6 +114,10 @@ class Trainer:
         self.where = Where(**checkpoint.state)
         return True
 
+    def go_further(self) -> None:
+        """Plan the rest anew: the settings name other steps or minutes than when the run began."""
+        self.where.steps, self.where.fitted, self.where.done, self.where.since_best = 0, False, False, 0
+
     def _save(self) -> None:
         if not self.place.leads:
             return
@@ -140,7 +145,7 @@ class Trainer:
         every = self.settings.validate_every or max(per_epoch, 200)
         start, before = time.monotonic(), self.where.seconds
         with _asked_to_stop(self):
-            while not self.where.done:
+            while not self.where.done and self.where.step < self.where.steps:
                 began = time.monotonic()
                 tokens = self._step(module, log)
                 self._recent.append((time.monotonic() - began, tokens))

@@ -93,20 +93,26 @@ def train(
     run: Path,
     *,
     resume: bool = False,
+    further: bool = False,
     quiet: bool = False,
     device: str = "auto",
     tensorboard: bool = False,
 ) -> Trained:
-    """Train in a folder made by `begin`; with `resume`, from its newest whole checkpoint."""
+    """Train in a folder made by `begin`; with `resume`, from its newest whole checkpoint.
+
+    `further`: plan the resumed run anew, since its steps or minutes are others now.
+    """
     keep_memory()
     with distribution() as place, Reporter(quiet=quiet or not place.leads) as reporter:
         corpus = _corpus(settings, run, place, reporter)
         bundle = new_bundle(settings, corpus, device_named(device))
         trainer = Trainer(settings.training, corpus, bundle, run, reporter=reporter, place=place)
-        trainer.sampling = settings.data.subwords.sampling
+        trainer.sampling = settings.data.subwords
         resumed = (resume or place.restarts > 0) and trainer.resume()
         if resumed:
-            _apply(settings, trainer.where, reporter)
+            reporter.tell(f"Resuming at step {trainer.where.step:,}.")
+            if further:
+                trainer.go_further()
         elif resume:
             reporter.tell("No checkpoint was written yet: starting from the beginning.")
         for line in introduction(settings, bundle, corpus, run):
@@ -126,14 +132,6 @@ def train(
                 reporter.stop_bar()
                 reporter.tell(f"Stopped at step {where.step:,}; go on with: regard train --resume {run}")
         return Trained(run, where, bundle, corpus)
-
-
-def _apply(settings: RunSettings, where: Where, reporter: Reporter) -> None:
-    """A resumed run that is to go further than it was meant to goes on."""
-    reporter.tell(f"Resuming at step {where.step:,}.")
-    if where.done and where.step < settings.training.steps:
-        where.done, where.since_best = False, 0
-        where.steps = settings.training.steps
 
 
 def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter) -> Corpus:
