@@ -28,11 +28,20 @@ class Loss(NamedTuple):
 
 
 def projected_loss(
-    features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, *, smoothing: float = 0.0
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    *,
+    smoothing: float = 0.0,
+    rounded: bool = False,
 ) -> Loss:
-    """features [N, D], weight [V, D], bias [V] or None, targets [N] -> the loss of logits = features weight' + bias."""
+    """features [N, D], weight [V, D], bias [V] or None, targets [N] -> the loss of logits = features weight' + bias.
+
+    `rounded`: operands of the matrix products are rounded to bfloat16.
+    """
     _check(features, weight, targets)
-    total, per_token = _Projected.apply(features, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
+    total, per_token = _Projected.apply(features, weight, bias, targets, smoothing, rounded)  # type: ignore[no-untyped-call]
     return Loss(total, per_token)
 
 
@@ -45,6 +54,7 @@ def agreeing_loss(
     *,
     smoothing: float = 0.0,
     agreement: float = 1.0,
+    rounded: bool = False,
 ) -> Loss:
     """R-Drop: the mean of the two passes' losses plus `agreement` times half their symmetric divergence.
 
@@ -56,7 +66,7 @@ def agreeing_loss(
     if second.shape != first.shape:
         raise ValueError(f"second: {tuple(second.shape)} does not fit the first pass's {tuple(first.shape)}.")
     total, per_token = _Agreeing.apply(  # type: ignore[no-untyped-call]
-        first, second, weight, bias, targets, smoothing, agreement
+        first, second, weight, bias, targets, smoothing, agreement, rounded
     )
     return Loss(total, per_token)
 
@@ -74,52 +84,66 @@ def _rows(weight: Tensor) -> int:
     return max(16, CHUNK // len(weight))
 
 
-def _logits(features: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
-    out = out[: len(features)]
-    if bias is None:
-        return torch.mm(features, weight.t(), out=out)
-    return torch.addmm(bias, features, weight.t(), out=out)
-
-
 def _in_c(*tensors: Tensor) -> bool:
     return all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors) and native.library() is not None
 
 
-class _Gradients:
-    """Gradients of features, weight and bias, filled chunk by chunk."""
+class _Output:
+    """The output layer, chunk by chunk: its logits, and the gradients of its weights as they come in."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self.weight, self.given_weight = torch.zeros_like(weight), weight
-        self.bias = None if bias is None else torch.zeros_like(bias)
+    def __init__(self, weight: Tensor, bias: Tensor | None, rounded: bool) -> None:
+        self._weight = weight.bfloat16() if rounded else weight
+        self._bias, self._rounded = bias, rounded
+        self.weight_slope, self.bias_slope = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
+
+    def logits(self, features: Tensor, out: Tensor) -> Tensor:
+        """features [n, D] -> [n, V], written into the beginning of `out`."""
+        out = out[: len(features)]
+        if self._rounded:
+            out.copy_(torch.mm(features.bfloat16(), self._weight.t()))
+        else:
+            torch.mm(features, self._weight.t(), out=out)
+        return out if self._bias is None else out.add_(self._bias)
 
     def take(self, slopes: Tensor, features: Tensor, into: Tensor) -> None:
-        torch.mm(slopes, self.given_weight, out=into)
-        self.weight.addmm_(slopes.t(), features)
-        if self.bias is not None:
-            self.bias += slopes.sum(0)
+        """Gradients of logits [n, V] -> those of the features, written into `into` [n, D], and of the weights."""
+        if self._bias is not None and self.bias_slope is not None:
+            self.bias_slope += slopes.sum(0)
+        if self._rounded:
+            low = slopes.bfloat16()
+            into.copy_(torch.mm(low, self._weight))
+            self.weight_slope += torch.mm(low.t(), features.bfloat16())
+        else:
+            torch.mm(slopes, self._weight, out=into)
+            self.weight_slope.addmm_(slopes.t(), features)
 
 
 class _Projected(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        rounded: bool,
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad[:3])
         rows = _rows(weight)
         buffer = features.new_empty(min(rows, len(features)), len(weight))
         per_token, spread = features.new_empty(len(features)), features.new_empty(len(features))
         slopes = torch.empty_like(features) if wanted else None
-        gradients = _Gradients(weight, bias) if wanted else None
+        output = _Output(weight, bias, rounded)
         for at in range(0, len(features), rows):
             here = slice(at, at + rows)
             x = features[here]
-            logits = _logits(x, weight, bias, buffer)
+            logits = output.logits(x, buffer)
             _cross_entropy(logits, targets[here], per_token[here], spread[here], smoothing, wanted)
-            if slopes is not None and gradients is not None:
-                gradients.take(logits, x, slopes[here])
+            if slopes is not None:
+                output.take(logits, x, slopes[here])
         ctx.mark_non_differentiable(per_token)
-        if gradients is not None:
-            ctx.ready = slopes, gradients.weight, gradients.bias
+        ctx.ready = slopes, output.weight_slope, output.bias_slope
         # Summed in float64: a float32 sum over thousands of tokens would lose the last digits of the report.
         total = (1 - smoothing) * per_token.double().sum() + smoothing * spread.double().sum()
         return total.to(features.dtype), per_token
@@ -127,7 +151,7 @@ class _Projected(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return (*_scaled(ctx.ready, g), None, None)
+        return (*_scaled(ctx.ready, g), None, None, None)
 
 
 class _Agreeing(torch.autograd.Function):
@@ -141,28 +165,29 @@ class _Agreeing(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         agreement: float,
+        rounded: bool,
     ) -> tuple[Tensor, Tensor]:
         rows = max(16, _rows(weight) // 2)
         buffers = [first.new_empty(min(rows, len(first)), len(weight)) for _ in range(2)]
         per_token, spread, apart = (first.new_empty(len(first)) for _ in range(3))
         slopes = torch.empty_like(first), torch.empty_like(second)
-        gradients = _Gradients(weight, bias)
+        output = _Output(weight, bias, rounded)
         for at in range(0, len(first), rows):
             here = slice(at, at + rows)
-            a, b = (_logits(x[here], weight, bias, buffer) for x, buffer in zip((first, second), buffers, strict=True))
+            a, b = (output.logits(x[here], buffer) for x, buffer in zip((first, second), buffers, strict=True))
             _two_passes(a, b, targets[here], per_token[here], spread[here], apart[here], smoothing, agreement)
-            gradients.take(a, first[here], slopes[0][here])
-            gradients.take(b, second[here], slopes[1][here])
+            output.take(a, first[here], slopes[0][here])
+            output.take(b, second[here], slopes[1][here])
         per_token /= 2
         ctx.mark_non_differentiable(per_token)
-        ctx.ready = *slopes, gradients.weight, gradients.bias
+        ctx.ready = *slopes, output.weight_slope, output.bias_slope
         entropy = (1 - smoothing) * per_token.double().sum() + smoothing * spread.double().sum() / 2
         return (entropy + agreement / 2 * apart.double().sum()).to(first.dtype), per_token
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return (*_scaled(ctx.ready, g / 2), None, None, None)
+        return (*_scaled(ctx.ready, g / 2), None, None, None, None)
 
 
 def _scaled(ready: tuple[Tensor | None, ...], g: Tensor) -> list[Tensor | None]:

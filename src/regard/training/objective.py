@@ -11,6 +11,7 @@ from regard.data.subwords import PAD
 from regard.models.loss import agreeing_loss, projected_loss
 from regard.models.memory import Decoded
 from regard.models.seq2seq import Seq2Seq
+from regard.training.precision import chosen, products_in
 from regard.training.settings import TrainingSettings
 
 
@@ -27,10 +28,16 @@ class Objective(nn.Module):
     def __init__(self, model: Seq2Seq, settings: TrainingSettings) -> None:
         super().__init__()
         self.model, self.settings = model, settings
+        self.precision = chosen(settings.precision, next(model.parameters()).device)
         self.reinforce = Reinforce()
 
     def forward(self, source: Tensor, mask: Tensor, before: Tensor, after: Tensor, twice: bool = False) -> Loss:
         """A batch's tensors -> its loss. `twice`: two passes that must agree (R-Drop)."""
+        with products_in(self.precision if self.training else "float32"):
+            return self._loss(source, mask, before, after, twice)
+
+    def _loss(self, source: Tensor, mask: Tensor, before: Tensor, after: Tensor, twice: bool) -> Loss:
+        rounded = self.training and self.precision == "bfloat16"
         output = self.model.output
         there = after != PAD
         targets = after[there]
@@ -46,11 +53,17 @@ class Objective(nn.Module):
                 targets,
                 smoothing=self.settings.smoothing,
                 agreement=self.settings.agreement,
+                rounded=rounded,
             )
             return Loss(loss.total, loss.per_token.double().sum())
         decoded = self.model(source, mask, before)
         loss = projected_loss(
-            decoded.features[there], output.weight, output.bias, targets, smoothing=self.settings.smoothing
+            decoded.features[there],
+            output.weight,
+            output.bias,
+            targets,
+            smoothing=self.settings.smoothing,
+            rounded=rounded,
         )
         total = loss.total
         if decoded.draws:

@@ -26,6 +26,7 @@ class TrainingSettings(Settings):
     warmup: Annotated[int, Field(ge=0)] = 500  # steps until the highest learning rate
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto is the faster one here
     clip: Annotated[float, Field(ge=0)] = 1.0  # the gradient's norm at most; 0 for no clipping
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
     agreement: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: how much two passes with other dropout must agree

@@ -1,0 +1,56 @@
+"""Matrix products in bfloat16, everything else as before."""
+
+import pytest
+import torch
+from torch import nn
+
+from regard.training.precision import chosen, products_in
+
+
+def test_products_are_rounded_inside_and_whole_outside() -> None:
+    torch.manual_seed(0)
+    layer = nn.Linear(256, 256)
+    x = torch.randn(64, 256, requires_grad=True)
+    whole = layer(x)
+    with products_in("float32"):
+        assert torch.equal(layer(x), whole)
+    with products_in("bfloat16"):
+        rounded = layer(x)
+    assert rounded.dtype == torch.float32
+    assert not torch.equal(rounded, whole)
+    operands = (x.bfloat16().double() @ layer.weight.bfloat16().double().t()).bfloat16().float() + layer.bias
+    torch.testing.assert_close(rounded, operands, rtol=2**-7, atol=1e-3)
+    assert torch.equal(layer(x), whole)
+
+
+def test_gradients_are_those_of_the_product_to_bfloat16s_digits() -> None:
+    torch.manual_seed(1)
+    layer = nn.Linear(128, 256)
+    x = torch.randn(4, 32, 128, requires_grad=True)
+    g = torch.randn(4, 32, 256)
+    found = []
+    for precision in ("float32", "bfloat16"):
+        with products_in(precision):
+            y = layer(x)
+        found.append(torch.autograd.grad(y, (x, layer.weight, layer.bias), g))
+    for whole, rounded in zip(*found, strict=True):
+        assert rounded.dtype == torch.float32
+        assert (whole - rounded).norm() / whole.norm() < 0.01
+    assert torch.equal(found[0][2], found[1][2]), "a bias is only summed"
+
+
+def test_small_products_and_other_types_are_left_alone() -> None:
+    layer, x = nn.Linear(8, 8), torch.randn(2, 8)
+    double = nn.Linear(256, 256).double()
+    y = torch.randn(64, 256, dtype=torch.float64)
+    expected = layer(x), double(y)
+    with products_in("bfloat16"):
+        assert torch.equal(layer(x), expected[0])
+        assert torch.equal(double(y), expected[1])
+
+
+@pytest.mark.parametrize("wish", ["float32", "bfloat16"])
+def test_a_wish_is_granted_and_auto_is_one_of_them(wish: str) -> None:
+    device = torch.device("cpu")
+    assert chosen(wish, device) == wish
+    assert chosen("auto", device) in ("float32", "bfloat16")
