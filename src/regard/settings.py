@@ -36,6 +36,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file.") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: this is not a text file in UTF-8; settings are written in TOML.") from None
     except tomllib.TOMLDecodeError as error:
@@ -92,7 +94,8 @@ def _sentence(error: ValidationError, cls: type[BaseModel]) -> str:
         return f"{where}: there is no such setting; {meant}"
     if first["type"] in ("union_tag_invalid", "literal_error", "enum"):
         expected = first.get("ctx", {}).get("expected_tags") or first.get("ctx", {}).get("expected")
-        return f"{where}: there is no {first['input']!r}; the choices are {expected}." if expected else where
+        given = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
+        return f"{where}: there is no {given!r}; the choices are {expected}."
     if first["type"] == "union_tag_not_found":
         return f"{where}.kind: it is missing; say which kind."
     if first["type"] == "missing":
@@ -100,7 +103,7 @@ def _sentence(error: ValidationError, cls: type[BaseModel]) -> str:
     message = first["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     given = "" if isinstance(first["input"], dict) else f"{first['input']!r} is not possible: "
-    return f"{where}: {given}{message.rstrip('.')}."
+    return f"{where}: {given}{message.rstrip('.')}." if where else f"{message.rstrip('.')}."
 
 
 def _place(location: tuple[int | str, ...], cls: type[BaseModel]) -> tuple[str, type[BaseModel] | None]:
@@ -120,6 +123,8 @@ def _place(location: tuple[int | str, ...], cls: type[BaseModel]) -> tuple[str, 
         field = owner.model_fields.get(str(part)) if owner is not None else None
         if field is None or last:
             continue
+        if not _classes(field.annotation):  # a plain value: what follows is pydantic's note on its type
+            break
         choices = _classes(field.annotation)
         owner = choices[0] if len(choices) == 1 else None
         choices = choices if len(choices) > 1 else []

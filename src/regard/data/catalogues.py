@@ -21,9 +21,11 @@ def read_po(path: Path, file: IO[bytes]) -> Iterator[Example]:
     import polib
 
     with file:
+        content = file.read()
         try:
-            text = file.read().decode("utf-8-sig")
-            entries = polib.pofile(text) if text.strip() else []
+            text = content.decode("utf-8-sig")
+            # polib takes its argument for a file's name if there is such a file.
+            entries = polib.pofile(text + "\n# end\n") if text.strip() else []
         except UnicodeDecodeError:
             raise ValueError(f"{path}: this is not UTF-8; convert it: msgconv -t utf-8 {path} -o new.po.") from None
         except (OSError, ValueError, IndexError) as error:
@@ -49,9 +51,13 @@ def read_tmx(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]:
     header: str | None = None
     seen: set[str] = set()
     number = found = 0
+    known = False
     for event, element in _parsed(path, file, ("start", "end")):
         name = _local(element)
         if event == "start":
+            if not known and name != "tmx":
+                raise ValueError(f"{path}: this is XML, but not TMX: its first element is <{name}>.")
+            known = True
             if name == "header":
                 header = element.get("srclang")
             continue
@@ -99,10 +105,13 @@ def _two_languages(
 
 
 def _matching(texts: dict[str, str], language: str) -> str | None:
+    """The very language, or one with a region where none was asked for, or one without where one was."""
     plain = language.lower().replace("_", "-")
-    if plain in texts:
-        return plain
-    return next((name for name in texts if name.replace("_", "-").split("-")[0] == plain.split("-")[0]), None)
+    names = {name.replace("_", "-"): name for name in texts}
+    if plain in names:
+        return names[plain]
+    near = [name for name in names if name.startswith(f"{plain}-") or plain.startswith(f"{name}-")]
+    return names[near[0]] if near else None
 
 
 def read_xliff(path: Path, file: IO[bytes]) -> Iterator[Example]:
@@ -143,6 +152,8 @@ def _parsed(path: Path, file: IO[bytes], events: tuple[str, ...]) -> Iterator[tu
                 raise ValueError(f"{path}: this is not well-formed XML: {error}.") from None
             except DefusedXmlException:
                 raise ValueError(f"{path}: it defines entities, which a translation file need not; refused.") from None
+            except (LookupError, ValueError) as error:
+                raise ValueError(f"{path}: its encoding cannot be read ({error}); save it in UTF-8.") from None
             yield event, element
 
 
@@ -151,10 +162,19 @@ def _local(element: Element) -> str:
 
 
 def _words(element: Element) -> str:
-    """The text inside, without the codes of the document it came from."""
+    """The text inside, without the codes of the document it came from. A loop, since markup may be any depth."""
     parts = [element.text or ""]
-    for child in element:
-        if _local(child) not in CODES:
-            parts.append(_words(child))
-        parts.append(child.tail or "")
+    waiting = [iter(element)]
+    tails: list[str] = []
+    while waiting:
+        child = next(waiting[-1], None)
+        if child is None:
+            waiting.pop()
+            parts.append(tails.pop() if tails else "")
+        elif _local(child) in CODES:
+            parts.append(child.tail or "")
+        else:
+            parts.append(child.text or "")
+            tails.append(child.tail or "")
+            waiting.append(iter(child))
     return "".join(parts)

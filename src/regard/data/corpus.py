@@ -112,6 +112,7 @@ def prepare(settings: DataSettings, folder: Path, *, report: Report = silent) ->
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
         _make(settings, beside, mark, report)
+        (folder / "corpus.json").unlink(missing_ok=True)  # first: what is half removed must not pass for whole
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(beside, folder)
     return _open(folder)
@@ -120,7 +121,7 @@ def prepare(settings: DataSettings, folder: Path, *, report: Report = silent) ->
 def _mark_of(folder: Path) -> str | None:
     try:
         return str(json.loads((folder / "corpus.json").read_text())["fingerprint"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -168,6 +169,8 @@ def _make(settings: DataSettings, folder: Path, mark: str, report: Report) -> No
         if own_valid:
             everything = np.ones(len(origins["valid"].lines), bool)
             fit_valid = _cut(settings, folder, "valid", subwords, origins["valid"], aside, everything, report)
+            if not fit_valid.any():
+                raise ValueError(_nothing_left("validation", aside))
             np.save(folder / "valid.index.npy", np.flatnonzero(fit_valid))
             # A source that is judged by must not be learnt from.
             judged = _source_hashes(folder, "valid")

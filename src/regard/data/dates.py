@@ -121,16 +121,13 @@ def _patterns(locale: str) -> list[str]:
 
 
 def _slip(text: str, dice: random.Random) -> str:
-    """A letter of a long word left out, doubled, or swapped with the next."""
+    """A letter of a long word doubled, or swapped with the next. (Left out, it could turn June into July.)"""
     words = list(re.finditer(r"[^\W\d_]{5,}", text))
     if not words:
         return text
     word = dice.choice(words)
     at = dice.randrange(word.start() + 1, word.end() - 1)
-    kind = dice.randrange(3)
-    if kind == 0:
-        return text[:at] + text[at + 1 :]
-    if kind == 1:
+    if dice.randrange(2):
         return text[:at] + text[at] + text[at:]
     return text[:at] + text[at + 1] + text[at] + text[at + 2 :]
 

@@ -13,6 +13,7 @@ from regard.data.settings import DataSettings
 
 # Tabs are white space; other control characters are damage.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+HALF = re.compile(r"[\ud800-\udfff]")
 WHITE = re.compile(r"[ \t\r\n\u2028\u2029]+")
 SHOWN = 500  # characters of a side kept in the file of what was set aside
 SMOOTHING = 10  # characters added to both sides before a ratio: "no" → "nicht" is not absurd
@@ -24,7 +25,7 @@ class SetAside:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.counts: Counter[str] = Counter()
-        self._file = path.open("w", encoding="utf-8")
+        self._file = path.open("w", encoding="utf-8", errors="replace")
 
     def put(self, example: Example, reason: str) -> None:
         """Keep one."""
@@ -69,7 +70,7 @@ def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example
 def admitted(found: Iterator[Example], settings: DataSettings, aside: SetAside) -> Iterator[Example]:
     """The examples that are right, white space tidied; the others are set aside."""
     for example in found:
-        source, target = _tidy(example.source), _tidy(example.target)
+        source, target = tidy(example.source), tidy(example.target)
         if reason := example.wrong or _wrong(source, target, settings):
             aside.put(example, reason)
             continue
@@ -78,16 +79,19 @@ def admitted(found: Iterator[Example], settings: DataSettings, aside: SetAside) 
         yield Example(source, target, example.file, example.line)
 
 
-def _tidy(text: str) -> str:
+def tidy(text: str) -> str:
+    """White space as models see it: runs of blanks, tabs and line ends are one blank."""
     return WHITE.sub(" ", text).strip(" ")
 
 
 def _wrong(source: str, target: str, settings: DataSettings) -> str:
-    if not source or not target:
-        return "empty source" if not source else "empty target"
+    if not source.strip() or not target.strip():
+        return "empty target" if source.strip() else "empty source"
     if max(len(source), len(target)) > settings.most_characters:
         return f"over {settings.most_characters:,} characters"
     for text in (source, target):
         if not text.isprintable() and CONTROL.search(text):
             return "control characters"
+        if not text.isprintable() and HALF.search(text):
+            return "half a character (a lone surrogate)"
     return ""

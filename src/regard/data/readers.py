@@ -95,19 +95,25 @@ def _opened(path: Path) -> IO[bytes]:
         if path.is_dir():
             raise ValueError(f"{path}: this is a folder; name a file in it.")
         raw: IO[bytes] = path.open("rb")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise ValueError(f"{path}: there is no such file.") from None
     except PermissionError:
         raise ValueError(f"{path}: it cannot be read; check its permissions.") from None
     if path.name.lower().endswith(".gz"):
-        return _Unpacked(path, raw)
+        unpacked = _Unpacked(path, raw)
+        _check_wide(path, unpacked.peek(2))
+        return unpacked
     start = raw.read(4)
     raw.seek(0)
     if start[:2] == b"\x1f\x8b":
         raise ValueError(f"{path}: this is gzipped; give it a name that ends in .gz.")
+    _check_wide(path, start)
+    return raw
+
+
+def _check_wide(path: Path, start: bytes) -> None:
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ValueError(f"{path}: this is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8 {path} > new file.")
-    return raw
 
 
 class _Unpacked(io.BufferedReader):
@@ -175,7 +181,7 @@ def _tables(path: Path, layout: Layout, separator: str) -> Iterator[Example]:
     needed = max(columns) + 1
     for number, row, wrong in rows:
         if len(row) < needed:
-            if number < 3 and not header:
+            if number == 1 and not header:
                 raise ValueError(
                     f"{path}, line {number}: only {len(row)} column was found, and two are needed; are the sides "
                     f"separated by {'commas' if separator == ',' else 'tabs'}?"
@@ -226,22 +232,35 @@ def _looks_like_a_header(row: list[str]) -> bool:
 
 def _columns(path: Path, header: list[str] | None, width: int, layout: Layout) -> tuple[int, int]:
     names = [name.strip() for name in header] if header else []
-    found: list[int] = []
-    for place, (wanted, usual) in enumerate(
-        ((layout.source_column, SOURCE_NAMES), (layout.target_column, TARGET_NAMES))
+    for wanted in (layout.source_column, layout.target_column):
+        if isinstance(wanted, int) and not 1 <= wanted <= max(width, 1):
+            raise ValueError(f"{path}: there is no column {wanted}; it has {width}, counted from 1.")
+        if isinstance(wanted, str) and wanted not in names:
+            raise ValueError(f"{path}: there is no column {wanted!r}; the first line has {', '.join(names)}.")
+    source, target = _which(names or [""] * width, layout)
+    # Nothing tells where a side is: it is the first column, or the first that the other side has not taken.
+    source = source if source is not None else next(place for place in (0, 1) if place != target)
+    return source, target if target is not None else next(place for place in (1, 0) if place != source)
+
+
+def _which(names: list[str], layout: Layout) -> tuple[int | None, int | None]:
+    """Which of the fields are source and target: by column, by language, by a usual name, or as the one of two left."""
+    lower = [name.lower() for name in names]
+    found: list[int | None] = []
+    for wanted, language, usual in (
+        (layout.source_column, layout.source_language, SOURCE_NAMES),
+        (layout.target_column, layout.target_language, TARGET_NAMES),
     ):
-        if isinstance(wanted, int):
-            if not 1 <= wanted <= max(width, 1):
-                raise ValueError(f"{path}: there is no column {wanted}; it has {width}, counted from 1.")
-            found.append(wanted - 1)
-        elif isinstance(wanted, str):
-            if wanted not in names:
-                raise ValueError(f"{path}: there is no column {wanted!r}; the first line has {', '.join(names)}.")
-            found.append(names.index(wanted))
-        else:
-            lower = [name.lower() for name in names]
-            found.append(next((lower.index(name) for name in usual if name in lower), place))
-    return found[0], found[1]
+        if wanted is not None:
+            found.append(wanted - 1 if isinstance(wanted, int) else names.index(wanted) if wanted in names else None)
+            continue
+        known = ([language.lower()] if language else []) + list(usual)
+        places = [lower.index(name) for name in known if name in lower]
+        found.append(next((place for place in places if place not in found), None))
+    source, target = found
+    if len(names) == 2 and (source is None) != (target is None):
+        source, target = (1 - target if target is not None else source), (1 - source if source is not None else target)
+    return source, target
 
 
 def _json_lines(path: Path, layout: Layout) -> Iterator[Example]:
@@ -250,7 +269,7 @@ def _json_lines(path: Path, layout: Layout) -> Iterator[Example]:
             continue
         try:
             record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # also a number of thousands of digits
             if number == 1:
                 raise ValueError(
                     f"{path}, line 1: this is not JSON; a .jsonl file has one JSON object a line."
@@ -271,21 +290,18 @@ def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[s
         record = {str(place): value for place, value in enumerate(record, 1)}
     if not isinstance(record, dict):
         return None
-    found: list[str] = []
-    for wanted, language, usual in (
-        (layout.source_column, layout.source_language, SOURCE_NAMES),
-        (layout.target_column, layout.target_language, TARGET_NAMES),
-    ):
-        names = [str(wanted)] if wanted is not None else ([language] if language else []) + list(usual)
-        value = next((record[name] for name in names if name in record), None)
-        if value is None and wanted is None and len(record) == 2:  # two fields: first and second
-            value = list(record.values())[len(found)]
-        if value is None and number == 1:
+    names = list(record)
+    source, target = _which(names, layout)
+    free = layout.source_column is None and layout.target_column is None
+    if source is None and target is None and free and len(names) == 2:  # two fields: first and second
+        source, target = 0, 1
+    for side, place in (("source", source), ("target", target)):
+        if (place is None or not 0 <= place < len(names)) and number == 1:
             raise ValueError(
-                f"{path}, line 1: no field for the {'target' if found else 'source'}; there are {', '.join(record)}: "
-                f"name one with --set data.{'target' if found else 'source'}_column=NAME."
+                f"{path}, line 1: no field for the {side}; there are {', '.join(names)}: name one with "
+                f"--set data.{side}_column=NAME."
             )
-        if not isinstance(value, str):
-            return None
-        found.append(value)
-    return found[0], found[1]
+    if source is None or target is None or max(source, target) >= len(names):
+        return None
+    values = record[names[source]], record[names[target]]
+    return values if isinstance(values[0], str) and isinstance(values[1], str) else None

@@ -28,7 +28,7 @@ class Subwords:
         except RuntimeError:
             raise ValueError("the subword model is damaged: sentencepiece cannot read it.") from None
         self.model = model
-        self._sampler: Sampler | None = None
+        self._sampler: tuple[SubwordSettings, Sampler] | None = None
         if self._processor.pad_id() != PAD or self._processor.eos_id() != END:
             raise ValueError("the subword model has other special entries than regard's; train one here instead.")
 
@@ -39,6 +39,8 @@ class Subwords:
             return Subwords(path.read_bytes())
         except FileNotFoundError:
             raise ValueError(f"{path}: there is no such file.") from None
+        except OSError as error:
+            raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -61,9 +63,9 @@ class Subwords:
         """
         if settings.kind not in ("bpe", "unigram") or not settings.sampling:
             return self.encode(texts)
-        if self._sampler is None:
-            self._sampler = self._new_sampler(settings)
-        return self._sampler.sample(texts, key)
+        if self._sampler is None or self._sampler[0] != settings:
+            self._sampler = settings, self._new_sampler(settings)
+        return self._sampler[1].sample(texts, key)
 
     def _new_sampler(self, settings: SubwordSettings) -> Sampler:
         processor = self._processor
@@ -80,9 +82,8 @@ class Subwords:
         """Text of each sequence; padding, beginning and end are left out."""
         kept = [[token for token in sequence if token not in (PAD, BEGIN, END)] for sequence in tokens]
         texts = [self._processor.decode(sequence) if sequence else "" for sequence in kept]
-        return [
-            text.replace("▁", " ").strip() for text in texts
-        ]  # an unknown word's bytes include the mark of its space
+        # An unknown word's bytes include the mark of the space before it.
+        return [text.replace("▁", " ").strip(" ") for text in texts]
 
     def pieces(self, tokens: Iterable[int]) -> list[str]:
         """What each token looks like, ▁ at a word's beginning."""

@@ -111,8 +111,8 @@ def as_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None = None)
 
 def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | None = None) -> None:
     """Into a folder; `tensors` in place of the model's own, such as an average."""
-    bundle.source_subwords.save(folder / "source.subwords")
-    bundle.target_subwords.save(folder / "target.subwords")
+    write_durably(folder / "source.subwords", bundle.source_subwords.model)
+    write_durably(folder / "target.subwords", bundle.target_subwords.model)
     write_durably(folder / "model.toml", bundle.description.as_toml().encode())
     weights = tensors_of(bundle.model) if tensors is None else tensors
     write_durably(folder / "model.safetensors", as_bytes(weights, {"format": "pt"}))
@@ -126,10 +126,14 @@ def load_bundle(folder: Path, device: str = "cpu") -> Bundle:
         if (folder / "settings.toml").exists():
             raise ValueError(f"{folder}: this run has no model yet; train on with regard train --resume {folder}.")
         raise ValueError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
-    description = Description.parse(read_toml(folder / "model.toml"))
+    content = read_toml(folder / "model.toml")
     source, target = Subwords.load(folder / "source.subwords"), Subwords.load(folder / "target.subwords")
-    with torch.random.fork_rng(devices=[]):  # drawing weights that are overwritten must not move anybody's dice
-        model = Seq2Seq(description.model, source_vocabulary=len(source), target_vocabulary=len(target))
+    try:
+        description = Description.parse(content)
+        with torch.random.fork_rng(devices=[]):  # drawing weights that are overwritten must not move anybody's dice
+            model = Seq2Seq(description.model, source_vocabulary=len(source), target_vocabulary=len(target))
+    except ValueError as error:
+        raise ValueError(f"{folder / 'model.toml'}: {error}") from None
     put_tensors(model, read_tensors(folder / "model.safetensors"), str(folder / "model.safetensors"))
     return Bundle(description, model.to(device).eval(), source, target)
 

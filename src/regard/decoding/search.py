@@ -57,6 +57,8 @@ def search(model: Seq2Seq, source: Tensor, mask: Tensor, how: Search) -> list[li
     if how.beam == 1:
         return [[best] for best in _greedy(model, memory, limits, how)]
     found = _beam(model, memory, limits, how)
+    if not all(found):
+        raise ValueError("the model's outputs are not finite numbers: its weights are damaged; train or copy it again.")
     if how.coverage_penalty:
         found = _covering(model, memory, found, how)
     return [sorted(hypotheses, key=lambda h: -h.score)[: how.nbest] for hypotheses in found]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import padded
+from regard.data.door import tidy
 from regard.data.subwords import BEGIN, END, PAD
 from regard.decoding.bundle import Bundle
 from regard.decoding.search import Hypothesis, Search, search
@@ -32,7 +33,8 @@ def new_search(
 ) -> Search:
     """A search with the limits that suit this model."""
     about = bundle.description
-    return Search(beam, length_penalty, coverage_penalty, nbest, about.per_token, about.longest)
+    longest = min(about.longest, about.model.decoder.most_tokens or about.longest)
+    return Search(beam, length_penalty, coverage_penalty, nbest, about.per_token, longest)
 
 
 def translate(
@@ -44,8 +46,10 @@ def translate(
 ) -> list[Result]:
     """A result for each text, in order. `done` hears how many more are finished."""
     device = next(bundle.model.parameters()).device
-    given = [text.lower() if bundle.description.lowercase else text for text in texts]
-    sources = [[*tokens[: bundle.description.longest - 1], END] for tokens in bundle.source_subwords.encode(given)]
+    about = bundle.description
+    given = [tidy(text.lower() if about.lowercase else text) for text in texts]
+    longest = min(about.longest, about.model.encoder.most_tokens or about.longest)
+    sources = [[*tokens[: longest - 1], END] for tokens in bundle.source_subwords.encode(given)]
     order = sorted(range(len(texts)), key=lambda number: -len(sources[number]))
     results: dict[int, Result] = {}
     at = 0

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.evaluation.metrics import PER_SENTENCE, References, _sacrebleu, corpus_score
+from regard.evaluation.metrics import PER_SENTENCE, References, _sacrebleu, corpus_score, nearest
 
 DRAWS = 1000
 
@@ -59,11 +59,10 @@ def _resampler(
         rows = metric._extract_corpus_statistics(list(outputs), [list(each) for each in references])
         statistics = np.array(rows, dtype=np.float64)
         return lambda chosen: float(metric._compute_score_from_stats(statistics[chosen].sum(0).tolist()).score)
-    function, higher = PER_SENTENCE[measure]
-    pick = max if higher else min
     several = list(zip(*references, strict=True))
-    each = np.array([pick(function(o, r) for r in rs) for o, rs in zip(outputs, several, strict=True)])
-    if measure in ("wer", "cer"):  # a rate over the whole set: sentences weigh by their length
-        weight = np.array([max(1, len(rs[0].split() if measure == "wer" else rs[0])) for rs in several], np.float64)
-        return lambda chosen: float(100 * (each[chosen] * weight[chosen]).sum() / weight[chosen].sum())
+    if measure in ("wer", "cer"):  # a rate over the whole set: edits and lengths are summed apart
+        counts = np.array([nearest(o, rs, words=measure == "wer") for o, rs in zip(outputs, several, strict=True)])
+        return lambda chosen: float(100 * counts[chosen, 0].sum() / max(1, counts[chosen, 1].sum()))
+    function, _ = PER_SENTENCE[measure]
+    each = np.array([max(function(o, r) for r in rs) for o, rs in zip(outputs, several, strict=True)])
     return lambda chosen: float(100 * each[chosen].mean())

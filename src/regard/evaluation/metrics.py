@@ -66,13 +66,17 @@ def edits(a: Sequence[Any], b: Sequence[Any]) -> int:
 
 def _error_rate(outputs: Sequence[str], references: References, words: bool) -> float:
     """Edits against the nearest reference, over its length, of all sentences together, in percent."""
-    total = length = 0
-    for output, several in zip(outputs, zip(*references, strict=True), strict=True):
-        cut: Callable[[str], Sequence[str]] = str.split if words else str
-        best = min(((edits(cut(output), cut(each)), len(cut(each))) for each in several), key=lambda pair: pair[0])
-        total += best[0]
-        length += best[1]
-    return 100 * total / max(1, length)
+    counts = [
+        nearest(output, several, words=words)
+        for output, several in zip(outputs, zip(*references, strict=True), strict=True)
+    ]
+    return 100 * sum(pair[0] for pair in counts) / max(1, sum(pair[1] for pair in counts))
+
+
+def nearest(output: str, references: Sequence[str], *, words: bool) -> tuple[int, int]:
+    """Edits to the nearest of several references, and that one's length, in words or in characters."""
+    cut: Callable[[str], Sequence[str]] = str.split if words else str
+    return min(((edits(cut(output), cut(each)), len(cut(each))) for each in references), key=lambda pair: pair[0])
 
 
 def exact(output: str, reference: str) -> float:

@@ -53,24 +53,22 @@ def by_length(
     lengths = [len(source.split()) for source in sources]
     if max(lengths) == 1 and len(set(map(len, sources))) > 1:
         lengths = [len(source) for source in sources]
-    order = sorted(set(lengths))
-    edges: list[int] = []
     ranked = sorted(lengths)
-    for part in range(1, buckets + 1):
-        edge = ranked[min(len(ranked) - 1, part * len(ranked) // buckets - 1 if part < buckets else len(ranked) - 1)]
-        if not edges or edge > edges[-1]:
-            edges.append(edge)
-    found: list[Bucket] = []
-    below = order[0] - 1
+    edges = sorted({ranked[max(0, part * len(ranked) // buckets - 1)] for part in range(1, buckets + 1)})
+    groups: list[list[int]] = []
+    below = 0
     for edge in edges:
-        chosen = [number for number, length in enumerate(lengths) if below < length <= edge]
-        if len(chosen) >= FEW:
-            some = [outputs[number] for number in chosen]
-            value = corpus_score(
-                name, some, [[each[number] for number in chosen] for each in references], tokenize
-            ).value
-            found.append(Bucket(min(lengths[n] for n in chosen), edge, len(chosen), value))
-        below = edge
+        chosen = [number for number, length in enumerate(lengths) if below <= length <= edge]
+        below = edge + 1
+        if groups and min(len(chosen), len(groups[-1])) < FEW:  # too few to say something: with their neighbours
+            groups[-1] += chosen
+        elif chosen:
+            groups.append(chosen)
+    found: list[Bucket] = []
+    for chosen in (group for group in groups if len(group) >= FEW):
+        some = [outputs[number] for number in chosen]
+        value = corpus_score(name, some, [[each[number] for number in chosen] for each in references], tokenize).value
+        found.append(Bucket(min(lengths[n] for n in chosen), max(lengths[n] for n in chosen), len(chosen), value))
     return found
 
 

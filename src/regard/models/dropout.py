@@ -60,7 +60,7 @@ class Dropout(nn.Module):
 def _draw(probability: float) -> tuple[int, int, float]:
     """A key from PyTorch's generator, the threshold below which a hash drops, and the scale of what is kept."""
     key = int(torch.randint(-(1 << 63), (1 << 63) - 1, ()).item())
-    return key, round(probability * (1 << 32)), 1 / (1 - probability)
+    return key, min(round(probability * (1 << 32)), _LOW), 1 / (1 - probability)
 
 
 def kept(shape: torch.Size, key: int, threshold: int, device: torch.device) -> Tensor:

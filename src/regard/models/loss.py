@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import kl_div, log_softmax
 
 from regard import native
+from regard.models.rounding import in_bfloat16
 
 CHUNK = 1 << 21  # logits held at once: 8 MB
 
@@ -38,10 +39,11 @@ def projected_loss(
 ) -> Loss:
     """features [N, D], weight [V, D], bias [V] or None, targets [N] -> the loss of logits = features weight' + bias.
 
-    `rounded`: operands of the matrix products are rounded to bfloat16.
+    `rounded`: operands and results of the matrix products are rounded to bfloat16.
     """
     _check(features, weight, targets)
-    total, per_token = _Projected.apply(features, weight, bias, targets, smoothing, rounded)  # type: ignore[no-untyped-call]
+    wanted = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (features, weight, bias))
+    total, per_token = _Projected.apply(features, weight, bias, targets, smoothing, rounded, wanted)  # type: ignore[no-untyped-call]
     return Loss(total, per_token)
 
 
@@ -81,7 +83,7 @@ def _check(features: Tensor, weight: Tensor, targets: Tensor) -> None:
 
 
 def _rows(weight: Tensor) -> int:
-    return max(16, CHUNK // len(weight))
+    return max(16, 1 << (CHUNK // len(weight)).bit_length() - 1)
 
 
 def _in_c(*tensors: Tensor) -> bool:
@@ -91,16 +93,17 @@ def _in_c(*tensors: Tensor) -> bool:
 class _Output:
     """The output layer, chunk by chunk: its logits, and the gradients of its weights as they come in."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, rounded: bool) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, rounded: bool, wanted: bool = True) -> None:
         self._weight = weight.bfloat16() if rounded else weight
         self._bias, self._rounded = bias, rounded
-        self.weight_slope, self.bias_slope = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
+        self.weight_slope = torch.zeros_like(weight) if wanted else weight.new_empty(0)
+        self.bias_slope = torch.zeros_like(bias) if wanted and bias is not None else None
 
     def logits(self, features: Tensor, out: Tensor) -> Tensor:
         """features [n, D] -> [n, V], written into the beginning of `out`."""
         out = out[: len(features)]
         if self._rounded:
-            out.copy_(torch.mm(features.bfloat16(), self._weight.t()))
+            out.copy_(torch.mm(in_bfloat16(features), self._weight.t())[: len(features)])
         else:
             torch.mm(features, self._weight.t(), out=out)
         return out if self._bias is None else out.add_(self._bias)
@@ -110,9 +113,9 @@ class _Output:
         if self._bias is not None and self.bias_slope is not None:
             self.bias_slope += slopes.sum(0)
         if self._rounded:
-            low = slopes.bfloat16()
-            into.copy_(torch.mm(low, self._weight))
-            self.weight_slope += torch.mm(low.t(), features.bfloat16())
+            low = in_bfloat16(slopes)
+            into.copy_(torch.mm(low, self._weight)[: len(into)])
+            self.weight_slope += torch.mm(low.t(), in_bfloat16(features))
         else:
             torch.mm(slopes, self._weight, out=into)
             self.weight_slope.addmm_(slopes.t(), features)
@@ -128,13 +131,13 @@ class _Projected(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         rounded: bool,
+        wanted: bool,
     ) -> tuple[Tensor, Tensor]:
-        wanted = any(ctx.needs_input_grad[:3])
         rows = _rows(weight)
         buffer = features.new_empty(min(rows, len(features)), len(weight))
         per_token, spread = features.new_empty(len(features)), features.new_empty(len(features))
         slopes = torch.empty_like(features) if wanted else None
-        output = _Output(weight, bias, rounded)
+        output = _Output(weight, bias, rounded, wanted)
         for at in range(0, len(features), rows):
             here = slice(at, at + rows)
             x = features[here]
@@ -151,7 +154,7 @@ class _Projected(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return (*_scaled(ctx.ready, g), None, None, None)
+        return (*_scaled(ctx.ready, g), None, None, None, None)
 
 
 class _Agreeing(torch.autograd.Function):

@@ -23,6 +23,11 @@ class _Part(Settings):
     def embedding_width(self) -> int:
         return self.embedding or self.width
 
+    @property
+    def most_tokens(self) -> int | None:
+        """The longest sequence it has places for, or None if any length will do."""
+        return None
+
 
 class RecurrentEncoder(_Part):
     """GRU or LSTM, stacked, in one direction or both."""
@@ -34,12 +39,19 @@ class RecurrentEncoder(_Part):
     initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
 
 
-class ConvolutionalEncoder(_Part):
+class _Convolutional(_Part):
+    kernel: Size = 3
+    positions: Size = 1024  # places with a learnt vector: the longest sequence
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.positions
+
+
+class ConvolutionalEncoder(_Convolutional):
     """Gated convolutions with residual connections, as in Gehring et al. 2017."""
 
     kind: Literal["convolutional"] = "convolutional"
-    kernel: Size = 3
-    positions: Size = 1024  # places with a learnt vector: the longest source
 
 
 class _Transformer(_Part):
@@ -55,6 +67,10 @@ class _Transformer(_Part):
     attention_dropout: Share = 0.0
     activation_dropout: Share = 0.0
     scale_embedding: bool = True  # by the square root of the width
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.positions if self.position == "learned" else None
 
     @model_validator(mode="after")
     def _heads_divide(self) -> "_Transformer":
@@ -86,12 +102,10 @@ class RecurrentDecoder(_Part):
     initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
 
 
-class ConvolutionalDecoder(_Part):
+class ConvolutionalDecoder(_Convolutional):
     """Causal gated convolutions with attention in every block, as in Gehring et al. 2017."""
 
     kind: Literal["convolutional"] = "convolutional"
-    kernel: Size = 3
-    positions: Size = 1024
 
 
 class TransformerDecoder(_Transformer):

@@ -7,8 +7,9 @@ Xiong et al. 2020 (arXiv:2002.04745, "pre"), which trains without care. RMSNorm:
 
 from torch import Tensor, nn
 
-from regard.attention import T5, Attention, Cache, Window
+from regard.attention import T5, Attention, Cache, Hard, Window
 from regard.attention.extents import Extent
+from regard.attention.normalisers import Normaliser
 from regard.models.dropout import Dropout
 from regard.models.memory import Memory
 from regard.models.settings import TransformerDecoder, TransformerEncoder
@@ -61,11 +62,13 @@ class Layer(nn.Module):
         if settings.window is not None:
             extent = Window(settings.window, causal=causal)
         position = None if settings.position in ("none", "sinusoidal", "learned") else settings.position
+        # REINFORCE would need each layer's draws; the straight-through estimator needs nothing.
+        normalise: str | Normaliser = Hard("gumbel") if settings.normalise == "hard" else settings.normalise
         self.itself = Attention(
             settings.width,
             heads=settings.heads,
             extent=extent,
-            normalise=settings.normalise,
+            normalise=normalise,
             position=T5(settings.heads, two_sided=not causal) if position == "t5" else position,
             dropout=settings.attention_dropout,
         )
@@ -76,7 +79,7 @@ class Layer(nn.Module):
                 settings.width,
                 heads=settings.heads,
                 key_width=memory_width,
-                normalise=settings.normalise,
+                normalise=normalise,
                 dropout=settings.attention_dropout,
             )
             self.memory_norm = norm(settings)

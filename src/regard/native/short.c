@@ -7,8 +7,8 @@
  * q [B, H, Tq, D], k and v [B, G, Tk, D] and their gradients are given with strides (of batch, head and time; D is dense
  * and a multiple of LANES). `allowed` [B, Tk] (or one row for all, or null) says which keys there are: the others are
  * never read. Causal: query i sees keys up to place i + offset. weights [B, H, Tq, Tk rounded up to whole vectors] hold,
- * for each query, the weights of the keys that there are, one after the other, then zeros. A query without keys gets
- * zeros.
+ * for each query, the weights of the keys that there are, one after the other; the rest means nothing. A query without
+ * keys gets zeros.
  */
 #include "exponential.h"
 

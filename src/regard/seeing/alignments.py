@@ -16,6 +16,11 @@ class Alignment:
     weights: Sequence[Sequence[float]]
 
 
+def _label(piece: str) -> str:
+    """A piece as matplotlib must be told it: a dollar is a dollar, not mathematics."""
+    return visible(piece).replace("$", r"\$")
+
+
 def write_picture(alignments: Sequence[Alignment], path: Path) -> None:
     """All of them, one below the other, into a PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -28,8 +33,8 @@ def write_picture(alignments: Sequence[Alignment], path: Path) -> None:
     panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, each in zip(panels, alignments, strict=True):
         axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-        axes.set_xticks(range(len(each.source)), [visible(piece) for piece in each.source], fontsize=8)
-        axes.set_yticks(range(len(each.target)), [visible(piece) for piece in each.target], fontsize=8)
+        axes.set_xticks(range(len(each.source)), [_label(piece) for piece in each.source], fontsize=8)
+        axes.set_yticks(range(len(each.target)), [_label(piece) for piece in each.target], fontsize=8)
         axes.xaxis.tick_top()
         axes.tick_params(length=0)
         for spine in axes.spines.values():

@@ -26,6 +26,7 @@ def draw_curves(log: list[dict[str, Any]], path: Path, title: str) -> None:
         label="validation",
     )
     axes.set(xlabel="step", ylabel="loss per token (nats)", title=title)
+    axes.title.set_parse_math(False)
     axes.grid(alpha=0.3)
     handles, labels = axes.get_legend_handles_labels()
     scored = [line for line in judged if line.get("measure") not in (None, "loss")]

@@ -31,11 +31,15 @@ def matrix(weights: Sequence[Sequence[float]], source: Sequence[str], target: Se
     """Lines of text. weights [target][source]; sources that do not fit into the columns are left out, and said so."""
     left = max((width(visible(piece)) for piece in target), default=0)
     cells = [max(1, width(visible(piece))) for piece in source]
-    shown, used = 0, left + 2
-    while shown < len(cells) and used + cells[shown] + 1 <= columns:
-        used += cells[shown] + 1
-        shown += 1
-    lines = [" " * (left + 2) + " ".join(visible(piece) for piece in source[:shown])]
+    shown = len(cells)
+    if left + 1 + sum(cells) + shown > columns:
+        shown, used = 0, left + 3  # room for the mark that something is left out
+        while shown < len(cells) and used + cells[shown] + 1 <= columns:
+            used += cells[shown] + 1
+            shown += 1
+    names = [visible(piece) for piece in source[:shown]]
+    names = [name + " " * (cell - width(name)) for name, cell in zip(names, cells, strict=False)]
+    lines = [" " * (left + 2) + " ".join(names).rstrip()]
     if shown < len(source):
         lines[0] += " …"
     for piece, row in zip(target, weights, strict=True):

@@ -1,9 +1,9 @@
 """Linear layers in bfloat16 while everything else stays float32, where the processor gains from it.
 
 Micikevicius et al. 2018 (arXiv:1710.03740) for the idea, Kalamkar et al. 2019 (arXiv:1905.12322) for bfloat16: weights
-and sums of steps are float32; only the operands of matrix products are rounded, forward and back. Processors with
-bfloat16 instructions multiply two to three times as fast. PyTorch's autocast would keep activations in bfloat16 too,
-which our C kernels do not take and which loses digits for nothing on a processor.
+and sums of steps are float32; only operands and results of matrix products are rounded, forward and back. Processors
+with bfloat16 instructions multiply two to three times as fast. PyTorch's autocast would keep activations in bfloat16
+too, which our C kernels do not take and which loses digits for nothing on a processor.
 """
 
 import contextlib
@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
+
+from regard.models.rounding import in_bfloat16
 
 SMALLEST = 1 << 20  # multiplications below which rounding the operands costs more than it brings
 
@@ -55,11 +57,11 @@ class _Rounded(TorchFunctionMode):
 class _RoundedLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        rows = x.reshape(-1, x.shape[-1]).bfloat16()
-        w = weight.bfloat16()
+        plain = x.reshape(-1, x.shape[-1])
+        rows, w = in_bfloat16(plain), weight.bfloat16()
         ctx.save_for_backward(rows, w)
         ctx.biased, ctx.shape = bias is not None, x.shape
-        y = torch.mm(rows, w.t())
+        y = torch.mm(rows, w.t())[: len(plain)]
         full = y.float() if bias is None else torch.add(y, bias)
         return full.view(*x.shape[:-1], len(weight))
 
@@ -68,7 +70,7 @@ class _RoundedLinear(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         rows, w = ctx.saved_tensors
         g = g.reshape(-1, g.shape[-1])
-        rounded = g.bfloat16()
-        dx = torch.mm(rounded, w).float().view(ctx.shape) if ctx.needs_input_grad[0] else None
+        rounded = in_bfloat16(g)
+        dx = torch.mm(rounded, w)[: len(g)].float().view(ctx.shape) if ctx.needs_input_grad[0] else None
         dw = torch.mm(rounded.t(), rows).float() if ctx.needs_input_grad[1] else None
         return dx, dw, g.sum(0) if ctx.biased else None

@@ -53,9 +53,15 @@ class RunSettings(Settings):
     training: TrainingSettings = TrainingSettings()
 
     @model_validator(mode="after")
-    def _tied_needs_joint(self) -> "RunSettings":
+    def _parts_fit(self) -> "RunSettings":
         if self.model.tie == "all" and not self.data.subwords.joint:
             raise ValueError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
+        for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
+            if part.most_tokens is not None and part.most_tokens < self.data.longest:
+                raise ValueError(
+                    f"model.{name} has {part.most_tokens} places, but data.longest allows {self.data.longest} tokens; "
+                    f"set model.{name}.positions to as many"
+                )
         return self
 
 

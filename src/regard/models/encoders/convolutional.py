@@ -1,7 +1,7 @@
 """The convolutional encoder of Gehring et al. 2017 (arXiv:1705.03122, section 3).
 
-Queries are compared with the last block's outputs z; what is taken is z + e, with the input embeddings e: "a point
-lookup of both" in their words' sense (section 3.3).
+Queries are compared with the last block's outputs z; what is taken is z + e, with the input embeddings e (section
+3.3): where a word stands in its context, and which word it is.
 """
 
 import torch

@@ -25,9 +25,8 @@ class RecurrentEncoder(nn.Module):
         self.memory_width = directions * settings.width
         widths = [settings.embedding_width] + [self.memory_width] * (settings.layers - 1)
         self.forth = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
-        self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
-        if not settings.bidirectional:
-            self.back = nn.ModuleList()
+        back = widths if settings.bidirectional else []
+        self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in back)
         self.dropout = Dropout(settings.dropout)
         initialise(self, settings.initialisation)
 

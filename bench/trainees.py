@@ -1,0 +1,237 @@
+"""One training step over the same batches: ours, Hugging Face's Marian, torch.nn.Transformer, JoeyNMT's GRU.
+
+    python -m bench.trainees NAME SHAPE MALLOC      as a worker of bench.training
+
+Every candidate gets the same padded batches of made-up sentences whose lengths are those of captions (9 to 30 words),
+AdamW (fused), label smoothing 0.1, dropout, and clipping. MALLOC is "default" or "tuned".
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bench.workers import serve
+from regard.data.batches import Batch, collate, plan_epoch
+from regard.training.allocator import keep_memory
+
+VOCABULARY, TOKENS, BATCHES = 10_000, 4096, 3
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a Transformer (or of a recurrent model, where heads and feedforward mean nothing)."""
+
+    layers: int
+    width: int
+    heads: int
+    feedforward: int
+    dropout: float
+
+
+SHAPES = {
+    "tiny": Shape(4, 128, 4, 256, 0.3),
+    "base": Shape(6, 512, 8, 2048, 0.1),
+    "recurrent": Shape(1, 256, 1, 0, 0.2),
+}
+
+
+def batches() -> list[Batch]:
+    """The same for everyone: about 4,096 target tokens each, of like length."""
+    dice = np.random.default_rng(1)
+    lengths = np.clip(dice.gamma(9.0, 1.7, (8000, 2)).round(), 5, 40).astype(np.int32)
+    lengths[:, 0] = np.clip(lengths[:, 1] + dice.integers(-2, 3, 8000), 4, 40)
+    plan = plan_epoch(lengths[:, 0], lengths[:, 1], tokens=TOKENS, seed=1, epoch=0)
+    made = []
+    for numbers in plan[:BATCHES]:
+        sides = [
+            [[*map(int, dice.integers(4, VOCABULARY, lengths[number, side] - 1)), 3] for number in numbers]
+            for side in (0, 1)
+        ]
+        made.append(collate(sides[0], sides[1], numbers))
+    return made
+
+
+Loss = Callable[[Batch], Tensor]  # the mean loss of a batch
+
+
+def ours(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, Loss]:
+    from regard.models.presets import preset as named
+    from regard.models.seq2seq import Seq2Seq
+    from regard.models.settings import ModelSettings
+    from regard.settings import merged
+    from regard.training.objective import Objective, loss_of
+    from regard.training.settings import TrainingSettings
+
+    part = {"layers": shape.layers, "width": shape.width, "dropout": shape.dropout}
+    if shape.feedforward:
+        part |= {"heads": shape.heads, "feedforward": shape.feedforward}
+    model = merged(named(preset)["model"], {"encoder": part, "decoder": part})
+    settings = TrainingSettings.parse({"smoothing": 0.1, "precision": precision})
+    made = Seq2Seq(ModelSettings.parse(model), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
+    objective = Objective(made, settings).train()
+    return objective, lambda batch: loss_of(objective, batch).total / batch.tokens
+
+
+def hugging_face(shape: Shape) -> tuple[nn.Module, Loss]:
+    from transformers import MarianConfig, MarianMTModel
+
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=VOCABULARY,
+            d_model=shape.width,
+            encoder_layers=shape.layers,
+            decoder_layers=shape.layers,
+            encoder_attention_heads=shape.heads,
+            decoder_attention_heads=shape.heads,
+            encoder_ffn_dim=shape.feedforward,
+            decoder_ffn_dim=shape.feedforward,
+            dropout=shape.dropout,
+            attention_dropout=0.0,
+            activation_dropout=0.0,
+            activation_function="relu",
+            max_position_embeddings=256,
+            scale_embedding=True,
+            share_encoder_decoder_embeddings=True,
+            pad_token_id=0,
+            bos_token_id=2,
+            eos_token_id=3,
+            decoder_start_token_id=2,
+        )
+    ).train()
+
+    def loss(batch: Batch) -> Tensor:
+        said = model(
+            input_ids=batch.source, attention_mask=batch.mask.long(), decoder_input_ids=batch.before, use_cache=False
+        )
+        return smoothed(said.logits, batch)
+
+    return model, loss
+
+
+def smoothed(logits: Tensor, batch: Batch) -> Tensor:
+    return nn.functional.cross_entropy(logits.flatten(0, 1), batch.after.flatten(), ignore_index=0, label_smoothing=0.1)
+
+
+class PlainTransformer(nn.Module):
+    """torch.nn.Transformer as its tutorial uses it, with tied embeddings."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.table = nn.Embedding(VOCABULARY, shape.width)
+        self.places = nn.Embedding(256, shape.width)
+        self.dropout = nn.Dropout(shape.dropout)
+        self.transformer = nn.Transformer(
+            shape.width,
+            shape.heads,
+            shape.layers,
+            shape.layers,
+            shape.feedforward,
+            shape.dropout,
+            batch_first=True,
+            norm_first=True,
+        )
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        x = self.table(tokens) * self.table.embedding_dim**0.5 + self.places(torch.arange(tokens.shape[1]))
+        return self.dropout(x)
+
+    def forward(self, batch: Batch) -> Tensor:
+        causal = nn.Transformer.generate_square_subsequent_mask(batch.before.shape[1])
+        hidden = self.transformer(
+            self.embed(batch.source),
+            self.embed(batch.before),
+            tgt_mask=causal,
+            src_key_padding_mask=torch.zeros(batch.mask.shape).masked_fill(~batch.mask, -torch.inf),
+            memory_key_padding_mask=torch.zeros(batch.mask.shape).masked_fill(~batch.mask, -torch.inf),
+            tgt_is_causal=True,
+        )
+        return nn.functional.linear(hidden, self.table.weight)
+
+
+def plain_torch(shape: Shape) -> tuple[nn.Module, Loss]:
+    model = PlainTransformer(shape).train()
+    return model, lambda batch: smoothed(model(batch), batch)
+
+
+def joeynmt(shape: Shape) -> tuple[nn.Module, Loss]:
+    """JoeyNMT's bidirectional GRU encoder and its decoder with Bahdanau attention, at our widths."""
+    from joeynmt.decoders import RecurrentDecoder
+    from joeynmt.encoders import RecurrentEncoder
+
+    source, target = nn.Embedding(VOCABULARY, shape.width), nn.Embedding(VOCABULARY, shape.width)
+    encoder = RecurrentEncoder(
+        rnn_type="gru",
+        hidden_size=shape.width,
+        emb_size=shape.width,
+        num_layers=1,
+        dropout=shape.dropout,
+        emb_dropout=shape.dropout,
+        bidirectional=True,
+    )
+    decoder = RecurrentDecoder(
+        rnn_type="gru",
+        emb_size=shape.width,
+        hidden_size=shape.width,
+        encoder=encoder,
+        attention="bahdanau",
+        num_layers=1,
+        vocab_size=VOCABULARY,
+        dropout=shape.dropout,
+        emb_dropout=shape.dropout,
+        hidden_dropout=shape.dropout,
+        init_hidden="bridge",
+        input_feeding=True,
+    )
+    model = nn.ModuleList([source, target, encoder, decoder]).train()
+
+    def loss(batch: Batch) -> Tensor:
+        mask = batch.mask[:, None]
+        # Packing wants the longest first.
+        order = batch.mask.sum(1).argsort(descending=True)
+        output, hidden = encoder(source(batch.source[order]), batch.mask.sum(1)[order], mask[order])
+        outputs, *_ = decoder(
+            trg_embed=target(batch.before[order]),
+            encoder_output=output,
+            encoder_hidden=hidden,
+            src_mask=mask[order],
+            unroll_steps=batch.before.shape[1],
+        )
+        logits = outputs
+        return nn.functional.cross_entropy(
+            logits.flatten(0, 1), batch.after[order].flatten(), ignore_index=0, label_smoothing=0.1
+        )
+
+    return model, loss
+
+
+def main() -> None:
+    name, size, malloc = sys.argv[1:]
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    if malloc == "tuned":
+        assert keep_memory()
+    shape = SHAPES[size]
+    preset = {"tiny": "transformer-tiny", "base": "transformer-base", "recurrent": "bahdanau"}[size]
+    if name.startswith("ours"):
+        model, loss = ours(shape, preset, "float32" if name == "ours-float32" else "auto")
+    else:
+        model, loss = {"hugging-face": hugging_face, "nn.Transformer": plain_torch, "joeynmt": joeynmt}[name](shape)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
+    same = batches()
+
+    def step() -> None:
+        for batch in same[: 1 if size == "base" else BATCHES]:
+            optimiser.zero_grad()
+            loss(batch).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+
+    serve(step)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""Short attention in C: the reference's numbers and gradients, for every shape and mask that it takes."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from regard import native
+from regard.attention import Additive, Window, attend, plan
+from regard.attention.kernels.short import LONGEST
+
+LANES = native.lanes()
+pytestmark = pytest.mark.skipif(native.library() is None, reason="no compiler here")
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[list[Tensor], dict[str, Any]]:
+    """Queries, keys and values in float32, and options that short serves."""
+    B, G, share = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    Tq, Tk = draw(st.integers(1, 11)), draw(st.integers(1, 40) | st.just(LONGEST))
+    D, Dv = (LANES * draw(st.integers(1, 2)) for _ in range(2))
+    dice = torch.Generator().manual_seed(draw(st.integers(0, 1 << 30)))
+    sizes = ((B, G * share, Tq, D), (B, G, Tk, D), (B, G, Tk, Dv))
+    tensors = [torch.randn(size, generator=dice) for size in sizes]
+    if draw(st.booleans()):  # heads side by side at each place, as projections leave them
+        tensors = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in tensors]
+    options: dict[str, Any] = {"scale": draw(st.sampled_from([None, 1.0, -0.7, 0.0, 3.0]))}
+    if draw(st.booleans()):
+        options |= {"extent": "causal", "offset": draw(st.integers(0, Tk + 2))}
+    if draw(st.booleans()):
+        rows, some = draw(st.sampled_from([1, B])), draw(st.sampled_from([0.0, 0.3, 0.8, 1.0]))
+        options["mask"] = torch.rand(rows, 1, 1, Tk, generator=dice) < some
+    return tensors, options
+
+
+def run(tensors: list[Tensor], options: dict[str, Any], backend: str, direction: Tensor | None) -> list[Tensor]:
+    """The output and, along a direction, all gradients."""
+    tensors = [x.detach().requires_grad_() for x in tensors]
+    out = attend(*tensors, **options, backend=backend)
+    if direction is None:
+        return [out.detach()]
+    return [out.detach(), *torch.autograd.grad(out, tensors, direction.to(out.dtype))]
+
+
+def noise_for(tensors: list[Tensor]) -> Tensor:
+    q, _, v = tensors
+    return torch.randn(*q.shape[:3], v.shape[-1], generator=torch.Generator().manual_seed(0))
+
+
+@given(calls())
+def test_it_is_the_reference_with_its_gradients(call: tuple[list[Tensor], dict[str, Any]]) -> None:
+    tensors, options = call
+    direction = noise_for(tensors)
+    found = run(tensors, options, "short", direction)
+    exact = run([x.double() for x in tensors], options, "reference", direction)
+    for mine, theirs in zip(found, exact, strict=True):
+        assert mine.isfinite().all()
+        torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("offset", [None, 0, 1, 2, 3])  # where a row's keys end within a vector, and how rows differ
+@pytest.mark.parametrize("keys", [9, 40, LONGEST])
+def test_its_error_is_that_of_plain_code(offset: int | None, keys: int) -> None:
+    dice = torch.Generator().manual_seed(0)
+    tensors = [torch.randn(4, 3, T, 2 * LANES, generator=dice) for T in (40, keys, keys)]
+    direction = noise_for(tensors)
+    options: dict[str, Any] = {} if offset is None else {"extent": "causal", "offset": offset}
+    found, plain = run(tensors, options, "short", direction), run(tensors, options, "dense", direction)
+    exact = run([x.double() for x in tensors], options, "reference", direction)
+    for mine, theirs, truth in zip(found, plain, exact, strict=True):
+        assert (mine - truth).square().mean().sqrt() <= 1.5 * (theirs - truth).square().mean().sqrt()
+
+
+@given(calls(), st.sampled_from([torch.nan, torch.inf, -torch.inf]))
+def test_what_is_masked_or_still_to_come_does_no_harm(call: tuple[list[Tensor], dict[str, Any]], wrong: float) -> None:
+    tensors, options = call
+    (_, _, Tq, _), Tk = tensors[0].shape, tensors[1].shape[2]
+    hidden = torch.zeros(len(tensors[0]), Tk, dtype=torch.bool)
+    if "mask" in options:
+        hidden |= ~options["mask"][:, 0, 0]
+    if options.get("extent") == "causal":
+        hidden |= torch.arange(Tk) >= Tq + options["offset"]
+    direction = noise_for(tensors)
+    clean = run(tensors, options, "short", direction)
+    q, k, v = tensors
+    spoilt = [q, *(x.masked_fill(hidden[:, None, :, None], wrong) for x in (k, v))]
+    for mine, theirs in zip(run(spoilt, options, "short", direction), clean, strict=True):
+        assert torch.equal(mine, theirs)
+    with torch.no_grad():
+        assert torch.equal(run(spoilt, options, "short", None)[0], clean[0])
+
+
+@given(calls(), st.sampled_from([torch.nan, torch.inf, -torch.inf]))
+def test_the_kernel_by_itself_lets_nothing_hidden_through(
+    call: tuple[list[Tensor], dict[str, Any]], wrong: float
+) -> None:
+    """`attend` clears what is not finite before a kernel sees it; this one needs no such help."""
+    tensors, options = call
+    causal, offset = "extent" in options, options.get("offset", 0)
+    B, Tk = len(tensors[0]), tensors[1].shape[2]
+    allowed = options["mask"][:, 0, 0] if "mask" in options else None
+    hidden = torch.zeros(B, Tk, dtype=torch.bool) if allowed is None else ~allowed
+    if causal:  # the last row may see more than the first: only what nobody sees is spoilt
+        hidden = hidden | (torch.arange(Tk) >= tensors[0].shape[2] + offset)
+    results = []
+    for value in (0.0, wrong):
+        q, k, v = (x.detach().clone() for x in tensors)
+        k, v = (x.masked_fill(hidden[:, None, :, None].expand(B, 1, Tk, 1), value) for x in (k, v))
+        leaves = [x.requires_grad_() for x in (q, k, v)]
+        out, _ = torch.ops.regard.short_attention(*leaves, allowed, 0.5, offset, causal)
+        results.append([out, *torch.autograd.grad(out, leaves, noise_for(tensors))])
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_a_future_place_that_is_not_finite_harms_only_those_who_see_it() -> None:
+    dice = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(2, 2, 10, LANES, generator=dice) for _ in range(3))
+    clean = attend(q, k, v, extent="causal", backend="short")
+    for spoilt in (k, v):
+        kept = spoilt.clone()
+        spoilt[:, :, 6] = torch.nan
+        found = attend(q, k, v, extent="causal", backend="short")
+        assert torch.equal(found[:, :, :6], clean[:, :, :6])
+        assert found[:, :, 6:].isnan().all()
+        spoilt.copy_(kept)
+
+
+def test_rows_with_nothing_to_attend_to_are_zero_and_so_are_their_gradients() -> None:
+    tensors = [torch.randn(3, 2, 5, LANES) for _ in range(3)]
+    mask = torch.tensor([True, False, True])[:, None, None, None].expand(3, 1, 1, 5)
+    out, *slopes = run(tensors, {"mask": mask}, "short", torch.ones(3, 2, 5, LANES))
+    for x in (out, *slopes):
+        assert not x[1].any()
+    assert all(x[[0, 2]].any() for x in (out, slopes[2]))
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    tensors = [torch.randn(16, 4, 40, LANES) for _ in range(3)]
+    mask = (torch.arange(40) < torch.arange(16)[:, None] + 20)[:, None, None]
+    one = run(tensors, {"mask": mask, "extent": "causal"}, "short", noise_for(tensors))
+    torch.set_num_threads(2)
+    try:
+        two = run(tensors, {"mask": mask, "extent": "causal"}, "short", noise_for(tensors))
+    finally:
+        torch.set_num_threads(1)
+    assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_a_sentence_alone_has_the_same_bits_as_in_a_batch() -> None:
+    tensors = [torch.randn(5, 4, 12, LANES) for _ in range(3)]
+    mask = (torch.arange(12) < torch.tensor([12, 3, 7, 1, 9])[:, None])[:, None, None]
+    together = run(tensors, {"mask": mask}, "short", noise_for(tensors))
+    for row, length in enumerate([12, 3, 7, 1, 9]):
+        q, k, v = (x[row : row + 1] for x in tensors)
+        alone = run([q, k[:, :, :length], v[:, :, :length]], {}, "short", noise_for(tensors)[row : row + 1])
+        assert torch.equal(alone[0], together[0][row : row + 1])
+        assert torch.equal(alone[1], together[1][row : row + 1])
+        assert torch.equal(alone[2], together[2][row : row + 1, :, :length])
+
+
+def test_asking_for_weights_changes_no_bit() -> None:
+    q, k, v = (torch.randn(2, 2, 10, LANES) for _ in range(3))
+    asked = attend(q, k, v, extent="causal", need_weights=True, backend="short")
+    assert torch.equal(asked.output, attend(q, k, v, extent="causal", backend="short"))
+    torch.testing.assert_close(asked.weights @ v, asked.output)
+
+
+def test_step_by_step_equals_all_at_once() -> None:
+    q, k, v = (torch.randn(2, 2, 10, LANES) for _ in range(3))
+    whole = attend(q, k, v, extent="causal", backend="short")
+    for at in range(10):
+        keys, values = k[:, :, : at + 1], v[:, :, : at + 1]
+        step = attend(q[:, :, at : at + 1], keys, values, extent="causal", offset=at, backend="short")
+        torch.testing.assert_close(step, whole[:, :, at : at + 1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e10])
+def test_large_scores_are_no_harm(size: float) -> None:
+    q, k, v = (torch.randn(1, 1, 6, LANES, generator=torch.Generator().manual_seed(3)) for _ in range(3))
+    found = attend(q * size, k, v, backend="short")
+    torch.testing.assert_close(found, attend(q.double() * size, k.double(), v.double()).float(), rtol=1e-3, atol=1e-3)
+
+
+def test_planning_takes_it_where_it_pays() -> None:
+    short, single, long_ = (torch.randn(2, 2, T, LANES) for T in (10, 1, 100))
+    assert plan(short, short, short).kernel == "short"
+    assert plan(single, short, short).kernel != "short"
+    assert plan(long_, long_, long_).kernel != "short"
+    with native.switched_off():
+        assert plan(short, short, short).kernel != "short"
+
+
+def refusals() -> dict[str, tuple[dict[str, Any], str]]:
+    x = torch.randn(2, 2, 5, LANES)
+    long_ = torch.randn(2, 2, LONGEST + 1, LANES)
+    odd = torch.randn(2, 2, 5, LANES + 1)
+    wide = torch.randn(2, 2, 5, LONGEST + LANES)
+    none = torch.randn(2, 2, 0, LANES)
+    same: dict[str, Any] = {"query": x, "key": x, "value": x}
+    return {
+        "score": ({**same, "score": Additive(LANES, LANES, heads=2)}, "the additive score does not"),
+        "normaliser": ({**same, "normalise": "sparsemax"}, "normalises by softmax, not by sparsemax"),
+        "extent": ({**same, "extent": Window(2)}, "short knows no window extent"),
+        "a function": ({**same, "score": lambda q, k: q @ k.transpose(-2, -1)}, "the .* score does not"),
+        "position": ({**same, "position": "alibi"}, "no place for the bias of alibi positions"),
+        "dropout": ({**same, "dropout": 0.1}, "short has no dropout"),
+        "number type": ({name: tensor.double() for name, tensor in same.items()}, "takes float32"),
+        "float mask": ({**same, "mask": torch.zeros(2, 1, 1, 5)}, "a mask of true and false over keys only"),
+        "mask of pairs": ({**same, "mask": torch.ones(5, 5, dtype=torch.bool)}, "true and false over keys only"),
+        "many keys": ({"query": x, "key": long_, "value": long_}, f"takes 1 to {LONGEST} keys"),
+        "no keys": ({"query": x, "key": none, "value": none}, f"takes 1 to {LONGEST} keys"),
+        "odd width": ({"query": odd, "key": odd, "value": odd}, f"widths up to {LONGEST} in steps of {LANES}"),
+        "odd value width": ({"query": x, "key": x, "value": odd}, f"widths up to {LONGEST} in steps of {LANES}"),
+        "wide": ({"query": wide, "key": wide, "value": wide}, f"widths up to {LONGEST} in steps of {LANES}"),
+    }
+
+
+@pytest.mark.parametrize("kind", refusals())
+def test_what_it_cannot_serve_is_refused_with_the_reason(kind: str) -> None:
+    options, reason = refusals()[kind]
+    tensors = [options.pop(name) for name in ("query", "key", "value")]
+    with pytest.raises(ValueError, match=f"backend: 'short' cannot serve this call: .*{reason}"):
+        attend(*tensors, **options, backend="short")
+    assert attend(*tensors, **options).shape == (*tensors[0].shape[:3], tensors[2].shape[-1]), "others serve it"
+
+
+def test_switched_off_it_says_so() -> None:
+    x = torch.randn(2, 2, 5, LANES)
+    with native.switched_off(), pytest.raises(ValueError, match="the C kernels are switched off"):
+        attend(x, x, x, backend="short")
+
+
+def test_second_derivatives_are_refused_with_what_to_do() -> None:
+    q = torch.randn(1, 1, 5, LANES, requires_grad=True)
+    (slope,) = torch.autograd.grad(attend(q, q, q, backend="short").sum(), q)
+    assert slope.isfinite().all()
+    with pytest.raises(RuntimeError, match="no second derivative; use backend='dense'"):
+        torch.autograd.grad(attend(q, q, q, backend="short").sum(), q, create_graph=True)
+
+
+def test_forward_mode_is_refused() -> None:
+    x = torch.randn(1, 1, 5, LANES)
+    with pytest.raises(ValueError, match="forward-mode"):
+        torch.func.jvp(lambda q: attend(q, x, x, backend="short"), (x,), (x,))

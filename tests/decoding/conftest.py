@@ -1,0 +1,36 @@
+"""A small model with real subwords."""
+
+import pytest
+import torch
+
+from regard.data.settings import SubwordSettings
+from regard.data.subwords import END, Subwords, train
+from regard.decoding.bundle import Bundle, Description
+from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import ModelSettings
+from tests.models.variants import DECODERS, ENCODERS
+
+LINES = ["the cat sat on the mat", "a dog ran in the park", "the dog and the cat", "Katze und Hund im Park"] * 5
+
+
+@pytest.fixture(scope="session")
+def subwords() -> Subwords:
+    return train(LINES, SubwordSettings(), 300)
+
+
+def bundle_of(subwords: Subwords, encoder: str, decoder: str, *, tie: str = "none", **about: object) -> Bundle:
+    settings = ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": tie})
+    torch.manual_seed(0)
+    model = Seq2Seq(settings, source_vocabulary=len(subwords), target_vocabulary=len(subwords))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, 0.4)
+        if model.output.bias is not None:
+            model.output.bias[END] += 3
+    description = Description.model_validate({"longest": 12, "model": settings, **about})
+    return Bundle(description, model.eval(), subwords, subwords)
+
+
+@pytest.fixture
+def bundle(subwords: Subwords) -> Bundle:
+    return bundle_of(subwords, "recurrent", "bahdanau")

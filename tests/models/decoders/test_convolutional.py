@@ -1,0 +1,76 @@
+"""The convolutional decoder's equations, written out for a whole sequence."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.models.decoders.convolutional import ConvolutionalDecoder
+from regard.models.encoders.convolutional import ConvolutionalEncoder
+from regard.models.memory import Memory
+from regard.models.settings import ConvolutionalDecoder as DecoderSettings
+from regard.models.settings import ConvolutionalEncoder as EncoderSettings
+
+E, D, M, B, Ts, Tt, KERNEL = 3, 4, 5, 2, 6, 4, 3
+HALF = 0.5**0.5
+ABOUT = {"width": D, "embedding": E, "layers": 2, "kernel": KERNEL, "dropout": 0.0, "positions": 9}
+
+
+def drawn(module: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module.double().eval()
+
+
+def gated(convolution: Any, x: Tensor, at: int, before: int) -> Tensor:
+    """v(W [x_{at - before} ... ]) at one place, what lies outside being zero."""
+    places = range(at - before, at - before + KERNEL)
+    around = [x[place] if 0 <= place < len(x) else torch.zeros_like(x[0]) for place in places]
+    a, b = convolution.linear(torch.cat(around)).split(D)
+    return a * torch.sigmoid(b)
+
+
+def test_the_decoder_is_the_papers() -> None:
+    """h = v(conv(x)); d = W h + b + g; α = softmax(d · z); c = sqrt(S) Σ α (z + e); x' = x + h + W c."""
+    about = DecoderSettings.parse(ABOUT)
+    decoder = drawn(ConvolutionalDecoder(about, 8, M))
+    assert isinstance(decoder, ConvolutionalDecoder)
+    z, values = torch.randn(B, Ts, M, dtype=torch.float64), torch.randn(B, Ts, M, dtype=torch.float64)
+    lengths = [Ts, 4]
+    mask = torch.arange(Ts) < torch.tensor(lengths)[:, None]
+    memory = Memory(states=z, mask=mask, summary=z[:, 0], values=values)
+    targets = torch.randint(8, (B, Tt))
+    found = decoder(targets, memory, need_weights=True)
+    for row, S in enumerate(lengths):
+        e = decoder.embedding.weight[targets[row]] + decoder.embedding.place.table.weight[:Tt]
+        g, x = decoder.shown(e), decoder.inward(e)
+        for layer, block in enumerate(decoder.blocks):
+            rows = []
+            for t in range(Tt):
+                h = gated(block.convolution, x, t, KERNEL - 1)
+                d = (block.query(h) + g[t]) * HALF
+                alpha = torch.softmax(z[row, :S] @ d, -1)
+                torch.testing.assert_close(found.cross[layer][row, 0, t, :S], alpha)
+                c = S**0.5 * alpha @ values[row, :S]
+                rows.append((x[t] + (h + block.context(c)) * HALF) * HALF)
+            x = torch.stack(rows)
+        torch.testing.assert_close(found.features[row], decoder.outward(x))
+
+
+def test_the_encoder_is_the_papers() -> None:
+    """x' = x + v(conv(x)); states z, values z + e, each sum times sqrt(1/2); padding is zero before each block."""
+    about = EncoderSettings.parse(ABOUT)
+    encoder = drawn(ConvolutionalEncoder(about, 8))
+    lengths = [Ts, 4]
+    tokens = torch.randint(8, (B, Ts))
+    memory = encoder(tokens, torch.arange(Ts) < torch.tensor(lengths)[:, None])
+    for row, S in enumerate(lengths):
+        e = encoder.embedding.weight[tokens[row, :S]] + encoder.embedding.place.table.weight[:S]
+        x = encoder.inward(e)
+        for block in encoder.blocks:
+            x = torch.stack([(x[t] + gated(block, x, t, KERNEL // 2)) * HALF for t in range(S)])
+        z = encoder.outward(x)
+        torch.testing.assert_close(memory.states[row, :S], z)
+        torch.testing.assert_close(memory.values[row, :S], (z + e) * HALF)
+        torch.testing.assert_close(memory.summary[row], z.mean(0))

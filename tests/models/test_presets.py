@@ -1,0 +1,64 @@
+"""Models with a name."""
+
+import copy
+
+import pytest
+
+from regard.models.presets import PRESETS, preset
+from regard.models.settings import ModelSettings
+from regard.models.sizes import parameters
+from regard.training.settings import TrainingSettings
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_whole_model_and_a_training(name: str) -> None:
+    given = preset(name)
+    assert set(given) == {"model", "training"}
+    assert parameters(ModelSettings.parse(given["model"]), 1000) > 100_000
+    TrainingSettings.parse(given["training"])
+
+
+@pytest.mark.parametrize("name", ["transformer-tiny", "transformer-small", "transformer-base"])
+def test_transformers_have_their_size_by_hand(name: str) -> None:
+    """At width D, F inside, N + N layers: one table for V words, 4 D² + 2 D F in an encoder's layer, 8 D² + 2 D F."""
+    model = ModelSettings.parse(preset(name)["model"])
+    D, F, N = model.encoder.width, model.encoder.feedforward, model.encoder.layers
+    matrices = 37_000 * D + N * (4 * D * D + 2 * D * F) + N * (8 * D * D + 2 * D * F)
+    found = parameters(model, 37_000)
+    assert matrices < found < matrices * 1.01, "biases and norms are little"
+    if name == "transformer-base":  # table 3 of the paper says 65 million
+        assert found / 1e6 == pytest.approx(65, rel=0.04)
+
+
+def test_presets_are_what_their_papers_say() -> None:
+    vanilla = preset("vanilla-rnn")["model"]
+    assert vanilla["encoder"]["reverse"]
+    assert vanilla["decoder"]["attend"] == "never"
+    bahdanau, luong = preset("bahdanau")["model"]["decoder"], preset("luong")["model"]["decoder"]
+    assert (bahdanau["attend"], bahdanau["score"]) == ("before", "additive")
+    assert (luong["attend"], luong["score"], luong["input_feeding"]) == ("after", "bilinear", True)
+    assert preset("luong-local")["model"]["decoder"] == {**luong, "extent": "local-p"}
+    assert preset("hard")["model"]["decoder"] == {**bahdanau, "normalise": "hard"}
+    deep = preset("deep-shallow")["model"]
+    assert (deep["encoder"]["layers"], deep["decoder"]["layers"]) == (12, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("bahdanaw", "did you mean bahdanau?"),
+        ("Transformer_Tiny", "did you mean transformer-tiny?"),
+        ("xyz", "the presets are vanilla-rnn, bahdanau,"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_what_was_meant(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match="--preset: there is no") as caught:
+        preset(name)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_parsing_leaves_the_preset_as_it_was(name: str) -> None:
+    before = copy.deepcopy(PRESETS[name])
+    ModelSettings.parse(preset(name)["model"])
+    assert PRESETS[name] == before

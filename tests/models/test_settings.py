@@ -1,0 +1,71 @@
+"""What a model may be made of: checked when it is said, refused in one sentence."""
+
+import subprocess
+import sys
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import ModelSettings, RecurrentDecoder, TransformerEncoder
+from tests.models.variants import EVERYTHING, Pair, make, name_of
+
+
+@pytest.mark.parametrize("pair", EVERYTHING, ids=name_of)
+def test_settings_survive_a_toml_file(pair: Pair) -> None:
+    settings = make(pair).settings
+    assert ModelSettings.parse(tomllib.loads(settings.as_toml())) == settings
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"encoder": {"kind": "transformer", "width": 10, "heads": 4}}, "encoder: 4 heads do not divide the width 10."),
+        ({"encoder": {"kind": "magic"}}, "encoder: there is no 'magic'; the choices are 'recurrent', "),
+        ({"encoder": {"width": 8}}, "encoder.kind: it is missing; say which kind."),
+        (
+            {"encoder": {"kind": "recurrent", "layer": 2}},
+            "encoder.layer: there is no such setting; did you mean layers?",
+        ),
+        ({"decoder": {"kind": "recurrent", "score": "dots"}}, "decoder.score: there is no 'dots'; the choices are "),
+        ({"decoder": {"kind": "recurrent", "dropout": 1.0}}, "decoder.dropout: 1.0 is not possible: "),
+        ({"decoder": {"kind": "recurrent", "layers": 0}}, "decoder.layers: 0 is not possible: "),
+        ({"decoder": {"kind": "convolutional", "kernel": 0}}, "decoder.kernel: 0 is not possible: "),
+        ({"tie": "some"}, "tie: there is no 'some'; the choices are "),
+        (
+            {"encoder": {"kind": "recurrent", "width": 8}, "decoder": {"kind": "recurrent", "width": 9}, "tie": "all"},
+            "tie is all, but the encoder's embeddings are 8 wide and the decoder's 9",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        ModelSettings.parse(given)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not str(caught.value).startswith(":"), "the setting is named"
+
+
+@given(width=st.integers(1, 99), embedding=st.none() | st.integers(1, 99))
+def test_embeddings_are_as_wide_as_the_part_unless_said(width: int, embedding: int | None) -> None:
+    part = RecurrentDecoder(width=width, embedding=embedding)
+    assert part.embedding_width == (width if embedding is None else embedding)
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        TransformerEncoder().width = 3
+
+
+def test_the_default_model_can_be_made() -> None:
+    Seq2Seq(ModelSettings(), source_vocabulary=10, target_vocabulary=12)
+
+
+def test_settings_and_presets_load_no_torch() -> None:
+    code = "import sys, regard.models.presets, regard.models.settings; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

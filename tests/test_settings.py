@@ -1,0 +1,311 @@
+"""Settings: what is wrong is said in one sentence with its name; what is written can be read again."""
+
+import copy
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.models.presets import PRESETS
+from regard.models.settings import RecurrentDecoder, RecurrentEncoder, TransformerEncoder
+from regard.settings import changed, merged, read_toml
+from regard.training.settings import RunSettings, run_settings
+from tests.data.files import is_one_sentence
+
+names = st.text("abc", min_size=1, max_size=2)
+values = st.integers() | st.booleans() | st.text("xyz ", max_size=4) | st.lists(st.integers(), max_size=2)
+tables = st.recursive(
+    st.dictionaries(names, values, max_size=3), lambda t: st.dictionaries(names, values | t, max_size=3)
+)
+
+
+def refused(*assignments: str, file: dict[str, Any] | None = None) -> str:
+    with pytest.raises(ValueError, match=r"\w") as caught:
+        run_settings(None, file or {}, list(assignments), {})
+    message = str(caught.value)
+    assert is_one_sentence(message), message
+    return message
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("assignment", "name", "meant"),
+    [
+        ("trainin.steps=3", "trainin", "training"),
+        ("training.step=3", "training.step", "steps"),
+        ("model.encoder.layrs=3", "model.encoder.layrs", "layers"),
+        ("model.decoder.head=3", "model.decoder.head", "heads"),
+        ("data.subwords.sise=3", "data.subwords.sise", "size"),
+        ("data.pair=a.tsv", "data.pair", "pairs"),
+    ],
+)
+def test_an_unknown_setting_says_which_was_meant(assignment: str, name: str, meant: str) -> None:
+    assert refused(assignment) == f"{name}: there is no such setting; did you mean {meant}?"
+
+
+@pytest.mark.parametrize("kind", ["recurrent", "convolutional", "transformer"])
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_an_unknown_setting_is_looked_for_in_the_kind_that_was_chosen(part: str, kind: str) -> None:
+    own = {
+        "recurrent": ("cel", "cell"),
+        "convolutional": ("kernl", "kernel"),
+        "transformer": ("norm_plase", "norm_place"),
+    }
+    wrong, right = own[kind]
+    message = refused(f"model.{part}.kind={kind}", f"model.{part}.{wrong}=1", "model.tie=none")
+    assert message == f"model.{part}.{wrong}: there is no such setting; did you mean {right}?"
+
+
+def test_an_unknown_setting_like_none_lists_all() -> None:
+    message = refused("data.subwords.zzzzz=1")
+    assert message == "data.subwords.zzzzz: there is no such setting; there are kind, size, joint, coverage, sampling."
+
+
+def test_an_unknown_kind_lists_the_kinds_and_says_what_was_given() -> None:
+    message = refused("model.encoder.kind=recurent")
+    assert message.startswith("model.encoder")
+    assert "there is no 'recurent'; the choices are 'recurrent', 'convolutional', 'transformer'" in message
+    assert "{" not in message
+
+
+@pytest.mark.parametrize(
+    ("assignment", "parts"),
+    [
+        ("training.judge=blue", ["training.judge: there is no 'blue'", "'bleu', 'chrf'"]),
+        ("training.steps=0", ["training.steps: 0 is not possible: ", "greater than or equal to 1"]),
+        ("training.steps=many", ["training.steps: 'many' is not possible: "]),
+        ("training.betas=[0.9, 1.0]", ["training: betas must be at least 0 and below 1"]),
+        ("model.encoder.heads=3", ["model.encoder: 3 heads do not divide the width 128"]),
+        ("model.encoder.width=64", ["model: tie is all", "64 wide", "128"]),
+        ("model.encoder=5", ["model.encoder: 5 is not possible"]),
+        ("data.subwords.joint=false", ["model.tie is all, which needs data.subwords.joint"]),
+    ],
+)
+def test_what_is_not_possible_is_a_sentence_with_its_name(assignment: str, parts: list[str]) -> None:
+    message = refused(assignment)
+    assert all(part in message for part in parts), message
+
+
+def test_a_column_of_another_type_is_named_as_a_person_writes_it() -> None:
+    assert refused("data.source_column=[1]").startswith("data.source_column: ")
+
+
+def test_a_part_without_its_kind_is_a_sentence() -> None:
+    with pytest.raises(ValueError, match=r"^model\.encoder\.kind: it is missing; say which kind\.$"):
+        RunSettings.parse({"model": {"encoder": {"layers": 3}}})
+
+
+def test_an_unknown_preset_says_which_was_meant() -> None:
+    with pytest.raises(ValueError, match=r"there is no 'bahdanou'; did you mean bahdanau\?"):
+        run_settings("bahdanou", {}, [], {})
+    with pytest.raises(ValueError, match=r"there is no 'zzz'; the presets are vanilla-rnn, bahdanau"):
+        run_settings(None, {"preset": "zzz"}, [], {})
+
+
+def test_settings_do_not_change_after_they_were_made() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        RunSettings().training.steps = 5
+
+
+# TOML
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_written_and_read_again(name: str) -> None:
+    settings = run_settings(name, {}, ["data.pairs=['a b.tsv', 'ü.csv']", "data.source_column=2"], {})
+    again = RunSettings.parse(tomllib.loads(settings.as_toml()))
+    assert again == settings
+    assert run_settings(None, tomllib.loads(settings.as_toml()), [], {}) == settings
+
+
+@given(
+    data=st.fixed_dictionaries(
+        {
+            "pairs": st.lists(st.text(min_size=1, max_size=9).filter(lambda t: "\0" not in t), max_size=2),
+            "source_column": st.none() | st.integers() | st.text(max_size=9),
+            "valid_size": st.none() | st.integers(1, 2**62),
+        }
+    ),
+    training=st.fixed_dictionaries(
+        {
+            "seed": st.integers(-(2**63), 2**63 - 1),
+            "learning_rate": st.floats(1e-300, 1e300),
+            "minutes": st.none() | st.floats(1e-3, 1e9),
+            "betas": st.tuples(st.floats(0, 0.999), st.floats(0, 0.999)),
+        }
+    ),
+)
+def test_whatever_is_set_can_be_written_and_read_again(data: dict[str, Any], training: dict[str, Any]) -> None:
+    settings = RunSettings.parse({"data": data, "training": training})
+    assert RunSettings.parse(tomllib.loads(settings.as_toml())) == settings
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"a = ", "this is not TOML"), (b"a = '\xe9'", "UTF-8"), (b"\x00", "this is not TOML")]
+)
+def test_a_file_that_is_not_toml_is_a_sentence(content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=said) as caught:
+        read_toml(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert is_one_sentence(str(caught.value))
+
+
+def test_a_settings_file_that_is_missing_or_a_folder_is_a_sentence(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(ValueError, match=str(path)):
+            read_toml(path)
+
+
+def test_a_settings_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('preset = "luong"\n[training]\nsteps = 7\n[data]\npairs = "ü.tsv"\n', "utf-8")
+    settings = run_settings(None, read_toml(path), [], {})
+    assert (settings.preset, settings.training.steps, settings.data.pairs) == ("luong", 7, (Path("ü.tsv"),))
+
+
+# --set
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("6", 6),
+        ("-1", -1),
+        ("1e-3", 1e-3),
+        ("0.5", 0.5),
+        ("true", True),
+        ("false", False),
+        ("bleu", "bleu"),
+        ('"6"', "6"),
+        ("'a b'", "a b"),
+        ("a=b", "a=b"),
+        ("", ""),
+        ("my file.tsv", "my file.tsv"),
+        ("['a', 'b']", ["a", "b"]),
+        ("{kind = 'recurrent'}", {"kind": "recurrent"}),
+        ("True", "True"),
+    ],
+)
+def test_values_are_toml_and_text_where_that_fails(text: str, value: object) -> None:
+    result = changed({}, [f"a.b={text}"])["a"]["b"]
+    assert result == value
+    assert type(result) is type(value)
+
+
+@given(given=tables, path=st.lists(names, min_size=1, max_size=3), value=st.integers())
+def test_one_assignment_changes_one_place_of_a_copy(given: dict[str, Any], path: list[str], value: int) -> None:
+    before = copy.deepcopy(given)
+    try:
+        result = changed(given, [f"{'.'.join(path)}={value}"])
+    except ValueError as error:
+        assert is_one_sentence(str(error))
+        place: Any = given
+        for part in path[:-1]:
+            place = place[part]
+            if not isinstance(place, dict):
+                return
+        raise
+    assert given == before
+    place = result
+    for part in path[:-1]:
+        place = place[part]
+    assert place.pop(path[-1]) == value
+    expected: Any = before
+    for part in path[:-1]:
+        expected = expected.setdefault(part, {})
+    expected.pop(path[-1], None)
+    assert result == before
+
+
+@pytest.mark.parametrize("assignment", ["steps", "=3", "a..b=3", ".a=3", "a.=3", ""])
+def test_what_is_no_assignment_is_a_sentence(assignment: str) -> None:
+    with pytest.raises(ValueError, match=r"^--set: .* is not name=value") as caught:
+        changed({}, [assignment])
+    assert is_one_sentence(str(caught.value))
+
+
+def test_a_value_has_nothing_inside() -> None:
+    assert refused("model.encoder.layers.x=1") == (
+        "--set: model.encoder.layers.x does not exist, because layers is a single value."
+    )
+    assert refused("training.steps.more=3").startswith("training.steps: ")  # no preset has steps
+
+
+def test_the_last_of_two_assignments_counts() -> None:
+    assert run_settings(None, {}, ["training.seed=1", "training.seed=2"], {}).training.seed == 2
+
+
+# Who wins
+
+
+@given(below=tables, above=tables)
+def test_what_is_above_wins_and_nothing_else_is_lost(below: dict[str, Any], above: dict[str, Any]) -> None:
+    before = copy.deepcopy((below, above))
+    result = merged(below, above)
+    assert (below, above) == before
+    assert merged(result, above) == result
+    for key in below.keys() | above.keys():
+        if key not in above:
+            assert result[key] == below[key]
+        elif not (isinstance(above[key], dict) and isinstance(below.get(key), dict)):
+            assert result[key] == above[key]
+        else:
+            assert result[key] == merged(below[key], above[key])
+
+
+def test_preset_then_file_then_command_then_set() -> None:
+    file = {"preset": "bahdanau", "training": {"steps": 1, "warmup": 2, "seed": 3}}
+    settings = run_settings(None, file, ["training.seed=9"], {"training": {"warmup": 8, "seed": 8}})
+    assert settings.preset == "bahdanau"
+    assert settings.training.schedule == "cosine"  # of the preset
+    assert (settings.training.steps, settings.training.warmup, settings.training.seed) == (1, 8, 9)
+    assert run_settings("luong", file, [], {}).preset == "luong"
+    assert run_settings(None, {}, [], {}).preset == "transformer-tiny"
+
+
+def test_another_kind_replaces_the_whole_table() -> None:
+    below = {"part": {"kind": "a", "x": 1, "y": 2}, "other": 5}
+    assert merged(below, {"part": {"kind": "b", "y": 3}}) == {"part": {"kind": "b", "y": 3}, "other": 5}
+    assert merged(below, {"part": {"kind": "a", "y": 3}}) == {"part": {"kind": "a", "x": 1, "y": 3}, "other": 5}
+    assert merged(below, {"part": {"y": 3}}) == {"part": {"kind": "a", "x": 1, "y": 3}, "other": 5}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_another_kind_by_set_replaces_the_whole_table_whatever_the_order(turned: bool) -> None:
+    assignments = ["model.encoder.kind=recurrent", "model.encoder.layers=3", "model.tie=target"]
+    settings = run_settings("transformer-tiny", {}, assignments[::-1] if turned else assignments, {})
+    assert settings.model.encoder == RecurrentEncoder(layers=3)
+    assert settings.model.decoder.kind == "transformer"
+
+
+def test_the_same_kind_by_set_keeps_the_table() -> None:
+    settings = run_settings("transformer-tiny", {}, ["model.encoder.kind=transformer", "model.encoder.layers=3"], {})
+    assert isinstance(settings.model.encoder, TransformerEncoder)
+    assert (settings.model.encoder.width, settings.model.encoder.layers) == (128, 3)
+
+
+def test_another_kind_in_a_file_replaces_the_whole_table() -> None:
+    file = {"model": {"decoder": {"kind": "recurrent", "score": "dot"}, "tie": "none"}}
+    assert run_settings("transformer-tiny", file, [], {}).model.decoder == RecurrentDecoder(score="dot")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_not_changed_by_use(name: str) -> None:
+    before = copy.deepcopy(PRESETS[name])
+    run_settings(name, {"training": {"seed": 5}}, ["training.steps=3", "model.encoder.dropout=0.5"], {})
+    assert PRESETS[name] == before
+
+
+def test_settings_need_no_torch() -> None:
+    import subprocess
+    import sys
+
+    program = "import sys, regard.training.settings; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
