@@ -94,7 +94,7 @@ def call(**changes: Any) -> Any:
             "normalise: entmax has 3 learnt alphas, the query 4 heads",
         ),
         (lambda: call(position=3), "position: expected a name or a Position"),
-        (lambda: call(backend="cuda"), "backend: there is no 'cuda'; the choices are auto, sdpa"),
+        (lambda: call(backend="cuda"), "backend: there is no 'cuda'; the choices are auto, short, sdpa"),
         (lambda: call(backend="window"), "backend: 'window' cannot serve this call: window serves windows"),
         (
             lambda: call(backend="sdpa", normalise="sparsemax"),

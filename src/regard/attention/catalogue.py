@@ -25,6 +25,7 @@ KERNELS = {
 }
 
 EVERY = ("short", "sdpa", "window", "dense", "tiled", "reference")
+LONG = ("sdpa", "window", "dense", "tiled", "reference")
 UNFUSED = ("dense", "tiled", "reference")
 
 
@@ -95,7 +96,7 @@ ENTRIES = (
         "j ≤ i",
         "never look ahead",
         VASWANI,
-        ("sdpa", *UNFUSED),
+        ("short", "sdpa", *UNFUSED),
         use='attend(q, k, v, extent="causal")',
     ),
     Entry(
@@ -104,7 +105,7 @@ ENTRIES = (
         "|i − j| ≤ r",
         "the neighbourhood; causal or not, with global tokens or not",
         f"{VASWANI} (restricted); Beltagy, Peters, Cohan 2020, arXiv:2004.05150",
-        EVERY,
+        LONG,
         ("restricted",),
         use="attend(q, k, v, extent=Window(64, causal=True, global_tokens=1))",
     ),
@@ -114,7 +115,7 @@ ENTRIES = (
         "|t − s| ≤ r",
         "a window that moves on with the output",
         LUONG,
-        EVERY,
+        LONG,
         ("monotonic",),
         use="attend(q, k, v, extent=LocalMonotonic(5))",
     ),

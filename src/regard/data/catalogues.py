@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree.ElementTree import Element, ParseError
 
-from regard.data.readers import Example, Layout
+from regard.data.readers import DamagedError, Example, Layout
 
 # Markup that stands for codes of the translated document. What is inside others, such as <hi> and <g>, is words.
 CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec"}
@@ -52,7 +52,7 @@ def read_tmx(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]:
     seen: set[str] = set()
     number = found = 0
     known = False
-    for event, element in _parsed(path, file, ("start", "end")):
+    for event, element in _parsed(path, file, ("tu",)):
         name = _local(element)
         if event == "start":
             if not known and name != "tmx":
@@ -78,7 +78,6 @@ def read_tmx(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]:
         else:
             found += 1
             yield Example(source, target, str(path), number)
-        element.clear()
     if number and not found:
         raise ValueError(
             f"{path}: none of its {number:,} units has {wanted[0] or 'a source'} and {wanted[1] or 'a target'}; its "
@@ -118,7 +117,7 @@ def read_xliff(path: Path, file: IO[bytes]) -> Iterator[Example]:
     """XLIFF 1.2 (trans-unit) and 2.x (segment): pairs with a target that is not empty."""
     number = 0
     known = False
-    for event, element in _parsed(path, file, ("start", "end")):
+    for event, element in _parsed(path, file, ("trans-unit", "unit", "segment")):
         name = _local(element)
         if event == "start":
             known = known or name == "xliff"
@@ -134,15 +133,16 @@ def read_xliff(path: Path, file: IO[bytes]) -> Iterator[Example]:
             yield Example(source, "", str(path), number, "not translated")
         else:
             yield Example(source, target, str(path), number)
-        element.clear()
 
 
-def _parsed(path: Path, file: IO[bytes], events: tuple[str, ...]) -> Iterator[tuple[str, Element]]:
+def _parsed(path: Path, file: IO[bytes], unit: tuple[str, ...]) -> Iterator[tuple[str, Element]]:
+    """Start and end of every element. A unit is forgotten once its end was dealt with: files may be of any size."""
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import iterparse
 
     with file:
-        parser: Any = iterparse(file, events, forbid_dtd=False)
+        parser: Any = iterparse(file, ("start", "end"), forbid_dtd=False)
+        above: list[Element] = []
         while True:
             try:
                 event, element = next(parser)
@@ -152,9 +152,17 @@ def _parsed(path: Path, file: IO[bytes], events: tuple[str, ...]) -> Iterator[tu
                 raise ValueError(f"{path}: this is not well-formed XML: {error}.") from None
             except DefusedXmlException:
                 raise ValueError(f"{path}: it defines entities, which a translation file need not; refused.") from None
+            except DamagedError:
+                raise
             except (LookupError, ValueError) as error:
                 raise ValueError(f"{path}: its encoding cannot be read ({error}); save it in UTF-8.") from None
             yield event, element
+            if event == "start":
+                above.append(element)
+                continue
+            above.pop()
+            if above and _local(element) in unit:
+                above[-1].remove(element)
 
 
 def _local(element: Element) -> str:

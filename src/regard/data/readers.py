@@ -116,6 +116,10 @@ def _check_wide(path: Path, start: bytes) -> None:
         raise ValueError(f"{path}: this is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8 {path} > new file.")
 
 
+class DamagedError(ValueError):
+    """A file that is broken below its format."""
+
+
 class _Unpacked(io.BufferedReader):
     """gzip whose damage is a sentence."""
 
@@ -135,7 +139,7 @@ class _Careful(io.RawIOBase):
         try:
             return self._file.readinto(buffer)
         except (EOFError, OSError, zlib.error):
-            raise ValueError(f"{self._path}: the gzip file is damaged or cut short; copy it again.") from None
+            raise DamagedError(f"{self._path}: the gzip file is damaged or cut short; copy it again.") from None
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:

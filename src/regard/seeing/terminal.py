@@ -39,9 +39,8 @@ def matrix(weights: Sequence[Sequence[float]], source: Sequence[str], target: Se
             shown += 1
     names = [visible(piece) for piece in source[:shown]]
     names = [name + " " * (cell - width(name)) for name, cell in zip(names, cells, strict=False)]
-    lines = [" " * (left + 2) + " ".join(names).rstrip()]
-    if shown < len(source):
-        lines[0] += " …"
+    header = " ".join(names)
+    lines = [" " * (left + 2) + (f"{header} …" if shown < len(source) else header.rstrip())]
     for piece, row in zip(target, weights, strict=True):
         name = visible(piece)
         blocks = " ".join(shade(float(weight)) * cell for weight, cell in zip(row[:shown], cells[:shown], strict=True))
