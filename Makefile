@@ -10,10 +10,8 @@ THREADS ?= 2
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/.users  ## the attention family on one sentence, as a page and a picture
-	$(BIN)/regard attention list
-	$(BIN)/regard attention gallery -o gallery.html
-	$(BIN)/regard attention gallery -o gallery.png
+demo: $(VENV)/.users  ## a model learns to read dates in 45 languages, and shows what it looks at
+	$(BIN)/regard demo -o demo
 
 test: $(VENV)/.developers lint  ## lint, types and the tests
 	$(BIN)/python -m pytest -q -n $(THREADS) -m "not slow"
@@ -34,6 +32,7 @@ bench: $(VENV)/.bench  ## every speed and memory claim, beside its peers (about 
 	$(BIN)/python -m bench.startup
 	$(BIN)/python -m bench.attention
 	$(BIN)/python -m bench.memory
+	$(BIN)/python -m bench.training tiny base
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -53,4 +52,4 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:  ## remove the virtual environment and what was built
-	rm -rf $(VENV) dist build gallery.html gallery.png .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
