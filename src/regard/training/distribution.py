@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.distributed import TCPStore
+from torch.distributed.distributed_c10d import PrefixStore
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,16 @@ class Distribution:
         return sums.tolist()
 
 
+def _join(rank: int, world: int, restarts: int) -> None:
+    """Meet the other processes. After a restart the meeting place still has the dead ones' addresses: a new prefix."""
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    hosted = os.environ.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true"  # by torchrun, which lives on
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = TCPStore(address, port, world, is_master=rank == 0 and not hosted)
+    attempt = PrefixStore(f"regard/{restarts}", store)
+    torch.distributed.init_process_group(backend, store=attempt, rank=rank, world_size=world)
+
+
 def leads() -> bool:
     """Whether this process is the one that talks."""
     return os.environ.get("RANK", "0") == "0"
@@ -79,11 +91,11 @@ def distribution() -> Iterator[Distribution]:
     if world == 1 or "RANK" not in os.environ:
         yield Distribution()
         return
-    torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    _join(int(os.environ["RANK"]), world, restarts)
     # Each process gets its share of the cores, unless somebody has already said otherwise.
     if "OMP_NUM_THREADS" not in os.environ or os.environ["OMP_NUM_THREADS"] == "1":
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", world))))
-    restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
     try:
         yield Distribution(int(os.environ["RANK"]), world, restarts)
     finally:

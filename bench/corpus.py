@@ -1,0 +1,50 @@
+"""Files larger than memory: five million generated pairs, prepared and read in batches, under 2 GB at the peak.
+
+    python -m bench.corpus [PAIRS]      about ten minutes for five million
+
+The pairs are numbers in words and figures, made by code. What is counted is this process's resident memory at its
+highest, the pages of memory-mapped files included.
+"""
+
+import random
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.measure import Claim, report
+from regard.data.batches import load_batch, plan_epoch
+from regard.data.corpus import prepare
+from regard.data.settings import DataSettings
+
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def write(path: Path, count: int) -> None:
+    dice = random.Random(1)
+    with path.open("w") as file:
+        for _ in range(count):
+            figures = str(dice.randrange(10 ** dice.randrange(3, 24)))
+            file.write(f"{' '.join(WORDS[int(figure)] for figure in figures)}\t{figures}\n")
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "pairs.tsv"
+        write(data, count)
+        print(f"{count:,} pairs, {data.stat().st_size / 2**20:,.0f} MiB of text")
+        settings = DataSettings.parse({"pairs": [str(data)]})
+        corpus = prepare(settings, Path(folder) / "corpus")
+        lengths = corpus.train.source_lengths, corpus.train.target_lengths
+        plan = plan_epoch(*lengths, tokens=4096, seed=1, epoch=0)
+        for numbers in plan[:2000]:
+            load_batch(corpus, corpus.train, numbers)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(f"{len(corpus.train):,} to learn from, {len(corpus.valid):,} held out, {len(plan):,} batches an epoch")
+        print(f"peak memory {peak / 1e9:.2f} GB")
+        report([Claim(f"peak memory of {count:,} pairs", "2 GB", peak / 2e9, 1.0, at_most=True)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Everything a user can get wrong ends in one sentence and loses nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.runs import regard, small, write_dates
+
+
+def refused(*arguments: object) -> str:
+    done = regard(*arguments, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("regard: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    write_dates(folder / "dates.tsv", 200)
+    write_dates(folder / "test.tsv", 20, "test")
+    quick = ["--steps", 4, "--set", "training.validate_every=2", "--set", "training.tokens=512"]
+    done = regard(
+        "train", folder / "dates.tsv", "--preset", "transformer-tiny", *small(), *quick, "-o", folder / "run", "--json"
+    )
+    result = json.loads(done.stdout)
+    assert result["finished"]
+    assert result["step"] == 4
+    return folder
+
+
+def test_a_run_says_what_it_does_and_leaves_what_it_promised(trained: Path) -> None:
+    run = trained / "run"
+    for name in ("settings.toml", "model.toml", "model.safetensors", "log.jsonl", "curves.png", "source.subwords"):
+        assert (run / name).stat().st_size > 0
+    done = regard("evaluate", run, trained / "test.tsv", "--json", "--beam", 2, "--metric", "exact,cer,bleu")
+    result = json.loads(done.stdout)
+    assert [score["name"] for score in result["scores"]] == ["exact", "cer", "bleu"]
+    assert result["sentences"] == 20
+
+
+def test_mistakes_are_one_sentence(trained: Path, tmp_path: Path) -> None:
+    data, run = trained / "dates.tsv", trained / "run"
+    assert "there is no such file" in refused("train", tmp_path / "none.tsv", "-o", tmp_path / "a")
+    assert "did you mean bahdanau?" in refused("train", data, "--preset", "bahdanua", "-o", tmp_path / "a")
+    assert "did you mean layers?" in refused("train", data, "-o", tmp_path / "a", "--set", "model.encoder.layrs=2")
+    assert "go on with it by --resume" in refused("train", data, "-o", run)
+    assert "this is not a run" in refused("train", "--resume", tmp_path)
+    assert "this is not a run" in refused("evaluate", tmp_path, data)
+    assert "there is no such folder" in refused("evaluate", tmp_path / "none", data)
+    assert "name the folder of the run" in refused("train", data)
+    assert not list(tmp_path.iterdir()), "nothing was left behind"
+    before = sorted(path.name for path in run.iterdir())
+    assert "it exists and is not a run" in refused("train", data, "-o", trained)
+    assert sorted(path.name for path in run.iterdir()) == before
+
+
+def test_a_wrong_pair_of_languages_is_one_sentence(tmp_path: Path) -> None:
+    unit = '<tu><tuv xml:lang="en"><seg>one</seg></tuv><tuv xml:lang="fr"><seg>un</seg></tuv></tu>'
+    memory = tmp_path / "memory.tmx"
+    memory.write_text(f'<tmx version="1.4"><header srclang="en"/><body>{unit * 3}</body></tmx>')
+    assert "its languages are en, fr" in refused("train", memory, "--from", "en", "--to", "de", "-o", tmp_path / "run")

@@ -1,0 +1,28 @@
+"""A small corpus and a small run, in this process."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.data.corpus import Corpus, prepare
+from regard.decoding.bundle import Bundle
+from regard.settings import merged
+from regard.training.run import new_bundle
+from regard.training.settings import RunSettings, run_settings
+from tests.end_to_end.runs import write_dates
+
+TINY: dict[str, Any] = {
+    "model": {side: {"width": 16, "layers": 1, "dropout": 0.1} for side in ("encoder", "decoder")},
+    "data": {"subwords": {"kind": "character", "coverage": 1.0}},
+    "training": {"tokens": 256, "steps": 6, "validate_every": 3, "judge": "exact", "save_every": 1, "best": 2},
+}
+
+
+def small_run(folder: Path, preset: str = "bahdanau", **training: Any) -> tuple[RunSettings, Corpus, Bundle]:
+    """Settings, a corpus of dates and a new model."""
+    data = write_dates(folder / "dates.tsv", 120)
+    given = merged(TINY, {"data": {"pairs": [str(data)]}, "training": training})
+    settings = run_settings(preset, {}, [], given)
+    corpus = prepare(settings.data, folder / "data")
+    return settings, corpus, new_bundle(settings, corpus, torch.device("cpu"))

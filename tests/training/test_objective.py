@@ -1,0 +1,69 @@
+"""What is minimised."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from regard.data.batches import load_batch
+from regard.training.objective import Objective, loss_of
+from tests.training.small import small_run
+
+
+@pytest.mark.parametrize("preset", ["bahdanau", "luong-local", "conv", "transformer-tiny"])
+def test_the_loss_is_smoothed_cross_entropy_over_real_tokens(preset: str, tmp_path: Path) -> None:
+    settings, corpus, bundle = small_run(tmp_path, preset, smoothing=0.2)
+    objective = Objective(bundle.model, settings.training).eval()
+    batch = load_batch(corpus, corpus.train, np.arange(7))
+    loss = loss_of(objective, batch)
+    logits = bundle.model.logits(bundle.model(batch.source, batch.mask, batch.before).features)
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch.after.flatten(), ignore_index=0, label_smoothing=0.2, reduction="sum"
+    )
+    plain = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch.after.flatten(), ignore_index=0, reduction="sum"
+    )
+    assert loss.total.item() == pytest.approx(expected.item(), rel=1e-4)
+    assert loss.entropy.item() == pytest.approx(plain.item(), rel=1e-4)
+
+
+def test_two_passes_without_dropout_agree_already(tmp_path: Path) -> None:
+    settings, corpus, bundle = small_run(tmp_path, "transformer-tiny", agreement=5.0)
+    objective = Objective(bundle.model, settings.training).eval()
+    batch = load_batch(corpus, corpus.train, np.arange(5))
+    assert loss_of(objective, batch, twice=True).total.item() == pytest.approx(
+        loss_of(objective, batch).total.item(), rel=1e-4
+    )
+
+
+def test_two_passes_with_dropout_differ_and_cost(tmp_path: Path) -> None:
+    settings, corpus, bundle = small_run(tmp_path, "transformer-tiny", agreement=5.0, precision="float32")
+    objective = Objective(bundle.model, settings.training).train()
+    batch = load_batch(corpus, corpus.train, np.arange(5))
+    torch.manual_seed(1)
+    both = loss_of(objective, batch, twice=True)
+    alone = objective.settings.model_copy(update={"agreement": 0.0})
+    objective.settings = alone
+    torch.manual_seed(1)
+    free = loss_of(objective, batch, twice=True)
+    assert both.entropy.item() == pytest.approx(free.entropy.item(), rel=1e-5)
+    assert both.total.item() > free.total.item() * 1.001
+
+
+def test_what_hard_attention_drew_is_learnt_from(tmp_path: Path) -> None:
+    """Without REINFORCE the score would get no gradient at all."""
+    settings, corpus, bundle = small_run(tmp_path, "hard")
+    decoder = settings.model.decoder.model_copy(update={"estimator": "reinforce"})
+    model_settings = settings.model.model_copy(update={"decoder": decoder})
+    model = type(bundle.model)(
+        model_settings,
+        source_vocabulary=bundle.model.source_vocabulary,
+        target_vocabulary=bundle.model.target_vocabulary,
+    )
+    objective = Objective(model, settings.training).train()
+    batch = load_batch(corpus, corpus.train, np.arange(9))
+    loss_of(objective, batch).total.backward()
+    score = model.decoder.attention.score
+    assert score.weight_query.grad.abs().max() > 0
+    assert objective.reinforce.baseline.item() != 0
