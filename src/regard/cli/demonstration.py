@@ -25,7 +25,7 @@ def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The folder of the run; an earlier demo there is removed.")
     ] = Path("demo"),
-    steps: Annotated[int, typer.Option(help="Steps of training.")] = 750,
+    steps: Annotated[int, typer.Option(help="Steps of training.")] = 800,
     assignments: Set = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Another seed, other dates and other weights.")] = 1,
     device: Device = "auto",
@@ -95,7 +95,7 @@ def _settings(name: str, output: Path) -> dict[str, Any]:
             "learning_rate": 3e-3,
             "smoothing": 0.0,
             "best": 1,
-            "validate_every": 250,
+            "validate_every": 400,
         },
     }
 
