@@ -10,15 +10,16 @@ SOURCE = Path(__file__).parent.parent / "src" / "regard"
 # Each part may import those named and itself. Only cli and serving see everything.
 MAY_IMPORT: dict[str, set[str]] = {
     "settings": set(),
+    "tokens": set(),
     "native": set(),
     "attention": {"native"},
-    "models": {"attention", "native", "settings"},
-    "data": {"settings"},
-    "decoding": {"models", "data", "attention", "native", "settings"},
+    "models": {"attention", "native", "settings", "tokens"},
+    "data": {"settings", "tokens"},
+    "decoding": {"models", "data", "attention", "native", "settings", "tokens"},
     "evaluation": {"decoding", "models", "data", "attention"},
     "interop": {"decoding", "models", "data", "attention"},
     "seeing": {"decoding", "models", "data", "attention"},
-    "training": {"evaluation", "seeing", "decoding", "models", "data", "attention", "native", "settings"},
+    "training": {"evaluation", "seeing", "decoding", "models", "data", "attention", "native", "settings", "tokens"},
     "lab": {"training", "evaluation", "seeing", "decoding", "models", "data", "attention"},
 }
 SEE_EVERYTHING = {"cli", "serving", "__main__"}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from regard.data.batches import Batch, collate, in_order, load_batch, padded, plan_epoch
 from regard.data.corpus import Corpus, prepare
 from regard.data.settings import DataSettings, SubwordSettings
-from regard.data.subwords import BEGIN, END, PAD
+from regard.tokens import BEGIN, END, PAD
 from tests.data.files import write
 
 Lengths = NDArray[np.int32]

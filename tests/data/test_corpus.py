@@ -12,7 +12,7 @@ import pytest
 
 from regard.data.corpus import Corpus, Pairs, prepare, vocabulary_size
 from regard.data.settings import DataSettings
-from regard.data.subwords import END
+from regard.tokens import END
 from tests.data.files import is_one_sentence, write
 
 WORDS = ["red", "green", "blue", "small", "large", "old", "new", "cat", "dog", "house", "tree", "river"]

@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regard.data.settings import SubwordSettings
-from regard.data.subwords import BEGIN, END, PAD, UNKNOWN, Subwords, train
+from regard.data.subwords import Subwords, train
+from regard.tokens import BEGIN, END, PAD, UNKNOWN
 
 KINDS = ["bpe", "unigram", "character", "word"]
 TEXT = [

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from regard.data.settings import SubwordSettings
-from regard.data.subwords import END, Subwords, train
+from regard.data.subwords import Subwords, train
 from regard.decoding.bundle import Bundle, Description
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
+from regard.tokens import END
 from tests.models.variants import DECODERS, ENCODERS
 
 LINES = ["the cat sat on the mat", "a dog ran in the park", "the dog and the cat", "Katze und Hund im Park"] * 5

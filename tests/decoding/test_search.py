@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.decoding.search import Hypothesis, Search, search
-from regard.models.embedding import BEGIN, END, PAD
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
+from regard.tokens import BEGIN, END, PAD
 from tests.models.variants import BASES, DECODERS, ENCODERS, EVERY_DECODER, Pair, batch, make, name_of
 
 DECODER_KINDS = [

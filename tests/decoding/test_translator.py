@@ -5,11 +5,12 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regard.data.subwords import END, Subwords
+from regard.data.subwords import Subwords
 from regard.decoding import translator
 from regard.decoding.bundle import Bundle
 from regard.decoding.search import Search, search
 from regard.decoding.translator import cross_attention, new_search, translate
+from regard.tokens import END
 from tests.decoding.conftest import bundle_of
 from tests.models.variants import DECODERS
 

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.models.embedding import BEGIN, PAD
 from regard.models.presets import PRESETS, Preset
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.settings import merged
+from regard.tokens import BEGIN, PAD
 
 Part = dict[str, Any]
 SOURCES, TARGETS = 11, 13  # entries of the vocabularies

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.data.corpus import Corpus, Pairs
 from regard.data.settings import SubwordSettings
-from regard.data.subwords import BEGIN, END, PAD
+from regard.tokens import BEGIN, END, PAD
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from regard.data.door import SMOOTHING, SetAside, admitted, examples
 from regard.data.ragged import Ragged, RaggedWriter
 from regard.data.readers import Example
 from regard.data.settings import DataSettings
-from regard.data.subwords import END, Subwords, train
+from regard.data.subwords import Subwords, train
+from regard.tokens import END
 
 SAMPLED_LINES = 1_000_000  # texts that subwords are learnt from, at most, on each side
 LARGEST_VALID = 2_000

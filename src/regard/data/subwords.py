@@ -13,8 +13,8 @@ import sentencepiece
 
 from regard.data.sampling import Sampler
 from regard.data.settings import SubwordSettings
+from regard.tokens import BEGIN, END, PAD, UNKNOWN
 
-PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
 TYPES = {"bpe": "bpe", "unigram": "unigram", "character": "char", "word": "word"}
 SMALLEST = 300  # 256 bytes, the four special entries, and some letters
 

@@ -9,5 +9,5 @@ def device_named(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError, NotImplementedError):
+    except (RuntimeError, AssertionError):
         raise ValueError(f"--device: {name!r} is not there; use cpu, or auto for the fastest there is.") from None

@@ -4,14 +4,13 @@ Sentences whose search has ended leave the batch. What a sentence gets does not 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from regard.models.embedding import BEGIN, END, PAD
 from regard.models.memory import Memory
 from regard.models.seq2seq import Seq2Seq
+from regard.tokens import BEGIN, END, PAD
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def _scored(tokens: list[int], log_probability: float, how: Search) -> Hypothesi
 
 def _greedy(model: Seq2Seq, memory: Memory, limits: list[int], how: Search) -> list[Hypothesis]:
     B, device = len(limits), memory.states.device
-    state: Any = model.start(memory)
+    state = model.start(memory)
     alive = torch.arange(B, device=device)
     room = torch.tensor(limits, device=device)
     tokens = torch.full((B,), BEGIN, device=device)
@@ -96,7 +95,7 @@ def _beam(model: Seq2Seq, memory: Memory, limits: list[int], how: Search) -> lis
     K, device = how.beam, memory.states.device
     found: list[list[Hypothesis]] = [[] for _ in limits]
     alive = list(range(len(limits)))  # which sentences are still searched
-    state: Any = model.start(memory.select(torch.arange(len(limits), device=device).repeat_interleave(K)))
+    state = model.start(memory.select(torch.arange(len(limits), device=device).repeat_interleave(K)))
     # Of the K equal beginnings only the first counts.
     totals = torch.full((len(alive), K), -torch.inf, device=device)
     totals[:, 0] = 0

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from regard.data.batches import padded
 from regard.data.door import tidy
-from regard.data.subwords import BEGIN, END, PAD
 from regard.decoding.bundle import Bundle
 from regard.decoding.search import Hypothesis, Search, search
+from regard.tokens import BEGIN, END, PAD
 
 AT_ONCE = 8192  # source tokens, padding and beams counted, searched together
 MOST = 256  # sentences searched together

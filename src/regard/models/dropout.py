@@ -80,10 +80,6 @@ def _mixed(x: Tensor) -> Tensor:
     return x ^ (x >> 16)
 
 
-def _in_c(*tensors: Tensor) -> bool:
-    return all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors) and native.library() is not None
-
-
 def _call(name: str, tensors: list[Tensor], key: int, threshold: int, scale: float) -> None:
     size = tensors[0].numel()
     numbers = [size, key & _LOW, (key >> 32) & _LOW, threshold, scale]
@@ -91,7 +87,7 @@ def _call(name: str, tensors: list[Tensor], key: int, threshold: int, scale: flo
 
 
 def _dropped(x: Tensor, key: int, threshold: int, scale: float) -> Tensor:
-    if not _in_c(x):
+    if not native.serves(x):
         return torch.where(kept(x.shape, key, threshold, x.device), x * scale, 0)
     x = x.contiguous()
     out = torch.empty_like(x)
@@ -117,7 +113,7 @@ class _DroppedAndAdded(torch.autograd.Function):
         ctx.draw = key, threshold, scale
         if x.shape != residual.shape:
             raise ValueError(f"residual: {tuple(residual.shape)} does not fit {tuple(x.shape)}.")
-        if not _in_c(x, residual):
+        if not native.serves(x, residual):
             return residual + _dropped(x, key, threshold, scale)
         x, residual = x.contiguous(), residual.contiguous()
         out = torch.empty_like(x)
@@ -134,7 +130,7 @@ class _DroppedRelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, key: int, threshold: int, scale: float) -> Tensor:
         ctx.scale = scale
-        if _in_c(x):
+        if native.serves(x):
             x = x.contiguous()
             out = torch.empty_like(x)
             _call("regard_dropout_relu", [x, out], key, threshold, scale)
@@ -147,7 +143,7 @@ class _DroppedRelu(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:
         (out,) = ctx.saved_tensors
-        if not _in_c(out, g):
+        if not native.serves(out, g):
             return torch.where(out > 0, g * ctx.scale, 0), None, None, None
         g = g.contiguous()
         dx = torch.empty_like(g)

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from regard.attention import Learned, Sinusoidal
 from regard.models.dropout import Dropout
 
-PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3  # the first four entries of every vocabulary
-
 
 class Embedding(nn.Module):
     """dropout(scale * table[token] + place).

@@ -86,10 +86,6 @@ def _rows(weight: Tensor) -> int:
     return max(16, 1 << (CHUNK // len(weight)).bit_length() - 1)
 
 
-def _in_c(*tensors: Tensor) -> bool:
-    return all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors) and native.library() is not None
-
-
 class _Output:
     """The output layer, chunk by chunk: its logits, and the gradients of its weights as they come in."""
 
@@ -202,7 +198,7 @@ def _cross_entropy(
 ) -> None:
     """Fill loss and spread [n]; where a gradient is wanted, `logits` [n, V] become it."""
     n, V = logits.shape
-    if _in_c(logits):
+    if native.serves(logits):
         tensors = [logits, targets.contiguous(), loss, spread]
         native.call("regard_cross_entropy", tensors, [V, int(gradient), float(smoothing)], count=n, work=3 * n * V)
         return
@@ -225,7 +221,7 @@ def _two_passes(
     agreement: float,
 ) -> None:
     n, V = a.shape
-    if _in_c(a, b):
+    if native.serves(a, b):
         tensors = [a, b, targets.contiguous(), loss, spread, divergence]
         native.call("regard_rdrop", tensors, [V, float(smoothing), float(agreement)], count=n, work=8 * n * V)
         return

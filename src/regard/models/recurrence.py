@@ -57,10 +57,6 @@ class Cell(nn.Module):
         return after
 
 
-def _in_c(x: Tensor) -> bool:
-    return x.device.type == "cpu" and x.dtype == torch.float32 and native.library() is not None
-
-
 def _native(name: str, *tensors: Tensor, width: int) -> None:
     rows = tensors[0].numel() // tensors[0].shape[-1]
     native.call(name, tensors, [width], count=rows, work=rows * width * 16)
@@ -71,7 +67,7 @@ def _native(name: str, *tensors: Tensor, width: int) -> None:
 
 def _gru(x: Tensor, s: Tensor, h: Tensor, out: Tensor, gates: Tensor) -> None:
     """Gates x, s [B, 3D] and state h [B, D] -> out [B, D]; gates [B, 4D] keeps what the way back needs."""
-    if _in_c(x):
+    if native.serves(x):
         _native("regard_gru", x, s, h, out, gates, width=h.shape[-1])
         return
     (xr, xz, xn), (sr, sz, sn) = x.chunk(3, -1), s.chunk(3, -1)
@@ -82,7 +78,7 @@ def _gru(x: Tensor, s: Tensor, h: Tensor, out: Tensor, gates: Tensor) -> None:
 
 
 def _gru_back(d: Tensor, h: Tensor, gates: Tensor, dx: Tensor, ds: Tensor, dh: Tensor) -> None:
-    if _in_c(d):
+    if native.serves(d):
         _native("regard_gru_backward", d, h, gates, dx, ds, dh, width=h.shape[-1])
         return
     r, z, n, sn = gates.chunk(4, -1)
@@ -94,7 +90,7 @@ def _gru_back(d: Tensor, h: Tensor, gates: Tensor, dx: Tensor, ds: Tensor, dh: T
 
 
 def _lstm(x: Tensor, s: Tensor, c: Tensor, out: Tensor, cell: Tensor, gates: Tensor) -> None:
-    if _in_c(x):
+    if native.serves(x):
         _native("regard_lstm", x, s, c, out, cell, gates, width=c.shape[-1])
         return
     i, f, g, o = (x + s).chunk(4, -1)
@@ -106,7 +102,7 @@ def _lstm(x: Tensor, s: Tensor, c: Tensor, out: Tensor, cell: Tensor, gates: Ten
 
 
 def _lstm_back(dh: Tensor, dcell: Tensor, c: Tensor, gates: Tensor, dx: Tensor, dc: Tensor) -> None:
-    if _in_c(dh):
+    if native.serves(dh):
         _native("regard_lstm_backward", dh, dcell, c, gates, dx, dc, width=c.shape[-1])
         return
     i, f, g, o, shown = gates.chunk(5, -1)

@@ -10,7 +10,7 @@ from regard.models.decoders.transformer import TransformerDecoder
 from regard.models.encoders.convolutional import ConvolutionalEncoder
 from regard.models.encoders.recurrent import RecurrentEncoder
 from regard.models.encoders.transformer import TransformerEncoder
-from regard.models.memory import Decoded, Memory
+from regard.models.memory import Decoded, Memory, State
 from regard.models.settings import ModelSettings
 
 ENCODERS: dict[str, Any] = {
@@ -64,11 +64,12 @@ class Seq2Seq(nn.Module):
         scores: Tensor = self.output(features)
         return scores
 
-    def start(self, memory: Memory) -> Any:
+    def start(self, memory: Memory) -> State:
         """The decoder's state before the first word."""
-        return self.decoder.start(memory)
+        state: State = self.decoder.start(memory)
+        return state
 
-    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """The words before [B] and a state -> logits [B, V] of the next word, and the state after it."""
         features, state = self.decoder.step(tokens, state)
         return self.logits(features), state

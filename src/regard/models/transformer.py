@@ -11,6 +11,7 @@ from regard.attention import T5, Attention, Cache, Hard, Window
 from regard.attention.extents import Extent
 from regard.attention.normalisers import Normaliser
 from regard.models.dropout import Dropout
+from regard.models.embedding import Embedding
 from regard.models.memory import Memory
 from regard.models.settings import TransformerDecoder, TransformerEncoder
 
@@ -20,6 +21,18 @@ Settings = TransformerEncoder | TransformerDecoder
 def norm(settings: Settings) -> nn.Module:
     """LayerNorm or RMSNorm over the width."""
     return nn.LayerNorm(settings.width) if settings.norm == "layer" else nn.RMSNorm(settings.width, eps=1e-6)
+
+
+def embedding(settings: Settings, vocabulary: int) -> Embedding:
+    """The table that a Transformer reads by, with the places that its settings ask for."""
+    return Embedding(
+        vocabulary,
+        settings.embedding_width,
+        scale=settings.scale_embedding,
+        position=settings.position,
+        positions=settings.positions,
+        dropout=settings.dropout,
+    )
 
 
 class FeedForward(nn.Module):

@@ -125,6 +125,11 @@ def _cache_folder() -> Path:
     return folder
 
 
+def serves(*tensors: Tensor) -> bool:
+    """Whether the C kernels can take these: float32 on the processor, and a library that could be built."""
+    return all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors) and library() is not None
+
+
 def lanes() -> int:
     """The width that the additive kernels want their vectors padded to a multiple of."""
     lib = library()

@@ -67,10 +67,11 @@ class Trainer:
         *,
         reporter: Reporter,
         place: Distribution | None = None,
+        sampling: SubwordSettings | None = None,
     ) -> None:
         self.settings, self.corpus, self.bundle, self.run = settings, corpus, bundle, run
         self.reporter, self.place = reporter, place or Distribution()
-        self.sampling: SubwordSettings | None = None
+        self.sampling = sampling
         self.objective = Objective(bundle.model, settings)
         self.device = next(bundle.model.parameters()).device
         self.optimiser = self._optimiser()
@@ -138,11 +139,11 @@ class Trainer:
         """Until the steps, the epochs, the minutes or the patience are used up, or somebody asks to stop."""
         module = self.place.wrap(self.objective)
         self.objective.train()
-        per_epoch = max(1, math.ceil(len(self._epoch(self.where.epoch)) / self.settings.accumulate))
+        per_epoch = self._steps_of_an_epoch()
         if not self.where.steps:
             epochs = self.settings.epochs
             self.where.steps = min(self.settings.steps, per_epoch * epochs if epochs else self.settings.steps)
-        every = self.settings.validate_every or max(per_epoch, 200)
+        every = self._validation_interval()
         start, before = time.monotonic(), self.where.seconds
         with _asked_to_stop(self):
             while not self.where.done and self.where.step < self.where.steps:
@@ -168,6 +169,12 @@ class Trainer:
         if self.where.done and self.place.leads:
             self._finish(log)
         return self.where
+
+    def _steps_of_an_epoch(self) -> int:
+        return max(1, math.ceil(len(self._epoch(self.where.epoch)) / self.settings.accumulate))
+
+    def _validation_interval(self) -> int:
+        return self.settings.validate_every or max(200, self._steps_of_an_epoch())
 
     def _epoch(self, epoch: int) -> list[NDArray[np.int64]]:
         if self._plan is None or self._plan[0] != epoch:
@@ -252,8 +259,7 @@ class Trainer:
     def _left(self) -> float:
         """Seconds until the last step, validations included, or until the minutes are up."""
         remaining = self.where.steps - self.where.step
-        every = self.settings.validate_every or max(200, len(self._epoch(self.where.epoch)))
-        left = remaining * self._pace() + remaining / every * self._validation_seconds
+        left = remaining * self._pace() + remaining / self._validation_interval() * self._validation_seconds
         if self.settings.minutes:
             left = min(left, 60 * self.settings.minutes - self.where.seconds)
         return max(0.0, left)

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from regard.attention import Draw, Reinforce
 from regard.data.batches import Batch
-from regard.data.subwords import PAD
 from regard.models.loss import agreeing_loss, projected_loss
 from regard.models.memory import Decoded
 from regard.models.seq2seq import Seq2Seq
+from regard.tokens import PAD
 from regard.training.precision import chosen, products_in
 from regard.training.settings import TrainingSettings
 

@@ -106,8 +106,9 @@ def train(
     with distribution() as place, Reporter(quiet=quiet or not place.leads) as reporter:
         corpus = _corpus(settings, run, place, reporter)
         bundle = new_bundle(settings, corpus, device_named(device))
-        trainer = Trainer(settings.training, corpus, bundle, run, reporter=reporter, place=place)
-        trainer.sampling = settings.data.subwords
+        trainer = Trainer(
+            settings.training, corpus, bundle, run, reporter=reporter, place=place, sampling=settings.data.subwords
+        )
         resumed = (resume or place.restarts > 0) and trainer.resume()
         if resumed:
             reporter.tell(f"Resuming at step {trainer.where.step:,}.")

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from regard.attention import Attention, Cache
-from regard.models.embedding import Embedding
 from regard.models.memory import Decoded, Memory
 from regard.models.settings import TransformerDecoder as TransformerDecoderSettings
-from regard.models.transformer import Layer, keys_mask, norm
+from regard.models.transformer import Layer, embedding, keys_mask, norm
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,7 @@ class TransformerDecoder(nn.Module):
 
     def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, memory_width: int) -> None:
         super().__init__()
-        self.embedding = Embedding(
-            vocabulary,
-            settings.embedding_width,
-            scale=settings.scale_embedding,
-            position=settings.position,
-            positions=settings.positions,
-            dropout=settings.dropout,
-        )
+        self.embedding = embedding(settings, vocabulary)
         E, D = settings.embedding_width, settings.width
         self.inward = nn.Linear(E, D) if E != D else nn.Identity()
         self.outward = nn.Linear(D, E) if E != D else nn.Identity()

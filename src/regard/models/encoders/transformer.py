@@ -2,10 +2,9 @@
 
 from torch import Tensor, nn
 
-from regard.models.embedding import Embedding
 from regard.models.memory import Memory, average
 from regard.models.settings import TransformerEncoder as TransformerEncoderSettings
-from regard.models.transformer import Layer, keys_mask, norm
+from regard.models.transformer import Layer, embedding, keys_mask, norm
 
 
 class TransformerEncoder(nn.Module):
@@ -14,14 +13,7 @@ class TransformerEncoder(nn.Module):
     def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         self.memory_width = settings.width
-        self.embedding = Embedding(
-            vocabulary,
-            settings.embedding_width,
-            scale=settings.scale_embedding,
-            position=settings.position,
-            positions=settings.positions,
-            dropout=settings.dropout,
-        )
+        self.embedding = embedding(settings, vocabulary)
         E, D = settings.embedding_width, settings.width
         self.inward = nn.Linear(E, D) if E != D else nn.Identity()
         self.layers = nn.ModuleList(Layer(settings, causal=False) for _ in range(settings.layers))
