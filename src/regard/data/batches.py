@@ -39,15 +39,16 @@ def plan_epoch(
 ) -> list[NDArray[np.int64]]:
     """Example numbers of each batch, for lengths of sources and targets [N].
 
-    A batch's longer side, padded, has at most `tokens` tokens, but at least one example. Examples are sorted by target
-    length and, within it, by source length, up and down in turn, so that neighbours differ little in both; examples of
-    equal lengths are in a new order each epoch, and so are the batches.
+    A batch's longer side, padded, has at most `tokens` tokens, but at least one example. Examples are sorted by their
+    longer side; those of equal length are in a new order each epoch, and so are the batches. (To sort by both sides
+    would save 2 % of padding, but fill a batch with pairs that are all free or all literal, or all wrong: their
+    ratio of lengths would vary four times as much from batch to batch, and the loss from 1 to 4.)
     """
     draw = np.random.default_rng([seed & 0xFFFFFFFFFFFFFFFF, epoch])
     order = draw.permutation(len(target))
-    by_source = np.where(target[order] % 2, source[order], -source[order])
-    order = order[np.lexsort((by_source, target[order]))]
-    longer = np.maximum(source[order], target[order]).astype(np.int64)
+    longer = np.maximum(source, target).astype(np.int64)
+    order = order[np.argsort(longer[order], kind="stable")]
+    longer = longer[order]
     batches = []
     start = 0
     while start < len(order):

@@ -5,6 +5,7 @@ nn.LSTM, with PyTorch's order of gates. Over a sequence, gradients are written o
 product over all steps instead of one for each. The element-wise part runs in C on the processor.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.autograd.function import once_differentiable
 from regard import native
 from regard.attention import Additive, Bilinear
 from regard.models.embedding import Embedding
+from regard.models.rounding import Product, outer, rounds
 
 Pair = tuple[Tensor, Tensor]
 
@@ -42,9 +44,10 @@ class Cell(nn.Module):
 
     def sequence(self, gates: Tensor, state: tuple[Tensor, ...]) -> Tensor:
         """`self.inputs` of all inputs, [T, B, gates D] -> the outputs [T, B, D] from this first state on."""
-        run = _GRUSequence if self.kind == "gru" else _LSTMSequence
-        out: Tensor = run.apply(  # type: ignore[no-untyped-call]
-            gates.contiguous(), self.states.weight, self.states.bias, *(part.contiguous() for part in state)
+        first = [part.contiguous() for part in state]
+        rounded = rounds(first[0], self.states.weight)
+        out: Tensor = _Sequence.apply(  # type: ignore[no-untyped-call]
+            rounded, gates.contiguous(), self.states.weight, self.states.bias, *first
         )
         return out
 
@@ -152,63 +155,95 @@ class _LSTMStep(torch.autograd.Function):
         return dx, dx, dc
 
 
-def _weights_back(ds: Tensor, out: Tensor, first: Tensor) -> Pair:
-    """The gradients of U and its bias from those of U h + b at all steps, ds [T, B, G]; outputs [T, B, D]."""
-    before = torch.cat([first[None], out[:-1]])
-    return torch.mm(ds.flatten(0, 1).t(), before.flatten(0, 1)), ds.sum((0, 1))
+@dataclass
+class Unrolled:
+    """A cell over T steps: its states, and what the way back needs of each."""
 
+    first: tuple[Tensor, ...]  # [B, D] each
+    out: Tensor  # [T, B, D]
+    cells: Tensor | None  # [T, B, D], an LSTM's
+    kept: Tensor  # [T, B, 4 D or 5 D]
 
-class _GRUSequence(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, first: Tensor) -> Tensor:
-        T, B, D = len(x), *first.shape
-        out, gates, s = x.new_empty(T, B, D), x.new_empty(T, B, 4 * D), x.new_empty(B, 3 * D)
-        h = first
-        for t in range(T):
-            torch.addmm(bias, h, weight.t(), out=s)
-            _gru(x[t], s, h, out[t], gates[t])
-            h = out[t]
-        ctx.save_for_backward(weight, first, out, gates)
-        return out
+    def empty(steps: int, first: tuple[Tensor, ...]) -> "Unrolled":
+        """Room for all steps from this first state on: a pair is an LSTM's."""
+        h = first[0]
+        B, D = h.shape
+        out, cells = (h.new_empty(steps, B, D) for _ in range(2))
+        lstm = len(first) == 2
+        return Unrolled(first, out, cells if lstm else None, h.new_empty(steps, B, (5 if lstm else 4) * D))
+
+    def before(self, t: int) -> Tensor:
+        """The output before step t."""
+        return self.out[t - 1] if t else self.first[0]
+
+    def outputs_before(self) -> Tensor:
+        """The outputs before every step, [T, B, D]."""
+        return torch.cat([self.first[0][None], self.out[:-1]])
+
+    def forward(self, t: int, x: Tensor, s: Tensor) -> None:
+        """Step t, from the shares of the input and of the state before in the gates, [B, 3 D or 4 D] each."""
+        if self.cells is None:
+            _gru(x, s, self.before(t), self.out[t], self.kept[t])
+        else:
+            _lstm(x, s, self._cell_before(t), self.out[t], self.cells[t], self.kept[t])
+
+    def _cell_before(self, t: int) -> Tensor:
+        assert self.cells is not None
+        return self.cells[t - 1] if t else self.first[1]
+
+    def slopes(self) -> "Slopes":
+        """Room for the way back."""
+        T, B, D = self.out.shape
+        if self.cells is None:
+            dx, ds = (self.out.new_empty(T, B, 3 * D) for _ in range(2))
+            return Slopes(dx, ds, None)
+        dx = self.out.new_empty(T, B, 4 * D)
+        return Slopes(dx, dx, torch.zeros_like(self.first[1]))
+
+    def back(self, t: int, dh: Tensor, slopes: "Slopes") -> Tensor:
+        """The slope dh [B, D] of step t's output -> those of its gates; and what goes straight to the one before."""
+        straight = torch.empty_like(dh)
+        if self.cells is None:
+            _gru_back(dh, self.before(t), self.kept[t], slopes.dx[t], slopes.ds[t], straight)
+            return straight
+        assert slopes.dc is not None
+        _lstm_back(dh, slopes.dc, self._cell_before(t), self.kept[t], slopes.dx[t], straight)
+        slopes.dc = straight
+        return torch.zeros_like(dh)
+
+
+@dataclass
+class Slopes:
+    """Gradients of an unrolled cell's gates."""
+
+    dx: Tensor  # [T, B, G] of the input's share
+    ds: Tensor  # [T, B, G] of the state's share; an LSTM's are the same
+    dc: Tensor | None  # [B, D] of the cell that comes before the step last gone back
+
+
+class _Sequence(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rounded: bool, x: Tensor, weight: Tensor, bias: Tensor, *first: Tensor) -> Tensor:
+        run, product = Unrolled.empty(len(x), first), Product(weight, rounded)
+        for t in range(len(x)):
+            run.forward(t, x[t], product(run.before(t)).add_(bias))
+        ctx.rounded = rounded
+        ctx.save_for_backward(weight, run.out, run.cells, run.kept, *first)
+        return run.out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, ...]:
-        weight, first, out, gates = ctx.saved_tensors
-        T, B, D = out.shape
-        dx, ds, dh = out.new_empty(T, B, 3 * D), out.new_empty(T, B, 3 * D), torch.zeros_like(first)
-        for t in reversed(range(T)):
-            dh = dh + g[t]
-            straight = torch.empty_like(dh)
-            _gru_back(dh, out[t - 1] if t else first, gates[t], dx[t], ds[t], straight)
-            dh = straight.addmm_(ds[t], weight)
-        return dx, *_weights_back(ds, out, first), dh
-
-
-class _LSTMSequence(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, first: Tensor, first_cell: Tensor) -> Tensor:
-        T, B, D = len(x), *first.shape
-        out, cells, gates = x.new_empty(T, B, D), x.new_empty(T, B, D), x.new_empty(T, B, 5 * D)
-        s, h, c = x.new_empty(B, 4 * D), first, first_cell
-        for t in range(T):
-            torch.addmm(bias, h, weight.t(), out=s)
-            _lstm(x[t], s, c, out[t], cells[t], gates[t])
-            h, c = out[t], cells[t]
-        ctx.save_for_backward(weight, first, first_cell, out, cells, gates)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, ...]:
-        weight, first, first_cell, out, cells, gates = ctx.saved_tensors
-        T, B, D = out.shape
-        dx, dh, dc = out.new_empty(T, B, 4 * D), torch.zeros_like(first), torch.zeros_like(first)
-        for t in reversed(range(T)):
-            before = torch.empty_like(dc)
-            _lstm_back(dh + g[t], dc, cells[t - 1] if t else first_cell, gates[t], dx[t], before)
-            dh, dc = torch.mm(dx[t], weight), before
-        return dx, *_weights_back(dx, out, first), dh, dc
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        weight, out, cells, kept, *first = ctx.saved_tensors
+        run, product = Unrolled(tuple(first), out, cells, kept), Product(weight, ctx.rounded)
+        slopes, dh = run.slopes(), torch.zeros_like(first[0])
+        for t in reversed(range(len(out))):
+            straight = run.back(t, dh + g[t], slopes)
+            dh = straight.add_(product.back(slopes.ds[t]))
+        dw = outer(slopes.ds.flatten(0, 1), run.outputs_before().flatten(0, 1), ctx.rounded)
+        ends = (dh,) if slopes.dc is None else (dh, slopes.dc)
+        return None, slopes.dx, dw, slopes.ds.sum((0, 1)), *ends
 
 
 def backwards(x: Tensor, lengths: Tensor) -> Tensor:

@@ -1,11 +1,33 @@
-"""Matrices rounded to bfloat16 for multiplication, in few different sizes.
+"""Matrix products whose operands are rounded to bfloat16, where `rounded_products` says so.
 
 The library behind PyTorch's bfloat16 products (oneDNN) makes machine code for every new size, which takes longer than
 the product itself; sentences come in every size. So rows are filled up with zeros to a few sizes.
 """
 
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+
 import torch
 from torch import Tensor
+
+SMALLEST = 1 << 20  # multiplications below which rounding the operands costs more than it brings
+_wanted: ContextVar[bool] = ContextVar("rounded products", default=False)
+
+
+@contextlib.contextmanager
+def rounded_products() -> Iterator[None]:
+    """Within this context our products of float32 matrices round their operands, where they are large enough."""
+    before = _wanted.set(True)
+    try:
+        yield
+    finally:
+        _wanted.reset(before)
+
+
+def rounds(x: Tensor, weight: Tensor) -> bool:
+    """Whether x [..., D] times weight [n, D] is to be rounded here and now."""
+    return _wanted.get() and x.dtype == weight.dtype == torch.float32 and x.numel() * len(weight) >= SMALLEST
 
 
 def rows_for(count: int) -> int:
@@ -23,3 +45,28 @@ def in_bfloat16(x: Tensor) -> Tensor:
     filled[: len(x)] = x
     filled[len(x) :] = 0
     return filled
+
+
+class Product:
+    """x [n, D] -> x W' for one weight W [m, D] and many x, and the way back."""
+
+    def __init__(self, weight: Tensor, rounded: bool) -> None:
+        self._rounded, self._weight = rounded, weight.bfloat16() if rounded else weight
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[n, m], of its own memory."""
+        return self._times(x, self._weight.t())
+
+    def back(self, g: Tensor) -> Tensor:
+        """Slopes of the result [n, m] -> those of x [n, D]."""
+        return self._times(g, self._weight)
+
+    def _times(self, x: Tensor, matrix: Tensor) -> Tensor:
+        if self._rounded:
+            return torch.mm(in_bfloat16(x), matrix)[: len(x)].float()
+        return torch.mm(x, matrix)
+
+
+def outer(g: Tensor, x: Tensor, rounded: bool) -> Tensor:
+    """g' x for g [n, m] and x [n, D]: a weight's gradient over all its rows."""
+    return torch.mm(in_bfloat16(g).t(), in_bfloat16(x)).float() if rounded else torch.mm(g.t(), x)

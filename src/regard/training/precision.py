@@ -16,9 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-from regard.models.rounding import in_bfloat16
-
-SMALLEST = 1 << 20  # multiplications below which rounding the operands costs more than it brings
+from regard.models.rounding import in_bfloat16, rounded_products, rounds
 
 
 def chosen(wish: str, device: torch.device) -> str:
@@ -36,8 +34,13 @@ def _processor_gains() -> bool:
 
 
 def products_in(precision: str) -> contextlib.AbstractContextManager[Any]:
-    """Within this context linear layers multiply in this precision."""
-    return _Rounded() if precision == "bfloat16" else contextlib.nullcontext()
+    """Within this context linear layers and recurrent cells multiply in this precision."""
+    if precision != "bfloat16":
+        return contextlib.nullcontext()
+    both = contextlib.ExitStack()
+    both.enter_context(rounded_products())
+    both.enter_context(_Rounded())
+    return both
 
 
 class _Rounded(TorchFunctionMode):
@@ -49,7 +52,7 @@ class _Rounded(TorchFunctionMode):
         if function is linear and not named:
             x, weight = arguments[0], arguments[1]
             bias = arguments[2] if len(arguments) > 2 else None
-            if x.dtype == weight.dtype == torch.float32 and x.numel() * len(weight) >= SMALLEST:
+            if rounds(x, weight):
                 return _RoundedLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
         return function(*arguments, **(named or {}))
 

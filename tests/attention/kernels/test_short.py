@@ -58,7 +58,8 @@ def test_it_is_the_reference_with_its_gradients(call: tuple[list[Tensor], dict[s
     exact = run([x.double() for x in tensors], options, "reference", direction)
     for mine, theirs in zip(found, exact, strict=True):
         assert mine.isfinite().all()
-        torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=2e-5)
+        largest = max(1.0, float(theirs.abs().max()))  # sums lose what their largest terms round away
+        torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=2e-5 * largest)
 
 
 @pytest.mark.parametrize("offset", [None, 0, 1, 2, 3])  # where a row's keys end within a vector, and how rows differ

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from regard.attention import Attention, Cache, Draw, Hard, LocalMonotonic, LocalPredictive
-from regard.attention.extents import Extent
-from regard.attention.normalisers import Normaliser
+from regard.attention import Additive, Attention, Cache, Draw, Hard, LocalMonotonic, LocalPredictive
+from regard.attention.extents import Extent, Global
+from regard.attention.normalisers import Normaliser, Softmax
+from regard.models import attentive
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
 from regard.models.memory import Decoded, Memory
@@ -121,6 +122,8 @@ class RecurrentDecoder(nn.Module):
         """targets [B, T], the words that went before each step -> features of all steps."""
         y = self.embedding(targets)  # [B, T, E]
         state = self.start(memory)
+        if self._runs_at_once(state) and not need_weights:
+            return self._at_once(y, state)
         if self.attend == "before" or self.feeds:
             return self._one_by_one(y, state, need_weights)
         # Nothing that is attended to comes back into the states: all steps of a layer at once.
@@ -154,6 +157,26 @@ class RecurrentDecoder(nn.Module):
             isinstance(self.attention.normalise, Hard) and self.attention.normalise.estimator == "reinforce"
         )
         return need_weights or (self.training and learns_from_draws)
+
+    def _runs_at_once(self, state: RecurrentState) -> bool:
+        """Whether this is the decoder of Bahdanau et al. itself, which has a fast way through a whole target."""
+        attention, cache = self.attention, state.cache
+        if self.attend != "before" or len(self.cells) > 1 or attention is None or cache is None:
+            return False
+        usual = isinstance(attention.extent, Global) and isinstance(attention.normalise, Softmax)
+        keys, values = cache.held
+        return usual and attentive.serves(attention, keys[:, 0], values[:, 0])
+
+    def _at_once(self, y: Tensor, state: RecurrentState) -> Decoded:
+        assert self.attention is not None
+        assert self.beside is not None
+        assert state.cache is not None
+        score = self.attention.score
+        assert isinstance(score, Additive)
+        cell, (keys, values) = self._cell(0), state.cache.held
+        gates, mask = cell.inputs(y.transpose(0, 1)), state.mask[:, 0, 0]
+        s, c = attentive.decode(gates, state.layers[0], cell, self.beside.weight, score, keys[:, 0], values[:, 0], mask)
+        return Decoded(self._features(s.transpose(0, 1), y, c.transpose(0, 1)))
 
     def _one_by_one(self, y: Tensor, state: RecurrentState, need_weights: bool) -> Decoded:
         # The words' share of the input, for all steps at once; unbound, because gradients of single rows are slow.
