@@ -18,7 +18,7 @@ from torch.nn.functional import kl_div, log_softmax
 from regard import native
 from regard.models.rounding import in_bfloat16
 
-CHUNK = 1 << 21  # logits held at once: 8 MB
+CHUNK = 1 << 22  # logits held at once: 16 MB, or half of it in bfloat16
 
 
 class Loss(NamedTuple):
@@ -91,23 +91,20 @@ class _Output:
 
     def __init__(self, weight: Tensor, bias: Tensor | None, rounded: bool, wanted: bool = True) -> None:
         self._weight = weight.bfloat16() if rounded else weight
-        self._bias, self._rounded = bias, rounded
+        self.bias, self._rounded = bias, rounded
         self.weight_slope = torch.zeros_like(weight) if wanted else weight.new_empty(0)
         self.bias_slope = torch.zeros_like(bias) if wanted and bias is not None else None
 
-    def logits(self, features: Tensor, out: Tensor) -> Tensor:
-        """features [n, D] -> [n, V], written into the beginning of `out`."""
-        out = out[: len(features)]
+    def logits(self, features: Tensor) -> Tensor:
+        """features [n, D] -> [n, V], without the bias; in bfloat16 where the product is rounded."""
         if self._rounded:
-            out.copy_(torch.mm(in_bfloat16(features), self._weight.t())[: len(features)])
-        else:
-            torch.mm(features, self._weight.t(), out=out)
-        return out if self._bias is None else out.add_(self._bias)
+            return torch.mm(in_bfloat16(features), self._weight.t())[: len(features)]
+        return torch.mm(features, self._weight.t())
 
     def take(self, slopes: Tensor, features: Tensor, into: Tensor) -> None:
         """Gradients of logits [n, V] -> those of the features, written into `into` [n, D], and of the weights."""
-        if self._bias is not None and self.bias_slope is not None:
-            self.bias_slope += slopes.sum(0)
+        if self.bias_slope is not None:
+            self.bias_slope += slopes.sum(0, dtype=self.bias_slope.dtype)
         if self._rounded:
             low = in_bfloat16(slopes)
             into.copy_(torch.mm(low, self._weight)[: len(into)])
@@ -130,15 +127,14 @@ class _Projected(torch.autograd.Function):
         wanted: bool,
     ) -> tuple[Tensor, Tensor]:
         rows = _rows(weight)
-        buffer = features.new_empty(min(rows, len(features)), len(weight))
         per_token, spread = features.new_empty(len(features)), features.new_empty(len(features))
         slopes = torch.empty_like(features) if wanted else None
         output = _Output(weight, bias, rounded, wanted)
         for at in range(0, len(features), rows):
             here = slice(at, at + rows)
             x = features[here]
-            logits = output.logits(x, buffer)
-            _cross_entropy(logits, targets[here], per_token[here], spread[here], smoothing, wanted)
+            logits = output.logits(x)
+            _cross_entropy(logits, bias, targets[here], per_token[here], spread[here], smoothing, wanted)
             if slopes is not None:
                 output.take(logits, x, slopes[here])
         ctx.mark_non_differentiable(per_token)
@@ -167,14 +163,13 @@ class _Agreeing(torch.autograd.Function):
         rounded: bool,
     ) -> tuple[Tensor, Tensor]:
         rows = max(16, _rows(weight) // 2)
-        buffers = [first.new_empty(min(rows, len(first)), len(weight)) for _ in range(2)]
         per_token, spread, apart = (first.new_empty(len(first)) for _ in range(3))
         slopes = torch.empty_like(first), torch.empty_like(second)
         output = _Output(weight, bias, rounded)
         for at in range(0, len(first), rows):
             here = slice(at, at + rows)
-            a, b = (output.logits(x[here], buffer) for x, buffer in zip((first, second), buffers, strict=True))
-            _two_passes(a, b, targets[here], per_token[here], spread[here], apart[here], smoothing, agreement)
+            a, b = output.logits(first[here]), output.logits(second[here])
+            _two_passes(a, b, bias, targets[here], per_token[here], spread[here], apart[here], smoothing, agreement)
             output.take(a, first[here], slopes[0][here])
             output.take(b, second[here], slopes[1][here])
         per_token /= 2
@@ -193,26 +188,40 @@ def _scaled(ready: tuple[Tensor | None, ...], g: Tensor) -> list[Tensor | None]:
     return [None if gradient is None else gradient * g for gradient in ready]
 
 
+def _serves(*logits: Tensor) -> bool:
+    """Whether the C kernels can take these logits."""
+    low = all(x.dtype == torch.bfloat16 and x.device.type == "cpu" for x in logits) and native.library() is not None
+    return low or native.serves(*logits)
+
+
 def _cross_entropy(
-    logits: Tensor, targets: Tensor, loss: Tensor, spread: Tensor, smoothing: float, gradient: bool
+    logits: Tensor, bias: Tensor | None, targets: Tensor, loss: Tensor, spread: Tensor, smoothing: float, gradient: bool
 ) -> None:
     """Fill loss and spread [n]; where a gradient is wanted, `logits` [n, V] become it."""
     n, V = logits.shape
-    if native.serves(logits):
-        tensors = [logits, targets.contiguous(), loss, spread]
-        native.call("regard_cross_entropy", tensors, [V, int(gradient), float(smoothing)], count=n, work=3 * n * V)
+    if _serves(logits):
+        tensors = [logits, bias, targets.contiguous(), loss, spread]
+        numbers = [V, int(logits.dtype == torch.bfloat16), int(gradient), float(smoothing)]
+        native.call("regard_cross_entropy", tensors, numbers, count=n, work=3 * n * V)
         return
-    logs = log_softmax(logits, -1)
+    logs = _log_softmax(logits, bias)
     loss.copy_(-logs.gather(1, targets[:, None])[:, 0])
     spread.copy_(-logs.mean(-1))
     if gradient:
-        torch.exp(logs, out=logits).sub_(smoothing / V)
-        logits[torch.arange(n, device=logits.device), targets] -= 1 - smoothing
+        slopes = torch.exp(logs).sub_(smoothing / V)
+        slopes[torch.arange(n, device=logits.device), targets] -= 1 - smoothing
+        logits.copy_(slopes)
+
+
+def _log_softmax(logits: Tensor, bias: Tensor | None) -> Tensor:
+    wide = logits.float() if logits.dtype == torch.bfloat16 else logits
+    return log_softmax(wide if bias is None else wide + bias, -1)
 
 
 def _two_passes(
     a: Tensor,
     b: Tensor,
+    bias: Tensor | None,
     targets: Tensor,
     loss: Tensor,
     spread: Tensor,
@@ -221,11 +230,12 @@ def _two_passes(
     agreement: float,
 ) -> None:
     n, V = a.shape
-    if native.serves(a, b):
-        tensors = [a, b, targets.contiguous(), loss, spread, divergence]
-        native.call("regard_rdrop", tensors, [V, float(smoothing), float(agreement)], count=n, work=8 * n * V)
+    if _serves(a, b):
+        tensors = [a, b, bias, targets.contiguous(), loss, spread, divergence]
+        numbers = [V, int(a.dtype == torch.bfloat16), float(smoothing), float(agreement)]
+        native.call("regard_rdrop", tensors, numbers, count=n, work=8 * n * V)
         return
-    p, q = log_softmax(a, -1), log_softmax(b, -1)
+    p, q = _log_softmax(a, bias), _log_softmax(b, bias)
     at = torch.arange(n, device=a.device), targets
     loss.copy_(-p[at] - q[at])
     spread.copy_(-p.mean(-1) - q.mean(-1))
@@ -234,7 +244,7 @@ def _two_passes(
     divergence.copy_((forth + back)[:, 0] / 2)
     apart, even, half = p - q, smoothing / V, agreement / 2
     p, q = p.exp(), q.exp()
-    torch.add(p - even, half * (p * (apart - forth) + p - q), out=a)
-    torch.add(q - even, half * (q - p - q * (apart + back)), out=b)
-    a[at] -= 1 - smoothing
-    b[at] -= 1 - smoothing
+    down, up = p - even + half * (p * (apart - forth) + p - q), q - even + half * (q - p - q * (apart + back))
+    for slopes, into in ((down, a), (up, b)):
+        slopes[at] -= 1 - smoothing
+        into.copy_(slopes)

@@ -74,7 +74,7 @@ class RecurrentDecoder(nn.Module):
             self.combine = nn.Linear(M + width, width)
         self.readout: nn.Module
         if self.attend == "before" or self.always:
-            self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over pairs
+            self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over two halves
         else:
             self.readout = nn.Linear(width, E) if width != E else nn.Identity()
         initialise(self, settings.initialisation)
@@ -235,8 +235,7 @@ class RecurrentDecoder(nn.Module):
     def _features(self, s: Tensor, y: Tensor, c: Tensor, fed: Tensor | None = None) -> Tensor:
         """What the output layer sees, [..., E]."""
         if self.attend == "before" or self.always:
-            t: Tensor = self.readout(torch.cat([s, y, c], -1))
-            most: Tensor = self.dropout(t.view(*t.shape[:-1], -1, 2).amax(-1))
+            most: Tensor = self.dropout(torch.maximum(*self.readout(torch.cat([s, y, c], -1)).chunk(2, -1)))
             return most
         if self.attend == "after":
             s = torch.tanh(self.combine(torch.cat([c, s], -1))) if fed is None else fed
