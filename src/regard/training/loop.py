@@ -36,7 +36,7 @@ from regard.training.validation import Judgement, judge
 
 MEASURED = 20  # steps after which the first estimate of time and memory is made
 RECENT = 50  # steps that the speed is averaged over
-SAFETY = 1.1  # a fitted schedule leaves room for validations
+FITTED_EVERY = 50  # steps between plans that fit the minutes
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Where:
     epoch: int = 0
     position: int = 0  # batches of this epoch already used
     steps: int = 0  # in all, as planned
-    fitted: bool = False  # whether the plan was fitted to the minutes
+    estimated: bool = False  # whether the first estimate was told
     tokens: int = 0
     seconds: float = 0.0
     since_best: int = 0
@@ -117,7 +117,7 @@ class Trainer:
 
     def go_further(self) -> None:
         """Plan the rest anew: the settings name other steps or minutes than when the run began."""
-        self.where.steps, self.where.fitted, self.where.done, self.where.since_best = 0, False, False, 0
+        self.where.steps, self.where.estimated, self.where.done, self.where.since_best = 0, False, False, 0
 
     def _save(self) -> None:
         if not self.place.leads:
@@ -139,10 +139,8 @@ class Trainer:
         """Until the steps, the epochs, the minutes or the patience are used up, or somebody asks to stop."""
         module = self.place.wrap(self.objective)
         self.objective.train()
-        per_epoch = self._steps_of_an_epoch()
         if not self.where.steps:
-            epochs = self.settings.epochs
-            self.where.steps = min(self.settings.steps, per_epoch * epochs if epochs else self.settings.steps)
+            self.where.steps = self._most_steps()
         every = self._validation_interval()
         start, before = time.monotonic(), self.where.seconds
         with _asked_to_stop(self):
@@ -264,15 +262,26 @@ class Trainer:
             left = min(left, 60 * self.settings.minutes - self.where.seconds)
         return max(0.0, left)
 
+    def _most_steps(self) -> int:
+        epochs = self.settings.epochs
+        return min(self.settings.steps, self._steps_of_an_epoch() * epochs if epochs else self.settings.steps)
+
+    def _fit(self) -> None:
+        """Plan as many steps as the minutes allow, at the pace of late and of all so far, validations included."""
+        assert self.settings.minutes is not None
+        lately = self._pace() + self._validation_seconds / self._validation_interval()
+        pace = (lately + self.where.seconds / self.where.step) / 2
+        room = 60 * self.settings.minutes - self.where.seconds - self._validation_seconds
+        self.where.steps = max(self.where.step + 1, min(self._most_steps(), self.where.step + int(room / pace)))
+
     def _estimate(self) -> None:
-        """Once, after the first steps: how long and how much memory; and a plan that fits the minutes."""
-        if len(self._recent) != MEASURED or self.where.fitted:
+        """After the first steps: how long and how much memory; and now and then a plan that fits the minutes."""
+        measured = len(self._recent) >= MEASURED
+        if self.settings.minutes and measured and (not self.where.estimated or self.where.step % FITTED_EVERY == 0):
+            self._fit()
+        if self.where.estimated or not measured:
             return
-        self.where.fitted = True
-        if self.settings.minutes:
-            room = 60 * self.settings.minutes - self.where.seconds
-            possible = self.where.step + int(room / (self._pace() * SAFETY))
-            self.where.steps = max(self.where.step + 1, min(self.where.steps, possible))
+        self.where.estimated = True
         if self.place.leads:
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
             self.reporter.tell(
