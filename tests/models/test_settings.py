@@ -35,6 +35,13 @@ def test_settings_survive_a_toml_file(pair: Pair) -> None:
         ({"decoder": {"kind": "recurrent", "dropout": 1.0}}, "decoder.dropout: 1.0 is not possible: "),
         ({"decoder": {"kind": "recurrent", "layers": 0}}, "decoder.layers: 0 is not possible: "),
         ({"decoder": {"kind": "convolutional", "kernel": 0}}, "decoder.kernel: 0 is not possible: "),
+        (
+            {"decoder": {"kind": "recurrent", "input_feeding": True}},
+            "decoder: input_feeding = True does nothing where attend is before; leave it out, or set attend to after.",
+        ),
+        ({"decoder": {"kind": "recurrent", "attend": "never", "score": "dot"}}, "set attend to before or after."),
+        ({"decoder": {"kind": "recurrent", "radius": 3}}, "set extent to local-m or local-p."),
+        ({"encoder": {"kind": "transformer", "positions": 7}}, "set position to learned."),
         ({"tie": "some"}, "tie: there is no 'some'; the choices are "),
         (
             {"encoder": {"kind": "recurrent", "width": 8}, "decoder": {"kind": "recurrent", "width": 9}, "tie": "all"},

@@ -1,6 +1,6 @@
 """What a model is made of: any encoder, any decoder, as typed settings. Imports no PyTorch."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,10 +14,23 @@ Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "
 
 
 class _Part(Settings):
+    # Settings that mean something only where another one has one of these values.
+    only_where: ClassVar[dict[str, tuple[str, tuple[str, ...]]]] = {}
+
     width: Size = 256
     embedding: Size | None = None  # the width of the embeddings; `width` if not given
     layers: Size = 1
     dropout: Share = 0.1
+
+    @model_validator(mode="after")
+    def _nothing_is_ignored(self) -> Self:
+        for name, (other, values) in self.only_where.items():
+            if getattr(self, other) not in values and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(
+                    f"{name} = {getattr(self, name)} does nothing where {other} is {getattr(self, other)}; "
+                    f"leave it out, or set {other} to {' or '.join(values)}"
+                )
+        return self
 
     @property
     def embedding_width(self) -> int:
@@ -55,6 +68,8 @@ class ConvolutionalEncoder(_Convolutional):
 
 
 class _Transformer(_Part):
+    only_where = {"positions": ("position", ("learned",))}  # noqa: RUF012
+
     heads: Size = 4
     feedforward: Size = 512
     norm: Literal["layer", "rms"] = "layer"
@@ -87,6 +102,17 @@ class TransformerEncoder(_Transformer):
 
 class RecurrentDecoder(_Part):
     """GRU or LSTM; without attention, or attending before the step (Bahdanau) or after it (Luong)."""
+
+    only_where = {  # noqa: RUF012
+        "context": ("attend", ("never",)),
+        "input_feeding": ("attend", ("after",)),
+        "score": ("attend", ("before", "after")),
+        "extent": ("attend", ("before", "after")),
+        "normalise": ("attend", ("before", "after")),
+        "radius": ("extent", ("local-m", "local-p")),
+        "estimator": ("normalise", ("hard",)),
+        "attention_width": ("score", ("additive",)),
+    }
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = "gru"
