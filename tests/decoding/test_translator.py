@@ -21,9 +21,11 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
     how = new_search(bundle, beam=3, nbest=3)
     results = translate(bundle, TEXTS, how)
     assert [result.source for result in results] == TEXTS
+    assert any(result.left_out for result in results)
     for text, result in zip(TEXTS, results, strict=True):
         tokens = [*bundle.source_subwords.encode([text])[0][:11], END]
         assert result.source_tokens == tokens
+        assert result.left_out == max(0, len(bundle.source_subwords.encode([text])[0]) - 11)
         source = torch.tensor([tokens])
         (found,) = search(bundle.model, source, source > 0, how)
         assert result.tokens == found[0].tokens

@@ -36,10 +36,13 @@ def test_a_run_says_what_it_does_and_leaves_what_it_promised(trained: Path) -> N
     run = trained / "run"
     for name in ("settings.toml", "model.toml", "model.safetensors", "log.jsonl", "curves.png", "source.subwords"):
         assert (run / name).stat().st_size > 0
+    with (trained / "test.tsv").open("a") as test:
+        test.write("1 2 " * 200 + "\t2001-02-03\n")
     done = regard("evaluate", run, trained / "test.tsv", "--json", "--beam", 2, "--metric", "exact,cer,bleu")
     result = json.loads(done.stdout)
     assert [score["name"] for score in result["scores"]] == ["exact", "cer", "bleu"]
-    assert result["sentences"] == 20
+    assert result["sentences"] == 21
+    assert result["sources_cut"] == 1
 
 
 def test_mistakes_are_one_sentence(trained: Path, tmp_path: Path) -> None:

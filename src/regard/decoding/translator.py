@@ -26,6 +26,7 @@ class Result:
     source_tokens: list[int]
     tokens: list[int]
     others: list[str] = field(default_factory=list)
+    left_out: int = 0  # source tokens at its end that the model has no room for
 
 
 def new_search(
@@ -49,7 +50,8 @@ def translate(
     about = bundle.description
     given = [tidy(text.lower() if about.lowercase else text) for text in texts]
     longest = min(about.longest, about.model.encoder.most_tokens or about.longest)
-    sources = [[*tokens[: longest - 1], END] for tokens in bundle.source_subwords.encode(given)]
+    whole = bundle.source_subwords.encode(given)
+    sources = [[*tokens[: longest - 1], END] for tokens in whole]
     order = sorted(range(len(texts)), key=lambda number: -len(sources[number]))
     results: dict[int, Result] = {}
     at = 0
@@ -59,14 +61,15 @@ def translate(
         at += len(some)
         source = padded([sources[number] for number in some]).to(device)
         for number, found in zip(some, search(bundle.model, source, source != PAD, how), strict=True):
-            results[number] = _result(bundle, texts[number], sources[number], found)
+            left_out = max(0, len(whole[number]) + 1 - longest)
+            results[number] = _result(bundle, texts[number], sources[number], found, left_out)
         done(len(some))
     return [results[number] for number in range(len(texts))]
 
 
-def _result(bundle: Bundle, text: str, source: list[int], found: list[Hypothesis]) -> Result:
+def _result(bundle: Bundle, text: str, source: list[int], found: list[Hypothesis], left_out: int) -> Result:
     said = bundle.target_subwords.decode([hypothesis.tokens for hypothesis in found])
-    return Result(text, said[0], found[0].score, source, found[0].tokens, said[1:])
+    return Result(text, said[0], found[0].score, source, found[0].tokens, said[1:], left_out)
 
 
 @torch.inference_mode()

@@ -21,6 +21,7 @@ class Outputs:
     texts: list[str]
     seconds: float
     tokens: int  # that it wrote
+    cut: int  # sources that were longer than the model reads
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ def run_model(bundle: Bundle, sources: Sequence[str], how: Search, done: Callabl
     began = time.perf_counter()
     results = translate(bundle, sources, how, done=done)
     tokens = sum(len(result.tokens) for result in results)
-    return Outputs([result.text for result in results], time.perf_counter() - began, tokens)
+    cut = sum(result.left_out > 0 for result in results)
+    return Outputs([result.text for result in results], time.perf_counter() - began, tokens, cut)
 
 
 def scores(names: Sequence[str], outputs: Sequence[str], references: References, tokenize: str) -> list[Score]:
