@@ -28,6 +28,7 @@ from regard.training.distribution import Distribution, distribution, leads
 from regard.training.loop import Trainer, Where
 from regard.training.reporting import Log, Reporter, read_log
 from regard.training.settings import RunSettings
+from regard.training.threads import threads_for
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,11 @@ def train(
     `further`: plan the resumed run anew, since its steps or minutes are others now.
     """
     keep_memory()
-    with distribution() as place, Reporter(quiet=quiet or not place.leads) as reporter:
+    with (
+        threads_for(settings.model),
+        distribution() as place,
+        Reporter(quiet=quiet or not place.leads) as reporter,
+    ):
         corpus = _corpus(settings, run, place, reporter)
         bundle = new_bundle(settings, corpus, device_named(device))
         trainer = Trainer(

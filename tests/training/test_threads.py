@@ -1,0 +1,41 @@
+"""Narrow recurrent models train on one thread, and nobody else notices."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from regard.models.presets import preset
+from regard.models.settings import ModelSettings
+from regard.settings import merged
+from regard.training.threads import NARROW, threads_for
+
+
+def model(name: str, width: int | None = None) -> ModelSettings:
+    change = {"encoder": {"width": width}, "decoder": {"width": width}} if width else {}
+    return ModelSettings.parse(merged(preset(name)["model"], change))
+
+
+@pytest.fixture(autouse=True)
+def _two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("which", "threads"),
+    [(model("bahdanau"), 1), (model("bahdanau", NARROW + 8), 2), (model("transformer-tiny"), 2), (model("conv"), 2)],
+)
+def test_narrow_recurrent_models_get_one_thread(which: ModelSettings, threads: int) -> None:
+    with threads_for(which):
+        assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 2
+
+
+def test_who_says_how_many_gets_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    with threads_for(model("bahdanau")):
+        assert torch.get_num_threads() == 2
