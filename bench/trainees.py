@@ -2,8 +2,9 @@
 
     python -m bench.trainees NAME SHAPE MALLOC      as a worker of bench.training
 
-Every candidate gets the same padded batches of made-up sentences whose lengths are those of captions (9 to 30 words),
-AdamW (fused), label smoothing 0.1, dropout, and clipping. MALLOC is "default" or "tuned".
+Every candidate (but one, which shows what that brings) gets the same padded batches of made-up sentences whose lengths
+are those of captions (9 to 30 words), AdamW (fused), label smoothing 0.1, dropout, and clipping. MALLOC is "default" or
+"tuned".
 """
 
 import sys
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bench.workers import serve
@@ -19,6 +21,7 @@ from regard.data.batches import Batch, collate, plan_epoch
 from regard.training.allocator import keep_memory
 
 VOCABULARY, TOKENS, BATCHES = 10_000, 4096, 3
+OWN = "joeynmt's own batches"  # the same model, fed as its own loop feeds it
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,19 @@ SHAPES = {
 }
 
 
-def batches() -> list[Batch]:
-    """The same for everyone: about 4,096 target tokens each, of like length."""
+def batches(*, by_length: bool = True) -> list[Batch]:
+    """About 4,096 target tokens each, of like length: the same for everyone.
+
+    Not `by_length`: sentences as they come until their longest side, padded, has as many tokens, which is how JoeyNMT
+    makes its own batches.
+    """
     dice = np.random.default_rng(1)
     lengths = np.clip(dice.gamma(9.0, 1.7, (8000, 2)).round(), 5, 40).astype(np.int32)
     lengths[:, 0] = np.clip(lengths[:, 1] + dice.integers(-2, 3, 8000), 4, 40)
-    plan = plan_epoch(lengths[:, 0], lengths[:, 1], tokens=TOKENS, seed=1, epoch=0)
+    if by_length:
+        plan = plan_epoch(lengths[:, 0], lengths[:, 1], tokens=TOKENS, seed=1, epoch=0)
+    else:
+        plan = _as_they_come(lengths.max(1))
     made = []
     for numbers in plan[:BATCHES]:
         sides = [
@@ -53,6 +63,17 @@ def batches() -> list[Batch]:
         ]
         made.append(collate(sides[0], sides[1], numbers))
     return made
+
+
+def _as_they_come(longer: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    plan, some, most = [], [], 0
+    for number, length in enumerate(longer):
+        some.append(number)
+        most = max(most, int(length))
+        if most * len(some) >= TOKENS:
+            plan.append(np.array(some))
+            some, most = [], 0
+    return plan
 
 
 Loss = Callable[[Batch], Tensor]  # the mean loss of a batch
@@ -208,6 +229,11 @@ def joeynmt(shape: Shape) -> tuple[nn.Module, Loss]:
     return model, loss
 
 
+def batches_of(name: str, size: str) -> list[Batch]:
+    """What a candidate is timed on."""
+    return batches(by_length=name != OWN)[: 1 if size == "base" else BATCHES]
+
+
 def main() -> None:
     name, size, malloc = sys.argv[1:]
     torch.set_num_threads(1)
@@ -219,12 +245,13 @@ def main() -> None:
     if name.startswith("ours"):
         model, loss = ours(shape, preset, "float32" if name == "ours-float32" else "auto")
     else:
-        model, loss = {"hugging-face": hugging_face, "nn.Transformer": plain_torch, "joeynmt": joeynmt}[name](shape)
+        made = {"hugging-face": hugging_face, "nn.Transformer": plain_torch, "joeynmt": joeynmt, OWN: joeynmt}
+        model, loss = made[name](shape)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
-    same = batches()
+    mine = batches_of(name, size)
 
     def step() -> None:
-        for batch in same[: 1 if size == "base" else BATCHES]:
+        for batch in mine:
             optimiser.zero_grad()
             loss(batch).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
