@@ -194,6 +194,14 @@ def test_languages_that_could_be_either_are_asked_for(content: str, tmp_path: Pa
     assert sides(read(path, source_language="fr", target_language="en")) == [("un", "one")]
 
 
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_memories_in_utf16_are_read(encoding: str, packed: str, tmp_path: Path) -> None:
+    written = "\ufeff" + tmx(unit(en="naïve", zh="天真"))
+    path = write(tmp_path / f"memory.tmx{packed}", written.encode(encoding))
+    assert sides(read(path)) == [("naïve", "天真")]
+
+
 def test_a_unit_without_both_languages_is_set_aside(tmp_path: Path) -> None:
     content = tmx(unit(en="one", fr="un"), unit(en="two", de="zwei"), unit(en="three"), "<tu/>", unit(en="4", fr="4"))
     examples = read(write(tmp_path / "a.tmx", content), source_language="en", target_language="fr")

@@ -81,16 +81,19 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
         from regard.data.catalogues import read_tmx, read_xliff
 
         if suffix == "tmx":
-            return read_tmx(path, _opened(path), layout)
-        return read_xliff(path, _opened(path))
+            return read_tmx(path, _opened(path, wide=True), layout)
+        return read_xliff(path, _opened(path, wide=True))
     raise ValueError(
         f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .po, .tmx and .xlf, each also "
         f"with .gz. Two text files side by side are given as --source and --target."
     )
 
 
-def _opened(path: Path) -> IO[bytes]:
-    """The file's bytes, unpacked if its name ends in .gz. Raises ValueError with one sentence."""
+def _opened(path: Path, *, wide: bool = False) -> IO[bytes]:
+    """The file's bytes, unpacked if its name ends in .gz. Raises ValueError with one sentence.
+
+    `wide`: UTF-16 will do; XML says itself how it is written.
+    """
     try:
         if path.is_dir():
             raise ValueError(f"{path}: this is a folder; name a file in it.")
@@ -101,13 +104,15 @@ def _opened(path: Path) -> IO[bytes]:
         raise ValueError(f"{path}: it cannot be read; check its permissions.") from None
     if path.name.lower().endswith(".gz"):
         unpacked = _Unpacked(path, raw)
-        _check_wide(path, unpacked.peek(2))
+        if not wide:
+            _check_wide(path, unpacked.peek(2))
         return unpacked
     start = raw.read(4)
     raw.seek(0)
     if start[:2] == b"\x1f\x8b":
         raise ValueError(f"{path}: this is gzipped; give it a name that ends in .gz.")
-    _check_wide(path, start)
+    if not wide:
+        _check_wide(path, start)
     return raw
 
 
