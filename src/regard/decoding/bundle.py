@@ -113,9 +113,10 @@ def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | No
     """Into a folder; `tensors` in place of the model's own, such as an average."""
     write_durably(folder / "source.subwords", bundle.source_subwords.model)
     write_durably(folder / "target.subwords", bundle.target_subwords.model)
-    write_durably(folder / "model.toml", bundle.description.as_toml().encode())
     weights = tensors_of(bundle.model) if tensors is None else tensors
     write_durably(folder / "model.safetensors", as_bytes(weights, {"format": "pt"}))
+    # Last, since a folder with a model.toml is taken for a whole model.
+    write_durably(folder / "model.toml", bundle.description.as_toml().encode())
 
 
 def load_bundle(folder: Path, device: str = "cpu") -> Bundle:
