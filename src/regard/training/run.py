@@ -8,6 +8,7 @@ curves.png           the same as a picture
 model.toml, model.safetensors, source.subwords, target.subwords    the model (decoding/bundle.py)
 """
 
+import contextlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from regard.seeing.curves import draw_curves
 from regard.settings import read_toml
 from regard.training.allocator import keep_memory
 from regard.training.distribution import Distribution, distribution, leads
+from regard.training.lock import only_here
 from regard.training.loop import Trainer, Where
 from regard.training.reporting import Log, Reporter, read_log
 from regard.training.settings import RunSettings
@@ -72,7 +74,8 @@ def begin(settings: RunSettings, run: Path, *, overwrite: bool = False) -> None:
             raise ValueError(
                 f"{run}: there is a run already; go on with it by --resume {run}, or start anew with --overwrite."
             )
-        shutil.rmtree(run)
+        with only_here(run):
+            shutil.rmtree(run)
     run.mkdir(parents=True, exist_ok=True)
     write_durably(run / "settings.toml", settings.as_toml().encode())
 
@@ -107,6 +110,7 @@ def train(
     with (
         threads_for(settings.model),
         distribution() as place,
+        only_here(run) if place.leads else contextlib.nullcontext(),
         Reporter(quiet=quiet or not place.leads) as reporter,
     ):
         corpus = _corpus(settings, run, place, reporter)
