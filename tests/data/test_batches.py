@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from regard.data.batches import Batch, collate, in_order, load_batch, padded, plan_epoch
+from regard.data.batches import Batch, collate, in_order, load_batch, padded, plan_epoch, tokens_for
 from regard.data.corpus import Corpus, prepare
 from regard.data.settings import DataSettings, SubwordSettings
 from regard.tokens import BEGIN, END, PAD
@@ -91,6 +91,12 @@ def test_batches_of_like_lengths_mix_free_and_literal_pairs() -> None:
     ratios = np.log(source / target)
     of_batches = [ratios[batch].mean() for batch in plan_epoch(source, target, tokens=2048, seed=1, epoch=0)]
     assert np.std(of_batches) < 0.5 * np.std(ratios)
+
+
+def test_larger_corpora_have_larger_batches() -> None:
+    sizes = [tokens_for(10**power) for power in range(3, 10)]
+    assert sizes == sorted(sizes)
+    assert (sizes[0], sizes[-1]) == (1024, 4096)
 
 
 def test_an_example_longer_than_the_budget_is_alone() -> None:

@@ -15,7 +15,7 @@ _RECURRENT_TRAINING: Preset = {
     "smoothing": 0.1,
     "clip": 1.0,
 }
-_TRANSFORMER_TRAINING: Preset = {"learning_rate": 3e-3, "warmup": 1000, "schedule": "inverse-sqrt", "smoothing": 0.1}
+_TRANSFORMER_TRAINING: Preset = {"warmup": 1000, "schedule": "cosine", "smoothing": 0.1, "average": 0.999}
 
 
 def _recurrent(encoder: Preset, decoder: Preset) -> Preset:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batches import Batch, load_batch, plan_epoch
+from regard.data.batches import Batch, load_batch, plan_epoch, tokens_for
 from regard.data.corpus import Corpus
 from regard.data.settings import SubwordSettings
 from regard.decoding.bundle import Bundle, put_tensors, save_bundle, tensors_of
@@ -80,6 +80,7 @@ class Trainer:
         self.how = Search(beam=1, per_token=bundle.description.per_token, longest=bundle.description.longest)
         self.where = Where()
         self._plan: tuple[int, list[NDArray[np.int64]]] | None = None
+        self.tokens = settings.tokens or tokens_for(int(corpus.train.target_lengths.sum()))
         self._recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
         self._validation_seconds = 0.0
         self._stop_asked = False
@@ -178,7 +179,7 @@ class Trainer:
         if self._plan is None or self._plan[0] != epoch:
             pairs = self.corpus.train
             lengths = pairs.source_lengths, pairs.target_lengths
-            plan = plan_epoch(*lengths, tokens=self.settings.tokens, seed=self.settings.seed, epoch=epoch)
+            plan = plan_epoch(*lengths, tokens=self.tokens, seed=self.settings.seed, epoch=epoch)
             self._plan = epoch, plan
         return self._plan[1]
 

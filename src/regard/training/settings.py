@@ -16,7 +16,7 @@ class TrainingSettings(Settings):
     """How a model learns."""
 
     seed: int = 1
-    tokens: Annotated[int, Field(ge=16)] = 4096  # of a batch's longer side, padding included
+    tokens: Annotated[int, Field(ge=16)] | None = None  # of a batch's longer side, padded; by the data if not given
     accumulate: Count = 1  # batches a step
     steps: Count = 10_000  # at most
     epochs: Count | None = None  # passes over the data, at most

@@ -15,6 +15,7 @@ from regard.evaluation.tokenisers import bleu_tokeniser
 from regard.training.objective import Objective, loss_of
 from regard.training.settings import TrainingSettings
 
+AT_ONCE = 4096  # tokens of a batch whose loss is taken
 MOST = 1000  # examples that are translated at a validation
 SHOWN = 3  # of them shown with their reference
 WORSE_IF_HIGHER = ("loss", "wer", "cer")
@@ -52,7 +53,7 @@ def judge(objective: Objective, bundle: Bundle, corpus: Corpus, settings: Traini
     objective.eval()
     try:
         entropy = tokens = 0.0
-        for numbers in in_order(corpus.valid, tokens=settings.tokens):
+        for numbers in in_order(corpus.valid, tokens=AT_ONCE):
             batch = load_batch(corpus, corpus.valid, numbers)
             entropy += float(loss_of(objective, batch).entropy)
             tokens += batch.tokens
