@@ -1,6 +1,7 @@
 """Search: the best there is, for every decoder, in any company."""
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.decoding.search import Hypothesis, Search, search
+from regard.models.memory import Memory
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.tokens import BEGIN, END, PAD
@@ -93,10 +95,17 @@ def plain_greedy(model: Seq2Seq, source: Tensor, mask: Tensor, limit: int) -> li
 def plain_beam(
     model: Seq2Seq, source: Tensor, mask: Tensor, limit: int, beam: int, length_penalty: float
 ) -> list[tuple[float, list[int]]]:
-    """Beam search with lists: what ends among the best `beam` is put aside, the best `beam` others go on."""
+    """Beam search with lists: what ends among the best `beam` is put aside, the best `beam` others go on.
+
+    Until as many have ended, and none that goes on is ahead of the last of the best of them.
+    """
     going: list[tuple[float, list[int]]] = [(0.0, [])]
     found: list[tuple[float, list[int]]] = []
-    while going and len(found) < beam:
+
+    def score(one: tuple[float, list[int]]) -> float:
+        return one[0] / len(one[1]) ** length_penalty
+
+    while going and (len(found) < beam or score(going[0]) > sorted(map(score, found))[-beam]):
         logs = next_words(model, source, mask, [words for _, words in going])
         last = len(going[0][1]) + 1 == limit
         more = [
@@ -107,9 +116,9 @@ def plain_beam(
         ]
         more = sorted(more, reverse=True)[: 2 * beam]
         ended = [one for one in more[:beam] if one[1][-1] == END]
-        found = (found + ended)[:beam]
+        found += ended
         going = [one for one in more if one[1][-1] != END][:beam]
-    return sorted(((total / len(words) ** length_penalty, words) for total, words in found), reverse=True)
+    return sorted(((score(one), one[1]) for one in found), reverse=True)[:beam]
 
 
 @pytest.mark.parametrize("pair", EVERY_DECODER, ids=name_of)
@@ -134,6 +143,34 @@ def test_beam_search_is_the_plain_one(decoder: str, beam: int) -> None:
         expected = plain_beam(model, source[row : row + 1], mask[row : row + 1], 7, beam, 0.6)
         assert [h.tokens for h in hypotheses] == [words for _, words in expected]
         assert [h.score for h in hypotheses] == pytest.approx([score for score, _ in expected], abs=1e-3)
+
+
+def test_bad_ends_found_early_do_not_end_the_search() -> None:
+    """A model that is sure of each of twelve words, in a vocabulary so small that the end is always a candidate."""
+
+    class Sure:
+        def select(self, index: Tensor, *, same_sources: bool = False) -> "Sure":
+            return self
+
+    class Model:
+        steps = 0
+
+        def encode(self, source: Tensor, mask: Tensor) -> Memory:
+            return Memory(states=torch.zeros(1, 1, 4), mask=mask, summary=torch.zeros(1, 4), values=torch.zeros(1, 1, 4))
+
+        def start(self, memory: Memory) -> Sure:
+            return Sure()
+
+        def step(self, tokens: Tensor, state: Sure) -> tuple[Tensor, Sure]:
+            self.steps += 1
+            chances = torch.full((len(tokens), 7), 0.02)
+            chances[:, END if self.steps > 12 else 4] = 0.88
+            return chances.log(), state
+
+    for beam in (2, 5):
+        model: Any = Model()
+        ((best,),) = search(model, torch.tensor([[4, END]]), torch.ones(1, 2, dtype=torch.bool), Search(beam))
+        assert best.tokens == [4] * 12 + [END]
 
 
 @pytest.mark.parametrize("decoder", ["cho", "bahdanau", "luong fed", "convolutional", "transformer"])

@@ -70,7 +70,7 @@ def test_a_candidate_that_is_named_and_lost_makes_the_checkpoint_unusable(tmp_pa
     store = Checkpoints(tmp_path)
     store.save(checkpoint(1))
     digest = store.keep_candidate(2, {"w": torch.ones(3)})
-    store.save(checkpoint(2, best=[{"step": 2, "merit": 1.0, "hash": digest}]))
+    store.save(checkpoint(2, best=[{"step": 2, "merit": [1.0, 0.0], "hash": digest}]))
     assert newest(store) == (2, [])
     assert torch.equal(store.candidate(2)["w"], torch.ones(3))
     (store.candidates / "00000002.safetensors").write_bytes(b"x")
@@ -81,7 +81,7 @@ def test_candidates_that_nobody_names_are_removed(tmp_path: Path) -> None:
     store = Checkpoints(tmp_path)
     for step in (1, 2, 3, 4):
         digest = store.keep_candidate(step, {"w": torch.ones(3)})
-        store.save(checkpoint(step, best=[{"step": step, "merit": 0.0, "hash": digest}]))
+        store.save(checkpoint(step, best=[{"step": step, "merit": [0.0, 0.0], "hash": digest}]))
     assert sorted(path.stem for path in store.candidates.iterdir()) == ["00000003", "00000004"]
 
 

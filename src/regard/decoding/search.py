@@ -58,9 +58,14 @@ def search(model: Seq2Seq, source: Tensor, mask: Tensor, how: Search) -> list[li
     found = _beam(model, memory, limits, how)
     if not all(found):
         raise ValueError("the model's outputs are not finite numbers: its weights are damaged; train or copy it again.")
+    found = _best(found, how.beam)
     if how.coverage_penalty:
         found = _covering(model, memory, found, how)
-    return [sorted(hypotheses, key=lambda h: -h.score)[: how.nbest] for hypotheses in found]
+    return _best(found, how.nbest)
+
+
+def _best(found: list[list[Hypothesis]], count: int) -> list[list[Hypothesis]]:
+    return [sorted(hypotheses, key=lambda h: -h.score)[:count] for hypotheses in found]
 
 
 def _scored(tokens: list[int], log_probability: float, how: Search) -> Hypothesis:
@@ -154,17 +159,23 @@ def _keep(
     ended: Tensor,
     said: Tensor,
 ) -> list[int]:
-    """Put what ended among a sentence's best K aside; the rows of the sentences whose search goes on."""
-    K = how.beam
+    """Put what ended among a sentence's best K aside; the rows of the sentences whose search goes on.
+
+    A search ends when K hypotheses have, and none that goes on is ahead of the best of them, as far as it has come.
+    (K alone would not do: where the vocabulary is small, K bad ends are found long before the good one.)
+    """
+    K, length = how.beam, said.shape[-1] + 1
     going: list[int] = []
-    ends, scores, parents = ended[:, :K].tolist(), totals.tolist(), beams.tolist()
+    ends, scores, parents = ended.tolist(), totals.tolist(), beams.tolist()
     for row, sentence in enumerate(alive):
         for place in range(K):
-            if ends[row][place] and scores[row][place] > -torch.inf and len(found[sentence]) < K:
+            if ends[row][place] and scores[row][place] > -torch.inf:
                 tokens = [*said[row, parents[row][place]].tolist(), END]
                 found[sentence].append(_scored(tokens, scores[row][place], how))
-        more = any(score > -torch.inf and not end for score, end in zip(scores[row], ended[row].tolist(), strict=True))
-        if more and len(found[sentence]) < K:
+        # What is not a number is not above minus infinity either, and goes nowhere.
+        on = [score for score, end in zip(scores[row], ends[row], strict=True) if not end and score > -torch.inf]
+        best = sorted((hypothesis.score for hypothesis in found[sentence]), reverse=True)
+        if on and (len(best) < K or max(on) / length**how.length_penalty > best[how.nbest - 1]):
             going.append(row)
     return going
 

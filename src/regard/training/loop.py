@@ -315,14 +315,14 @@ class Trainer:
         """Keep these weights if they are among the best; whether they are the best."""
         where, step = self.where, self.where.step
         others = [each for each in where.best if each["step"] != step]
-        merit = judgement.merit if math.isfinite(judgement.merit) else -1e30
+        merit = list(judgement.merit)
         best = not others or merit > others[0]["merit"]
         where.since_best = 0 if best else where.since_best + 1
         if len(others) < self.settings.best or merit > others[-1]["merit"]:
             kept: dict[str, Any] = {"step": step, "merit": merit}
             kept["hash"] = self.checkpoints.keep_candidate(step, tensors_of(self.bundle.model))
             others.append(kept)
-        where.best = sorted(others, key=lambda each: (-each["merit"], each["step"]))[: self.settings.best]
+        where.best = sorted(others, key=lambda each: each["merit"], reverse=True)[: self.settings.best]
         if best:  # an interrupted run can be used as it is
             save_bundle(self.run, self.bundle)
         return best

@@ -41,9 +41,10 @@ class Judgement:
     samples: list[Sample]
 
     @property
-    def merit(self) -> float:
-        """Higher is better."""
-        return -self.value if self.measure in WORSE_IF_HIGHER else self.value
+    def merit(self) -> tuple[float, float]:
+        """Higher is better: the measure, then the loss, since BLEU is 0 for all outputs of fewer than four words."""
+        value = -self.value if self.measure in WORSE_IF_HIGHER else self.value
+        return (value if math.isfinite(value) else -1e30, -self.loss if math.isfinite(self.loss) else -1e30)
 
 
 @torch.inference_mode()
