@@ -25,6 +25,19 @@ class Settings(BaseModel):
         except ValidationError as error:
             raise ValueError(_sentence(error, cls)) from None
 
+    def not_set(self) -> list[str]:
+        """Names of the settings that are None."""
+
+        def names(table: dict[str, Any], above: str) -> list[str]:
+            inner = [
+                names(value, f"{above}{key}.") if isinstance(value, dict) else [f"{above}{key}"]
+                for key, value in table.items()
+                if value is None or isinstance(value, dict)
+            ]
+            return [name for some in inner for name in some]
+
+        return names(self.model_dump(), "")
+
     def as_toml(self) -> str:
         """The settings as a TOML file's text; what is None is left out."""
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
@@ -89,7 +102,7 @@ def _sentence(error: ValidationError, cls: type[BaseModel]) -> str:
     where, owner = _place(first["loc"], cls)
     if first["type"] == "extra_forbidden" and owner is not None:
         known = list(owner.model_fields)
-        near = difflib.get_close_matches(str(first["loc"][-1]), known, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(str(first["loc"][-1]), known, n=1, cutoff=0.6)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
         return f"{where}: there is no such setting; {meant}"
     if first["type"] in ("union_tag_invalid", "literal_error", "enum"):

@@ -252,6 +252,23 @@ def test_xliff_codes_are_left_out_and_words_inside_markup_stay(tmp_path: Path) -
         assert sides(read(write(tmp_path / "a.xlf", content))) == [("a red big dog", "xy")]
 
 
+@pytest.mark.parametrize("version", ["1.2", "2.0"])
+def test_xliff_is_turned_to_the_languages_asked_for(version: str, tmp_path: Path) -> None:
+    if version == "1.2":
+        inner = f'<file source-language="en" target-language="de-DE"><body>{trans_unit("one", "eins")}</body></file>'
+        written = f'<xliff version="1.2">{inner}</xliff>'
+    else:
+        inner = f"<file id='f'><unit id='u'>{segment('one', 'eins')}</unit></file>"
+        written = f'<xliff version="2.0" srcLang="en" trgLang="de-DE">{inner}</xliff>'
+    path = write(tmp_path / "a.xlf", written)
+    for source, target in ((None, None), ("en", "de"), ("en", None), (None, "de")):
+        assert sides(read(path, source_language=source, target_language=target)) == [("one", "eins")]
+    for source, target in (("de", "en"), ("de", None), (None, "en")):
+        assert sides(read(path, source_language=source, target_language=target)) == [("eins", "one")]
+    with pytest.raises(ValueError, match="it goes from en to de-DE, not from fr to it"):
+        read(path, source_language="fr", target_language="it")
+
+
 def test_other_xml_is_no_xliff(tmp_path: Path) -> None:
     assert "not XLIFF" in refusal(write(tmp_path / "a.xlf", tmx(unit(en="one", fr="un"))))
 

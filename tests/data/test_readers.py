@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import random
 import re
 from pathlib import Path
@@ -357,8 +358,26 @@ def test_in_a_csv_the_bad_line_of_a_field_with_newlines_is_noticed(tmp_path: Pat
     assert [(example.line, example.wrong) for example in read(path)] == [(1, ""), (2, "not UTF-8"), (5, ""), (6, "")]
 
 
+@pytest.mark.parametrize("suffix", ["tsv", "csv"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_empty_lines_of_a_table_are_no_examples(suffix: str, place: int, tmp_path: Path) -> None:
+    lines = AS_FILE[suffix].splitlines(keepends=True)
+    lines.insert(place, "\n")
+    assert sides(read(write(tmp_path / f"a.{suffix}", "".join(lines)))) == [("one", "un"), ("two", "deux")]
+
+
+def test_a_quotation_mark_that_is_never_closed_is_found(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "one,un\n" * 5 + '"two,deux\n' + "one,un\n" * 5)
+    assert "line 6: this is not CSV: a quotation mark is opened and never closed" in refusal(path)
+
+
+def test_a_pipe_is_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.tsv")
+    assert "save it as a file first" in refusal(tmp_path / "a.tsv")
+
+
 @pytest.mark.parametrize("place", [1, 2, 3])
-@pytest.mark.parametrize(("suffix", "line"), [("tsv", "alone\n"), ("csv", "alone\n"), ("tsv", "\n")])
+@pytest.mark.parametrize(("suffix", "line"), [("tsv", "alone\n"), ("csv", "alone\n")])
 def test_a_row_with_too_few_columns_is_set_aside(suffix: str, line: str, place: int, tmp_path: Path) -> None:
     lines = (AS_FILE[suffix] * 2).splitlines(keepends=True)
     lines.insert(place, line)

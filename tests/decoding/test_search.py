@@ -156,7 +156,8 @@ def test_bad_ends_found_early_do_not_end_the_search() -> None:
         steps = 0
 
         def encode(self, source: Tensor, mask: Tensor) -> Memory:
-            return Memory(states=torch.zeros(1, 1, 4), mask=mask, summary=torch.zeros(1, 4), values=torch.zeros(1, 1, 4))
+            states = torch.zeros(1, 1, 4)
+            return Memory(states=states, mask=mask, summary=states[0], values=states)
 
         def start(self, memory: Memory) -> Sure:
             return Sure()

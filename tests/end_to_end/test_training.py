@@ -1,6 +1,7 @@
 """Everything a user can get wrong ends in one sentence and loses nothing."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,55 @@ def test_mistakes_are_one_sentence(trained: Path, tmp_path: Path) -> None:
     assert "this is not a run" in refused("evaluate", tmp_path, data)
     assert "there is no such folder" in refused("evaluate", tmp_path / "none", data)
     assert "name the folder of the run" in refused("train", data)
+    assert "a preset is chosen with --preset" in refused("train", data, "-o", tmp_path / "a", "--set", "preset=luong")
+    assert "less than 9223372036854775808" in refused("train", data, "-o", tmp_path / "a", "--seed", 10**20)
+    assert "there is no 'foo'" in refused("evaluate", run, data, "--tokenize", "foo")
+    assert "it must be at least" in refused("evaluate", run, data, "--beam", 0)
     assert not list(tmp_path.iterdir()), "nothing was left behind"
     before = sorted(path.name for path in run.iterdir())
     assert "it exists and is not a run" in refused("train", data, "-o", trained)
     assert sorted(path.name for path in run.iterdir()) == before
+
+
+def test_a_run_goes_on_with_its_own_data(trained: Path, tmp_path: Path) -> None:
+    data, run = tmp_path / "dates.tsv", tmp_path / "run"
+    shutil.copy(trained / "dates.tsv", data)
+    model = ["--preset", "transformer-tiny", *small(), "--set", "training.tokens=512"]
+    regard("train", data, *model, "--steps", 2, "-o", run)
+    before = (run / "data" / "source.subwords").read_bytes()
+    data.write_text("quite\tanother\n" * 50)
+    assert json.loads(regard("train", "--resume", run, "--steps", 4, "--json").stdout)["step"] == 4
+    assert (run / "data" / "source.subwords").read_bytes() == before
+    assert "has 4 steps already" in refused("train", "--resume", run, "--steps", 3)
+    data.write_text("".join(f"{number}\t{number}\n" for number in range(300)))
+    shutil.rmtree(run / "data")
+    assert "have changed since" in refused("train", "--resume", run, "--steps", 6)
+
+
+def test_a_run_is_replaced_only_when_the_new_data_could_be_read(trained: Path, tmp_path: Path) -> None:
+    run, wrong = tmp_path / "run", tmp_path / "same.tsv"
+    shutil.copytree(trained / "run", run)
+    wrong.write_text("one\tun\n" * 30)
+    before = sorted(path.name for path in run.iterdir())
+    assert "name other examples with --valid" in refused("train", wrong, "-o", run, "--overwrite")
+    assert sorted(path.name for path in run.iterdir() if path.name != ".lock") == [n for n in before if n != ".lock"]
+    quick = ["--preset", "transformer-tiny", *small(), "--steps", 1]
+    regard("train", trained / "dates.tsv", *quick, "-o", run, "--overwrite")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "same.tsv"]
+
+
+def test_a_file_of_outputs_is_compared_with_a_run(trained: Path, tmp_path: Path) -> None:
+    pairs = [line.split("\t") for line in (trained / "test.tsv").read_text().splitlines()[:20]]
+    source, target = tmp_path / "test.in", tmp_path / "test.out"
+    source.write_text("".join(f"{pair[0]}\n" for pair in pairs))
+    target.write_text("".join(f"{pair[1]}\n" for pair in pairs))
+    outputs = ["--outputs", target, "--reference", target, "--compare", trained / "run"]
+    assert "--source" in refused("evaluate", *outputs)
+    done = regard("evaluate", *outputs, "--source", source, "--metric", "CER", "--json", "--beam", 1)
+    alone = regard("evaluate", trained / "run", "--source", source, "--reference", target, "--metric", "cer", "--json")
+    ((compared,), (alone_score,)) = json.loads(done.stdout)["comparison"], json.loads(alone.stdout)["scores"]
+    assert compared["first"] == 0
+    assert compared["second"] == pytest.approx(alone_score["value"], rel=0.2)
 
 
 def test_a_wrong_pair_of_languages_is_one_sentence(tmp_path: Path) -> None:

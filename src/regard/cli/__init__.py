@@ -65,6 +65,13 @@ def main() -> None:
     except (ValueError, OSError) as error:
         typer.echo(f"regard: {_sentence(error)}", err=True)
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "allocate" not in str(error):
+            raise
+        typer.echo(
+            "regard: this needs more memory than there is; make the model, the batch or the beam smaller.", err=True
+        )
+        sys.exit(2)
     except FloatingPointError as error:
         typer.echo(f"regard: {error}", err=True)
         sys.exit(1)
@@ -77,8 +84,8 @@ def _sentence(error: Exception) -> str:
     """The system's errors in a person's words."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
-            "there is no space left on the disk. Nothing that was saved before is lost: make room, then go on with "
-            "regard train --resume and the run's folder."
+            "there is no space left on the disk. Nothing that was saved before is lost: make room; a run goes on with "
+            "regard train --resume and its folder."
         )
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}." if error.filename else f"{error.strerror.lower()}."

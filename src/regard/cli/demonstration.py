@@ -1,7 +1,9 @@
 """regard demo: the main job on built-in data, from nothing to a model that can be looked at."""
 
 import json
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +33,7 @@ def demo(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Learn to read dates in 45 languages, and show what the model looks at."""
+    """Learn to read dates in 44 languages, and show what the model looks at."""
     from regard.data import dates
     from regard.training.settings import run_settings
 
@@ -66,6 +68,9 @@ def demo(
         f"{result['seconds']:.0f} seconds of training."
     )
     typer.echo(f"{output}/attention.png shows the same as a picture, {output}/curves.png how it learnt.")
+    # With no environment active, as after `make demo`, the command is where it was called from.
+    command = "regard" if shutil.which("regard") else os.path.relpath(sys.argv[0])
+    typer.echo(f"Now your own pairs: {command} train pairs.tsv -o run")
 
 
 def _settings(name: str, output: Path) -> dict[str, Any]:

@@ -53,7 +53,8 @@ def evaluate(
     """Score a trained model on a test set, or a file of outputs against references."""
     from regard.evaluation.metrics import NAMES
 
-    names = [name.strip() for name in metric.split(",") if name.strip()]
+    known = {name.lower(): name for name in NAMES}
+    names = [known.get(name.strip().lower(), name.strip()) for name in metric.split(",") if name.strip()]
     for name in names or [""]:
         if name not in NAMES:
             raise ValueError(f"--metric: there is no {name!r}; there are {', '.join(NAMES)}.")
@@ -61,8 +62,15 @@ def evaluate(
         raise ValueError("--outputs: either a run is judged or a file of outputs; leave one out.")
     if run is None and outputs is None:
         raise ValueError("name a run, or a file with --outputs, as in: regard evaluate run test.tsv")
+    if outputs is not None and compare is not None and source is None:
+        raise ValueError(
+            "--compare: give the --source that the outputs were made from, for the other run to translate."
+        )
     if picture is not None and picture.suffix.lower() != ".png":
         raise ValueError(f"--picture: {picture} must end in .png.")
+    from regard.evaluation.tokenisers import check_tokeniser
+
+    check_tokeniser(tokenize)
     sources, references = _test_set(pairs or [], source, reference or [], outputs, source_language, target_language)
     report = _report(
         run,
@@ -108,9 +116,8 @@ def _test_set(
         if not references or pairs:
             raise ValueError("--outputs: give its references with --reference.")
         columns = [list(read_aligned(outputs, reference)) for reference in references]
-        return [example.source for example in columns[0]], [
-            [example.target for example in column] for column in columns
-        ]
+        sources = columns[0] if source is None else list(read_aligned(source, references[0]))
+        return [example.source for example in sources], [[example.target for example in column] for column in columns]
     if pairs and (source or references):
         raise ValueError("test files with both sides and --source are two ways of saying one thing; use one.")
     if pairs:
@@ -147,7 +154,7 @@ def _report(
     how = tokenize or bleu_tokeniser(references[0])
     report: dict[str, Any] = {"sentences": len(sources), "series": {}}
     if run is None:
-        report["texts"] = sources
+        report["texts"] = _lines_of(outputs)
     else:
         said = _run(run, sources, beam, length_penalty, coverage_penalty, device, quiet)
         report |= {"run": str(run), "texts": said.texts, "seconds": round(said.seconds, 2), "beam": beam}
@@ -167,6 +174,13 @@ def _report(
         report["compared_with"] = str(other)
         report["comparison"] = [asdict(each) for each in compared]
     return report
+
+
+def _lines_of(outputs: Path | None) -> list[str]:
+    from regard.data.readers import read_aligned
+
+    assert outputs is not None
+    return [example.source for example in read_aligned(outputs, outputs)]
 
 
 def _run(
@@ -196,13 +210,13 @@ def _print(report: dict[str, Any], names: list[str]) -> None:
     if report.get("sources_cut"):
         typer.echo(f"  {report['sources_cut']:,} sources are longer than the model reads; their ends were left out")
     for label, buckets in report["series"].items():
-        typer.echo(f"{names[0]} by the source's length, {label}")
+        typer.echo(f"{names[0]} by the source's length in words, {label}")
         for bucket in buckets:
             bar = "█" * max(0, round(bucket.value / 4))
             typer.echo(f"  {bucket.shortest:4}–{bucket.longest:<4} {bucket.count:6,}  {bucket.value:6.2f}  {bar}")
     for each in report.get("comparison", []):
         low, high = each["interval"]
         typer.echo(
-            f"{each['measure']}: {each['first']:.2f}, {report['compared_with']} {each['second']:.2f}; difference "
+            f"{each['measure']}: {each['first']:.2f}, {report['compared_with']} {each['second']:.2f}: the second is "
             f"{each['second'] - each['first']:+.2f} (95 % between {low:+.2f} and {high:+.2f}), p = {each['p']:.3f}"
         )

@@ -9,6 +9,7 @@ import typer
 from regard.cli.common import Device, Json, Set
 
 Files = list[Path]
+STOPPED = 130  # what a shell expects of a program that was interrupted
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,7 +42,9 @@ def train(
     valid_source: Annotated[Files | None, typer.Option(help="Validation sources, one a line.")] = None,
     valid_target: Annotated[Files | None, typer.Option(help="Their targets.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The run's folder; made new.")] = None,
-    preset: Annotated[str | None, typer.Option(help="A model by name; regard presets lists them.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="A model by name, transformer-tiny if none; regard presets lists them.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings in a TOML file.")] = None,
     folder: Annotated[Path, typer.Option(help="Where the files are that the settings name.")] = Path(),
     assignments: Set = [],  # noqa: B006
@@ -53,7 +56,9 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Steps at most.")] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed gives another run; the same, the same.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run.")] = None,
-    overwrite: Annotated[bool, typer.Option(help="Remove a run that is already in the folder.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace a run that is already in the folder, with all that is in it.")
+    ] = False,
     device: Device = "auto",
     tensorboard: Annotated[bool, typer.Option(help="Also write for TensorBoard into the run's folder.")] = False,
     quiet: Annotated[bool, typer.Option(help="Say nothing until the end.")] = False,
@@ -82,6 +87,8 @@ def train(
             )
         from regard.training.run import settings_of
 
+        if overwrite:
+            raise ValueError("--resume: a run goes on or is overwritten, not both.")
         _train(settings_of(resume, limits), resume, True, quiet, device, tensorboard, as_json, further=bool(limits))
         return
     if output is None:
@@ -131,6 +138,8 @@ def _train(
         typer.echo(json.dumps(trained.as_dict(), ensure_ascii=False))
     elif trained.where.done:
         typer.echo(f"{run}: trained. Judge it with: regard evaluate {run} test.tsv")
+    if not trained.where.done:
+        raise typer.Exit(STOPPED)  # somebody asked it to stop: what comes after must not take it for finished
 
 
 def _absolute(value: Any) -> Any:
@@ -167,6 +176,7 @@ def presets(
         else:
             typer.echo(f"# {PRESETS[name][0]}; {parameters(settings.model, 4000):,} parameters with 4,000 subwords")
             typer.echo(settings.as_toml())
+            typer.echo(f"# not set: {', '.join(settings.not_set())}")
         return
     sizes = {each: parameters(RunSettings.parse(PRESETS[each][1]).model, 4000) for each in PRESETS}
     if as_json:
@@ -174,5 +184,6 @@ def presets(
         typer.echo(json.dumps(records, indent=2))
         return
     longest = max(map(len, PRESETS))
+    typer.echo(f"{'preset':{longest}}   parameters  what it is")
     for each, (about, _) in PRESETS.items():
         typer.echo(f"{each:{longest}}  {sizes[each]:>11,}  {about}")

@@ -113,16 +113,25 @@ def _matching(texts: dict[str, str], language: str) -> str | None:
     return names[near[0]] if near else None
 
 
-def read_xliff(path: Path, file: IO[bytes]) -> Iterator[Example]:
-    """XLIFF 1.2 (trans-unit) and 2.x (segment): pairs with a target that is not empty."""
+def read_xliff(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]:
+    """XLIFF 1.2 (trans-unit) and 2.x (segment): pairs with a target that is not empty.
+
+    Where languages are asked for, the file must have them, in this order or in the other.
+    """
     number = 0
-    known = False
+    known = turned = False
     for event, element in _parsed(path, file, ("trans-unit", "unit", "segment")):
         name = _local(element)
         if event == "start":
             known = known or name == "xliff"
             if not known:
                 raise ValueError(f"{path}: this is XML, but not XLIFF: its first element is <{name}>.")
+            if name in ("xliff", "file"):
+                own = [
+                    element.get(one) or element.get(other)
+                    for one, other in (("srcLang", "source-language"), ("trgLang", "target-language"))
+                ]
+                turned = _turned(path, own[0], own[1], layout) if any(own) else turned
             continue
         if name not in ("trans-unit", "segment"):
             continue
@@ -132,7 +141,23 @@ def read_xliff(path: Path, file: IO[bytes]) -> Iterator[Example]:
         if "target" not in sides or not (target := _words(sides["target"])).strip():
             yield Example(source, "", str(path), number, "not translated")
         else:
-            yield Example(source, target, str(path), number)
+            yield Example(target, source, str(path), number) if turned else Example(source, target, str(path), number)
+
+
+def _turned(path: Path, source: str | None, target: str | None, layout: Layout) -> bool:
+    """Whether the sides must change places. Raises ValueError if the file has other languages than those asked for."""
+
+    def fits(wanted: str | None, own: str | None) -> bool:
+        return wanted is None or own is None or _matching({own.lower(): ""}, wanted) is not None
+
+    if fits(layout.source_language, source) and fits(layout.target_language, target):
+        return False
+    if fits(layout.source_language, target) and fits(layout.target_language, source):
+        return True
+    raise ValueError(
+        f"{path}: it goes from {source or 'unknown'} to {target or 'unknown'}, not from "
+        f"{layout.source_language or 'any'} to {layout.target_language or 'any'}; say so with --from and --to."
+    )
 
 
 def _parsed(path: Path, file: IO[bytes], unit: tuple[str, ...]) -> Iterator[tuple[str, Element]]:

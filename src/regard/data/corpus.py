@@ -119,6 +119,11 @@ def prepare(settings: DataSettings, folder: Path, *, report: Report = silent) ->
     return _open(folder)
 
 
+def reopened(folder: Path) -> Corpus | None:
+    """A corpus that was made here before, whatever has become of its files since; None if there is no whole one."""
+    return _open(folder) if _mark_of(folder) is not None else None
+
+
 def _mark_of(folder: Path) -> str | None:
     try:
         return str(json.loads((folder / "corpus.json").read_text())["fingerprint"])
@@ -194,7 +199,12 @@ def _nothing_left(what: str, aside: SetAside) -> str:
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in aside.counts.most_common())
     if not reasons:
         return f"there is not one {what} example in the files; are they empty?"
-    return f"no {what} example is left: all were set aside ({reasons})."
+    return (
+        f"no {what} example is left: all were set aside ({reasons}); what is too long is decided by data.longest and "
+        f"data.most_characters."
+        if " over " in reasons
+        else f"no {what} example is left: all were set aside ({reasons})."
+    )
 
 
 class _Origins:
@@ -325,7 +335,10 @@ def _held_out(hashes: NDArray[np.uint64], wanted: int | None) -> NDArray[np.bool
     """Which examples to judge by: those of the smallest hashes, whole groups of one source, about `wanted` in all."""
     wanted = min(LARGEST_VALID, max(1, len(hashes) // 20)) if wanted is None else wanted
     if len(np.unique(hashes)) < 2:
-        raise ValueError("the examples all have one source; there is nothing to hold out for validation.")
+        raise ValueError(
+            "the examples all have one source; there is nothing to hold out for validation: name other examples with "
+            "--valid."
+        )
     order = np.sort(hashes)
     edge = order[min(wanted, len(order)) - 1]
     held: NDArray[np.bool_] = hashes <= edge

@@ -1,4 +1,4 @@
-"""The built-in task: dates as people write them, in 45 languages and countries, to ISO 8601.
+"""The built-in task: dates as people write them, in 44 languages (45 locales), to ISO 8601.
 
     quinta-feira, 3 de março de 2022  →  2022-03-03
 

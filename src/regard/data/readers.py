@@ -82,7 +82,7 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
 
         if suffix == "tmx":
             return read_tmx(path, _opened(path, wide=True), layout)
-        return read_xliff(path, _opened(path, wide=True))
+        return read_xliff(path, _opened(path, wide=True), layout)
     raise ValueError(
         f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .po, .tmx and .xlf, each also "
         f"with .gz. Two text files side by side are given as --source and --target."
@@ -97,6 +97,10 @@ def _opened(path: Path, *, wide: bool = False) -> IO[bytes]:
     try:
         if path.is_dir():
             raise ValueError(f"{path}: this is a folder; name a file in it.")
+        if path.exists() and not path.is_file():
+            raise ValueError(
+                f"{path}: this is a pipe or a device, which can be read once only; save it as a file first."
+            )
         raw: IO[bytes] = path.open("rb")
     except (FileNotFoundError, NotADirectoryError):
         raise ValueError(f"{path}: there is no such file.") from None
@@ -210,7 +214,8 @@ def _again(
 def _rows(path: Path, separator: str) -> Iterator[tuple[int, list[str], str]]:
     if separator == "\t":  # no quoting in TSV: a quotation mark is a quotation mark
         for number, (line, wrong) in enumerate(_lines(path), 1):
-            yield number, line.split("\t"), wrong
+            if line.strip() or wrong:
+                yield number, line.split("\t"), wrong
         return
     wrongs: list[str] = []
 
@@ -220,7 +225,7 @@ def _rows(path: Path, separator: str) -> Iterator[tuple[int, list[str], str]]:
             yield line + "\n"
 
     csv.field_size_limit(1 << 24)
-    reader = csv.reader(lines())
+    reader = csv.reader(lines(), strict=True)
     while True:
         started = reader.line_num + 1
         wrongs.clear()
@@ -229,7 +234,8 @@ def _rows(path: Path, separator: str) -> Iterator[tuple[int, list[str], str]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise ValueError(f"{path}, line {started:,}: this is not CSV: {error}.") from None
+            what = "a quotation mark is opened and never closed" if "end of data" in str(error) else f"{error}"
+            raise ValueError(f"{path}, line {started:,}: this is not CSV: {what}.") from None
         if row:
             yield started, row, next((wrong for wrong in wrongs if wrong), "")
 

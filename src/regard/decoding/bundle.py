@@ -72,10 +72,13 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise ValueError(f"{path}: there is no such file.") from None
+    except FileNotFoundError:  # which safetensors says of a file that may not be read, too
+        what = "it may not be read; check its permissions" if path.exists() else "there is no such file"
+        raise ValueError(f"{path}: {what}.") from None
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path}: it is damaged and cannot be read ({error}).") from None
+        raise ValueError(
+            f"{path}: it is damaged and cannot be read ({error}); regard train --resume makes a run's model again."
+        ) from None
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -87,6 +90,8 @@ def write_durably(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
+    except PermissionError:
+        raise ValueError(f"{path}: it may not be written; check the folder's permissions.") from None
     finally:
         beside.unlink(missing_ok=True)
     sync_folder(path.parent)

@@ -41,7 +41,9 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.beam < 1 or not 1 <= self.nbest <= self.beam:
-            raise ValueError(f"beam: {self.beam} with the best {self.nbest} is not possible; 1 <= nbest <= beam.")
+            raise ValueError(
+                f"beam: {self.beam} is not possible with the best {self.nbest} wanted; it must be at least that many."
+            )
 
     def limit(self, source_length: int) -> int:
         """The most tokens for a source so long, the end included."""

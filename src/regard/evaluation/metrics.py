@@ -21,26 +21,32 @@ class Score:
     higher_is_better: bool = True
 
 
-def _sacrebleu(name: str, tokenize: str | None) -> Any:
+def _sacrebleu(name: str, tokenize: str | None, short: bool = False) -> Any:
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
     if name == "bleu":
         # force: text that is tokenised already is scored as it is, without a warning for every sentence
-        return BLEU(tokenize=tokenize, force=True) if tokenize else BLEU(force=True)
+        return BLEU(tokenize=tokenize, force=True, effective_order=short)
     return CHRF() if name == "chrf" else TER()
 
 
-def corpus_score(name: str, outputs: Sequence[str], references: References, tokenize: str | None = None) -> Score:
-    """The score of this name over all sentences. `tokenize` is BLEU's: none, 13a, zh, char, ..."""
+def corpus_score(
+    name: str, outputs: Sequence[str], references: References, tokenize: str | None = None, *, short: bool = False
+) -> Score:
+    """The score of this name over all sentences. `tokenize` is BLEU's: none, 13a, zh, char, ...
+
+    `short`: BLEU leaves out the lengths of word groups that no output has (its effective order), for few or short
+    sentences.
+    """
     if not outputs:
         raise ValueError("there is nothing to score.")
     for number, each in enumerate(references, 1):
         if len(each) != len(outputs):
             raise ValueError(f"reference {number} has {len(each):,} sentences and the output {len(outputs):,}.")
     if name in ("bleu", "chrf", "ter"):
-        metric = _sacrebleu(name, tokenize)
+        metric = _sacrebleu(name, tokenize, short)
         result = metric.corpus_score(list(outputs), [list(each) for each in references])
         return Score(name, float(result.score), str(metric.get_signature()), name != "ter")
     function, higher = PER_SENTENCE[name]

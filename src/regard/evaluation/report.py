@@ -69,7 +69,8 @@ def by_length(
     found: list[Bucket] = []
     for chosen in (group for group in groups if len(group) >= FEW):
         some = [outputs[number] for number in chosen]
-        value = corpus_score(name, some, [[each[number] for number in chosen] for each in references], tokenize).value
+        theirs = [[each[number] for number in chosen] for each in references]
+        value = corpus_score(name, some, theirs, tokenize, short=True).value
         found.append(Bucket(min(lengths[n] for n in chosen), max(lengths[n] for n in chosen), len(chosen), value))
     return found
 

@@ -8,6 +8,15 @@ KANA = re.compile(r"[\u3040-\u30ff]")
 OTHERS = re.compile(r"[\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Lao, Burmese, Khmer
 
 
+NAMES = ("13a", "none", "zh", "char", "intl")  # those of sacrebleu's that need nothing more
+
+
+def check_tokeniser(name: str | None) -> None:
+    """Raises ValueError if there is no such tokeniser here."""
+    if name is not None and name not in NAMES:
+        raise ValueError(f"--tokenize: there is no {name!r}; there are {', '.join(NAMES)}.")
+
+
 def bleu_tokeniser(texts: Sequence[str]) -> str:
     """ "zh" for Chinese, "char" for Japanese, Thai and their like, "13a" for the rest."""
     sample = "".join(texts[:1000])

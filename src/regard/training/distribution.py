@@ -44,7 +44,7 @@ class Distribution:
         """The module, its gradients summed over all processes after each backward pass."""
         if self.world == 1:
             return module
-        return nn.parallel.DistributedDataParallel(module, broadcast_buffers=False)
+        return nn.parallel.DistributedDataParallel(module)
 
     def waiting(self, module: nn.Module, last: bool) -> contextlib.AbstractContextManager[Any]:
         """Gradients are exchanged only after the last batch of a step."""

@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -76,15 +77,23 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Whoever read along has gone (`regard train ... | head`): go on in silence."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 class Reporter:
     """Talks to a person: a progress bar in a terminal, a line now and then elsewhere. `quiet` says nothing."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = _Console(stderr=True, highlight=False, soft_wrap=True)
         self._bar: Progress | None = None
         self._task: Any = None
         self._said = 0.0
+        self._read = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -122,9 +131,9 @@ class Reporter:
 
     def reading(self, what: str, done: int, total: int | None) -> None:
         """While data is prepared."""
-        if self._quiet or time.monotonic() - self._said < 2 or not done:
+        if self._quiet or time.monotonic() - self._read < 2 or not done:
             return
-        self._said = time.monotonic()
+        self._read = time.monotonic()
         of = f" of {total:,}" if total else ""
         self._console.print(f"{what}: {done:,}{of}", markup=False)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.corpus import Corpus, prepare
+from regard.data.corpus import Corpus, prepare, reopened
 from regard.decoding.bundle import Bundle, Description, write_durably
 from regard.decoding.devices import device_named
 from regard.models.seq2seq import Seq2Seq
@@ -75,20 +75,25 @@ def begin(settings: RunSettings, run: Path, *, overwrite: bool = False) -> None:
                 f"{run}: there is a run already; go on with it by --resume {run}, or start anew with --overwrite."
             )
         with only_here(run):
-            shutil.rmtree(run)
+            shutil.rmtree(_replaced(run), ignore_errors=True)
+            run.rename(_replaced(run))
     run.mkdir(parents=True, exist_ok=True)
     write_durably(run / "settings.toml", settings.as_toml().encode())
 
 
+def _replaced(run: Path) -> Path:
+    """Where a run that is overwritten waits until the data of the new one are read."""
+    return run.absolute().with_name(f".{run.absolute().name}.replaced")
+
+
 def settings_of(run: Path, changes: dict[str, Any] | None = None) -> RunSettings:
-    """The settings of a run that exists. `changes` to its training, such as more steps, are kept."""
+    """The settings of a run that exists, with `changes` to its training, such as more steps."""
     if not (run / "settings.toml").exists():
         what = "this is not a run" if run.exists() else "there is no such folder"
         raise ValueError(f"{run}: {what}; a run has a settings.toml, made by regard train.")
     settings = RunSettings.parse(read_toml(run / "settings.toml"))
     if changes:
         settings = settings.model_copy(update={"training": settings.training.model_copy(update=changes)})
-        write_durably(run / "settings.toml", settings.as_toml().encode())
     return settings
 
 
@@ -113,18 +118,29 @@ def train(
         only_here(run) if place.leads else contextlib.nullcontext(),
         Reporter(quiet=quiet or not place.leads) as reporter,
     ):
-        corpus = _corpus(settings, run, place, reporter)
+        try:
+            corpus = _corpus(settings, run, place, reporter, again=resume or place.restarts > 0)
+        except (ValueError, OSError):
+            if place.leads and not resume and _replaced(run).exists():
+                shutil.rmtree(run)
+                _replaced(run).rename(run)
+            raise
+        if place.leads:
+            shutil.rmtree(_replaced(run), ignore_errors=True)
         bundle = new_bundle(settings, corpus, device_named(device))
         trainer = Trainer(
             settings.training, corpus, bundle, run, reporter=reporter, place=place, sampling=settings.data.subwords
         )
         resumed = (resume or place.restarts > 0) and trainer.resume()
         if resumed:
-            reporter.tell(f"Resuming at step {trainer.where.step:,}.")
             if further:
+                _check_further(settings, trainer.where, run)
                 trainer.go_further()
+            reporter.tell(f"Resuming at step {trainer.where.step:,}.")
         elif resume:
             reporter.tell("No checkpoint was written yet: starting from the beginning.")
+        if further and place.leads:
+            write_durably(run / "settings.toml", settings.as_toml().encode())
         for line in introduction(settings, bundle, corpus, run):
             reporter.tell(line)
         log = Log(
@@ -144,12 +160,36 @@ def train(
         return Trained(run, where, bundle, corpus)
 
 
-def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter) -> Corpus:
+def _check_further(settings: RunSettings, where: Where, run: Path) -> None:
+    training = settings.training
+    if training.steps <= where.step:
+        raise ValueError(f"--steps: {run} has {where.step:,} steps already; give it more than these.")
+    if training.minutes is not None and 60 * training.minutes <= where.seconds:
+        raise ValueError(f"--minutes: {run} has trained for {where.seconds / 60:.1f} already; give it more than these.")
+
+
+def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter, *, again: bool) -> Corpus:
+    """The run's data. A run that goes on has its own: its files may have changed since, or gone."""
+    data = run / "data"
     if place.leads:
-        corpus = prepare(settings.data, run / "data", report=reporter.reading)
+        own = reopened(data) if again else None
+        corpus = own or prepare(settings.data, data, report=reporter.reading)
+        if own is None and again:
+            _check_same(run, corpus)
     if place.world > 1:
         torch.distributed.barrier()
-    return corpus if place.leads else prepare(settings.data, run / "data")
+    return corpus if place.leads else reopened(data) or prepare(settings.data, data)
+
+
+def _check_same(run: Path, corpus: Corpus) -> None:
+    """Raises ValueError if data that had to be prepared anew give other subwords than the run began with."""
+    for name, subwords in (("source", corpus.source_subwords), ("target", corpus.target_subwords)):
+        before = run / f"{name}.subwords"
+        if before.exists() and before.read_bytes() != subwords.model:
+            raise ValueError(
+                f"{run}: its data folder is gone, and the files it was made from have changed since; put them back as "
+                f"they were, or start anew with regard train."
+            )
 
 
 def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> Bundle:

@@ -15,7 +15,7 @@ Count = Annotated[int, Field(ge=1)]
 class TrainingSettings(Settings):
     """How a model learns."""
 
-    seed: int = 1
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 1
     tokens: Annotated[int, Field(ge=16)] | None = None  # of a batch's longer side, padded; by the data if not given
     accumulate: Count = 1  # batches a step
     steps: Count = 10_000  # at most
@@ -74,6 +74,8 @@ def run_settings(name: str | None, file: dict[str, Any], assignments: list[str],
 
 def _set(everything: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
     """--set model.encoder.kind=recurrent replaces the whole encoder: the other kind's fields mean nothing to it."""
+    if any(one.partition("=")[0].strip() == "preset" for one in assignments):
+        raise ValueError("--set: a preset is chosen with --preset.")
     kinds = [one for one in assignments if one.partition("=")[0].strip().endswith(".kind")]
     others = [one for one in assignments if one not in kinds]
     return changed(merged(everything, changed({}, kinds)), others)
