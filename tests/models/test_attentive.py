@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(native.library() is None, reason="no compiler he
 WORDS = 20
 
 
-def decoder(cell: str = "gru", width: int = 12, attention: int = LANES, memory: int = LANES, **more: Any) -> Any:
+def decoder(cell: str = "gru", width: int = 12, attention: int | None = LANES, memory: int = LANES, **more: Any) -> Any:
     torch.manual_seed(3)
     settings = {"cell": cell, "width": width, "embedding": 10, "attention_width": attention, "dropout": 0.0}
     made = RecurrentDecoder(RecurrentDecoderSettings.parse(settings | more), WORDS, memory)
@@ -127,11 +127,11 @@ def test_rounded_products_change_little(cell: str) -> None:
 def test_what_it_cannot_take_goes_step_by_step() -> None:
     others: list[dict[str, Any]] = [
         {"attention": LANES + 1},
-        {"score": "dot"},
+        {"score": "dot", "attention": None},
         {"normalise": "sparsemax"},
         {"extent": "local-m"},
         {"layers": 2},
-        {"attend": "after"},
+        {"attend": "after", "input_feeding": True},
     ]
     for other in others:
         made = decoder(**other)
