@@ -27,7 +27,7 @@ def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The folder of the run; an earlier demo there is removed.")
     ] = Path("demo"),
-    steps: Annotated[int, typer.Option(help="Steps of training.")] = 800,
+    steps: Annotated[int, typer.Option(help="Steps of training.")] = 900,
     assignments: Set = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Another seed, other dates and other weights.")] = 1,
     device: Device = "auto",
@@ -69,7 +69,8 @@ def demo(
     )
     typer.echo(f"{output}/attention.png shows the same as a picture, {output}/curves.png how it learnt.")
     # With no environment active, as after `make demo`, the command is where it was called from.
-    command = "regard" if shutil.which("regard") else os.path.relpath(sys.argv[0])
+    called = "python -m regard" if sys.argv[0].endswith("__main__.py") else os.path.relpath(sys.argv[0])
+    command = "regard" if shutil.which("regard") else called
     typer.echo(f"Now your own pairs: {command} train pairs.tsv -o run")
 
 
