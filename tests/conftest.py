@@ -5,10 +5,27 @@ import os
 # What torch.compile kept from an earlier version of our operators would be run in place of the present one.
 os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 
+from collections.abc import Iterator
+
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from regard import native
 
 torch.set_num_threads(1)
 settings.register_profile("default", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(params=["C", "PyTorch"])
+def form(request: pytest.FixtureRequest) -> Iterator[str]:
+    """What exists twice, in C and in tensor algebra, is tested twice."""
+    if request.param == "PyTorch":
+        with native.switched_off():
+            yield request.param
+    else:
+        if native.library() is None:
+            pytest.skip(native.why_not())
+        yield request.param

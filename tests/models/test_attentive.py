@@ -43,19 +43,18 @@ def step_by_step(made: RecurrentDecoder, targets: Tensor, memory: Memory) -> Ten
     return torch.stack(features, 1)
 
 
-def with_gradients(features: Tensor, leaves: list[Tensor]) -> list[Tensor]:
-    direction = torch.randn(features.shape, generator=torch.Generator().manual_seed(1)).to(features.dtype)
-    return [features.detach(), *torch.autograd.grad((features * direction).sum(), leaves)]
+def with_gradients(features: Tensor, leaves: list[Tensor], *more: Tensor) -> list[Tensor]:
+    """Outputs, and the gradients of all of them along one direction."""
+    dice = torch.Generator().manual_seed(1)
+    total = sum((x * torch.randn(x.shape, generator=dice).to(x.dtype)).sum() for x in (features, *more))
+    assert isinstance(total, Tensor)
+    return [features.detach(), *(x.detach() for x in more), *torch.autograd.grad(total, leaves)]
 
 
-def in_double(memory: Memory) -> tuple[Memory, Tensor]:
-    states = memory.states.detach().double().requires_grad_()
-    return Memory(states=states, mask=memory.mask, summary=memory.summary.double(), values=states), states
-
-
-def in_single(memory: Memory) -> tuple[Memory, Tensor]:
-    states = memory.states.detach().requires_grad_()
-    return Memory(states=states, mask=memory.mask, summary=memory.summary, values=states), states
+def as_type(memory: Memory, dtype: torch.dtype = torch.float32) -> tuple[Memory, Tensor]:
+    """The memory in this type, and its states as a leaf."""
+    states = memory.states.detach().to(dtype).requires_grad_()
+    return Memory(states=states, mask=memory.mask, summary=memory.summary.to(dtype), values=states), states
 
 
 @given(
@@ -69,14 +68,18 @@ def test_it_is_the_decoder_step_by_step(
 ) -> None:
     (B, Ts, T), (width, attention, depth) = sizes, widths
     made = decoder(cell, width, LANES * attention, LANES * depth)
-    memory, states = in_single(memory_of(B, Ts, LANES * depth, seed))
+    memory, states = as_type(memory_of(B, Ts, LANES * depth, seed))
     targets = torch.randint(0, WORDS, (B, T), generator=torch.Generator().manual_seed(seed))
     assert made._runs_at_once(made.start(memory))
-    found = with_gradients(made(targets, memory).features, [states, *made.parameters()])
-    exact, states = in_double(memory)
+    decoded = made(targets, memory, need_weights=True)
+    found = with_gradients(decoded.features, [states, *made.parameters()], *decoded.cross)
+    exact, states = as_type(memory, torch.float64)
     made.double()
     assert not made._runs_at_once(made.start(exact))
-    expected = with_gradients(step_by_step(made, targets, exact), [states, *made.parameters()])
+    slow = made(targets, exact, need_weights=True)
+    torch.testing.assert_close(slow.features, step_by_step(made, targets, exact))
+    expected = with_gradients(slow.features, [states, *made.parameters()], *slow.cross)
+    assert len(slow.cross) == 1
     for mine, theirs in zip(found, expected, strict=True):
         largest = max(1.0, float(theirs.abs().max()))
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-5 * largest)
@@ -85,9 +88,9 @@ def test_it_is_the_decoder_step_by_step(
 def test_what_is_masked_does_no_harm() -> None:
     made, memory = decoder(), memory_of(4, 9, LANES)
     targets = torch.randint(0, WORDS, (4, 5))
-    clean, states = in_single(memory)
+    clean, states = as_type(memory)
     expected = with_gradients(made(targets, clean).features, [states, *made.parameters()])
-    spoilt, states = in_single(memory)
+    spoilt, states = as_type(memory)
     with torch.no_grad():
         states[~memory.mask] = 3.0
     found = with_gradients(made(targets, spoilt).features, [states, *made.parameters()])
@@ -102,7 +105,7 @@ def test_threads_share_sentences() -> None:
     found = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        single, states = in_single(memory)
+        single, states = as_type(memory)
         found.append(with_gradients(made(targets, single).features, [states, *made.parameters()]))
     for mine, theirs in zip(*found, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
@@ -113,7 +116,7 @@ def test_rounded_products_change_little(cell: str) -> None:
     made = decoder(cell, 128, 128, 128, initialisation="glorot")
     for weight in made.parameters():
         torch.nn.init.normal_(weight, std=0.05)
-    memory, states = in_single(memory_of(40, 7, 128))
+    memory, states = as_type(memory_of(40, 7, 128))
     targets = torch.randint(0, WORDS, (40, 6))
     expected = with_gradients(made(targets, memory).features, [states, *made.parameters()])
     with products_in("bfloat16"):

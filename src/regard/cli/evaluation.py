@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -71,13 +71,11 @@ def evaluate(
     from regard.evaluation.tokenisers import check_tokeniser
 
     check_tokeniser(tokenize)
-    sources, references = _test_set(pairs or [], source, reference or [], outputs, source_language, target_language)
+    test = _test_set(pairs or [], source, reference or [], outputs, source_language, target_language)
     report = _report(
         run,
-        outputs,
         compare,
-        sources,
-        references,
+        test,
         names,
         tokenize,
         beam,
@@ -102,6 +100,14 @@ def evaluate(
     _print(report, names)
 
 
+class Judged(NamedTuple):
+    """What is judged."""
+
+    sources: list[str]  # the outputs themselves, where no sources were given with them
+    references: list[list[str]]  # each set of them
+    outputs: list[str] | None = None  # where a file of them is judged
+
+
 def _test_set(
     pairs: Files,
     source: Path | None,
@@ -109,15 +115,16 @@ def _test_set(
     outputs: Path | None,
     source_language: str | None,
     target_language: str | None,
-) -> tuple[list[str], list[list[str]]]:
+) -> Judged:
     from regard.data.readers import Layout, read_aligned, read_pairs
 
     if outputs is not None:
         if not references or pairs:
             raise ValueError("--outputs: give its references with --reference.")
         columns = [list(read_aligned(outputs, reference)) for reference in references]
-        sources = columns[0] if source is None else list(read_aligned(source, references[0]))
-        return [example.source for example in sources], [[example.target for example in column] for column in columns]
+        texts = [example.source for example in columns[0]]
+        sources = texts if source is None else [example.source for example in read_aligned(source, references[0])]
+        return Judged(sources, [[example.target for example in column] for column in columns], texts)
     if pairs and (source or references):
         raise ValueError("test files with both sides and --source are two ways of saying one thing; use one.")
     if pairs:
@@ -130,15 +137,13 @@ def _test_set(
     more = [[example.target for example in read_aligned(source, each)] for each in references[1:]] if source else []
     if not found:
         raise ValueError("the test set is empty.")
-    return [example.source for example in found], [[example.target for example in found], *more]
+    return Judged([example.source for example in found], [[example.target for example in found], *more])
 
 
 def _report(
     run: Path | None,
-    outputs: Path | None,
     other: Path | None,
-    sources: list[str],
-    references: list[list[str]],
+    test: Judged,
     names: list[str],
     tokenize: str | None,
     beam: int,
@@ -148,13 +153,14 @@ def _report(
     quiet: bool,
 ) -> dict[str, Any]:
     from regard.evaluation.comparison import compare
-    from regard.evaluation.report import by_length, scores
+    from regard.evaluation.report import by_length, lengths, scores
     from regard.evaluation.tokenisers import bleu_tokeniser
 
+    sources, references, texts = test
     how = tokenize or bleu_tokeniser(references[0])
-    report: dict[str, Any] = {"sentences": len(sources), "series": {}}
+    report: dict[str, Any] = {"sentences": len(sources), "series": {}, "length_in": lengths(sources)[0]}
     if run is None:
-        report["texts"] = _lines_of(outputs)
+        report["texts"] = texts
     else:
         said = _run(run, sources, beam, length_penalty, coverage_penalty, device, quiet)
         report |= {"run": str(run), "texts": said.texts, "seconds": round(said.seconds, 2), "beam": beam}
@@ -174,13 +180,6 @@ def _report(
         report["compared_with"] = str(other)
         report["comparison"] = [asdict(each) for each in compared]
     return report
-
-
-def _lines_of(outputs: Path | None) -> list[str]:
-    from regard.data.readers import read_aligned
-
-    assert outputs is not None
-    return [example.source for example in read_aligned(outputs, outputs)]
 
 
 def _run(
@@ -210,7 +209,7 @@ def _print(report: dict[str, Any], names: list[str]) -> None:
     if report.get("sources_cut"):
         typer.echo(f"  {report['sources_cut']:,} sources are longer than the model reads; their ends were left out")
     for label, buckets in report["series"].items():
-        typer.echo(f"{names[0]} by the source's length in words, {label}")
+        typer.echo(f"{names[0]} by the source's length in {report['length_in']}, {label}")
         for bucket in buckets:
             bar = "█" * max(0, round(bucket.value / 4))
             typer.echo(f"  {bucket.shortest:4}–{bucket.longest:<4} {bucket.count:6,}  {bucket.value:6.2f}  {bar}")

@@ -48,19 +48,25 @@ def scores(names: Sequence[str], outputs: Sequence[str], references: References,
     return [corpus_score(name, outputs, references, tokenize) for name in names]
 
 
+def lengths(sources: Sequence[str]) -> tuple[str, list[int]]:
+    """The sources' lengths in "words", or in "characters" where words are not separated, and which of the two."""
+    words = [len(source.split()) for source in sources]
+    characters = [len(source) for source in sources]
+    alone = max(words, default=0) <= 1 and len(set(characters)) > 1
+    return ("characters", characters) if alone else ("words", words)
+
+
 def by_length(
     name: str, sources: Sequence[str], outputs: Sequence[str], references: References, tokenize: str, buckets: int = 6
 ) -> list[Bucket]:
     """The score of shorter and longer sources: buckets of about equally many sentences."""
-    lengths = [len(source.split()) for source in sources]
-    if max(lengths) == 1 and len(set(map(len, sources))) > 1:
-        lengths = [len(source) for source in sources]
-    ranked = sorted(lengths)
+    _, of_each = lengths(sources)
+    ranked = sorted(of_each)
     edges = sorted({ranked[max(0, part * len(ranked) // buckets - 1)] for part in range(1, buckets + 1)})
     groups: list[list[int]] = []
     below = 0
     for edge in edges:
-        chosen = [number for number, length in enumerate(lengths) if below <= length <= edge]
+        chosen = [number for number, length in enumerate(of_each) if below <= length <= edge]
         below = edge + 1
         if groups and min(len(chosen), len(groups[-1])) < FEW:  # too few to say something: with their neighbours
             groups[-1] += chosen
@@ -71,7 +77,7 @@ def by_length(
         some = [outputs[number] for number in chosen]
         theirs = [[each[number] for number in chosen] for each in references]
         value = corpus_score(name, some, theirs, tokenize, short=True).value
-        found.append(Bucket(min(lengths[n] for n in chosen), max(lengths[n] for n in chosen), len(chosen), value))
+        found.append(Bucket(min(of_each[n] for n in chosen), max(of_each[n] for n in chosen), len(chosen), value))
     return found
 
 

@@ -41,14 +41,14 @@ def decode(
     keys: Tensor,
     values: Tensor,
     mask: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """Words' shares of the gates [T, B, G] and the first state -> states [T, B, D] and contexts [T, B, M].
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Words' gates [T, B, G] and the first state -> states [T, B, D], contexts [T, B, M] and weights [T, B, Ts].
 
     `beside` [G, M] turns a context into its share of the gates. Memory: keys [B, Ts, A], values [B, Ts, M], mask
     [B, Ts].
     """
     bias = score.bias[0] if score.bias is not None else score.v.new_zeros(score.width)
-    out: tuple[Tensor, Tensor] = _Decode.apply(  # type: ignore[no-untyped-call]
+    out: tuple[Tensor, Tensor, Tensor] = _Decode.apply(  # type: ignore[no-untyped-call]
         rounds(first[0], cell.states.weight),
         mask.to(torch.uint8).contiguous(),
         gates.contiguous(),
@@ -81,7 +81,7 @@ class _Decode(torch.autograd.Function):
         states: Tensor,
         states_bias: Tensor,
         *first: Tensor,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         (T, B, _), (_, Ts, A), M = gates.shape, keys.shape, values.shape[-1]
         run, keys = Unrolled.empty(T, first), (keys * 2).exp_()
         queries, weights, contexts = (gates.new_empty(T, B, n) for n in (A, Ts, M))
@@ -96,11 +96,14 @@ class _Decode(torch.autograd.Function):
         ctx.save_for_backward(
             keys, values, query, v, beside, states, queries, weights, contexts, run.out, run.cells, run.kept, *first
         )
-        return run.out, contexts
+        ctx.set_materialize_grads(False)
+        return run.out, contexts, weights
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor, g_context: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, g: Tensor | None, g_context: Tensor | None, g_weights: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         keys, values, query, v, beside, states, queries, weights, contexts, out, cells, kept, *first = ctx.saved_tensors
         (T, B, _), (_, Ts, A), M = out.shape, keys.shape, values.shape[-1]
         run, rounded = Unrolled(tuple(first), out, cells, kept), ctx.rounded
@@ -109,9 +112,12 @@ class _Decode(torch.autograd.Function):
         dqueries, dcontexts, room = torch.empty_like(queries), torch.empty_like(contexts), torch.empty_like(weights[0])
         dkeys, dv = torch.zeros_like(keys), torch.zeros_like(queries[0])
         for t in reversed(range(T)):
-            straight = run.back(t, dh.add_(g[t]), slopes)
-            torch.add(from_context.back(slopes.dx[t]), g_context[t], out=dcontexts[t])
-            tensors = [queries[t], keys, v, values, weights[t], dcontexts[t], dqueries[t], dkeys, dv, room]
+            straight = run.back(t, dh if g is None else dh.add_(g[t]), slopes)
+            dcontexts[t] = from_context.back(slopes.dx[t])
+            if g_context is not None:
+                dcontexts[t] += g_context[t]
+            asked = None if g_weights is None else g_weights[t].contiguous()
+            tensors = [queries[t], keys, v, values, weights[t], dcontexts[t], asked, dqueries[t], dkeys, dv, room]
             native.call("regard_look_backward", tensors, [Ts, A, M], count=B, work=B * Ts * (A + M))
             dh = straight.add_(to_gates.back(slopes.ds[t])).add_(to_query.back(dqueries[t]))
         before, ds, dq = run.outputs_before().flatten(0, 1), slopes.ds.flatten(0, 1), dqueries.flatten(0, 1)

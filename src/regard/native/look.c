@@ -63,11 +63,12 @@ void regard_look(const float *q, const float *keys, const float *v, const float 
     }
 }
 
-/* The way back, with the weights of the look and the slopes of its context [n, depth]:
+/* The way back, with the weights of the look, and the slopes of its context [n, depth] and of the weights themselves
+ * [n, tk] (null where nobody asked for them):
  * dq [n, width]; added to dkeys [n, tk, width], which the caller multiplies by 4 v at the end; added to dv [n, width].
  * `slopes` [n, tk] is room for those of the scores. With r = 1 / (1 + E), tanh' = 4 r (1 - r). */
 void regard_look_backward(const float *q, const float *keys, const float *v, const float *values, const float *weights,
-                          const float *dcontext, float *dq, float *dkeys, float *dv, float *slopes, int64_t from,
+                          const float *dcontext, const float *dweights, float *dq, float *dkeys, float *dv, float *slopes, int64_t from,
                           int64_t to, int64_t tk, int64_t width, int64_t depth) {
     for (int64_t n = from; n < to; n++) {
         const float *q_n = q + n * width, *k_n = keys + n * tk * width, *values_n = values + n * tk * depth;
@@ -78,7 +79,7 @@ void regard_look_backward(const float *q, const float *keys, const float *v, con
             g[j] = 0;
             if (w[j] == 0) continue;
             for (int64_t d = 0; d < depth; d += LANES) acc += load(up + d) * load(values_n + j * depth + d);
-            g[j] = sum(acc);
+            g[j] = sum(acc) + (dweights ? dweights[n * tk + j] : 0);
             mean += w[j] * g[j];
         }
         for (int64_t j = 0; j < tk; j++) g[j] = w[j] * (g[j] - mean);

@@ -56,10 +56,12 @@ def test_it_is_the_reference_with_its_gradients(call: tuple[list[Tensor], dict[s
     direction = noise_for(tensors)
     found = run(tensors, options, "short", direction)
     exact = run([x.double() for x in tensors], options, "reference", direction)
-    for mine, theirs in zip(found, exact, strict=True):
+    plain = run(tensors, options, "dense", direction)
+    for mine, theirs, usual in zip(found, exact, plain, strict=True):
         assert mine.isfinite().all()
-        largest = max(1.0, float(theirs.abs().max()))  # sums lose what their largest terms round away
-        torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=2e-5 * largest)
+        # Where scores are so large that plain float32 code errs by more, it is held to as much as that.
+        within = max(2e-5, 1.5 * float((usual - theirs).abs().max()))
+        torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=within)
 
 
 @pytest.mark.parametrize("offset", [None, 0, 1, 2, 3])  # where a row's keys end within a vector, and how rows differ

@@ -122,8 +122,8 @@ class RecurrentDecoder(nn.Module):
         """targets [B, T], the words that went before each step -> features of all steps."""
         y = self.embedding(targets)  # [B, T, E]
         state = self.start(memory)
-        if self._runs_at_once(state) and not need_weights:
-            return self._at_once(y, state)
+        if self._runs_at_once(state):
+            return self._at_once(y, state, need_weights)
         if self.attend == "before" or self.feeds:
             return self._one_by_one(y, state, need_weights)
         # Nothing that is attended to comes back into the states: all steps of a layer at once.
@@ -167,7 +167,7 @@ class RecurrentDecoder(nn.Module):
         keys, values = cache.held
         return usual and attentive.serves(attention, keys[:, 0], values[:, 0])
 
-    def _at_once(self, y: Tensor, state: RecurrentState) -> Decoded:
+    def _at_once(self, y: Tensor, state: RecurrentState, need_weights: bool) -> Decoded:
         assert self.attention is not None
         assert self.beside is not None
         assert state.cache is not None
@@ -175,8 +175,11 @@ class RecurrentDecoder(nn.Module):
         assert isinstance(score, Additive)
         cell, (keys, values) = self._cell(0), state.cache.held
         gates, mask = cell.inputs(y.transpose(0, 1)), state.mask[:, 0, 0]
-        s, c = attentive.decode(gates, state.layers[0], cell, self.beside.weight, score, keys[:, 0], values[:, 0], mask)
-        return Decoded(self._features(s.transpose(0, 1), y, c.transpose(0, 1)))
+        s, c, w = attentive.decode(
+            gates, state.layers[0], cell, self.beside.weight, score, keys[:, 0], values[:, 0], mask
+        )
+        features = self._features(s.transpose(0, 1), y, c.transpose(0, 1))
+        return Decoded(features, [w.transpose(0, 1)[:, None]] if need_weights else [])
 
     def _one_by_one(self, y: Tensor, state: RecurrentState, need_weights: bool) -> Decoded:
         # The words' share of the input, for all steps at once; unbound, because gradients of single rows are slow.
