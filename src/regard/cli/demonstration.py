@@ -33,7 +33,7 @@ def demo(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Learn to read dates in 44 languages, and show what the model looks at."""
+    """Learn to read dates, and show what the model looks at."""
     from regard.data import dates
     from regard.training.settings import run_settings
 

@@ -50,7 +50,7 @@ def evaluate(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Score a trained model on a test set, or a file of outputs against references."""
+    """Score a trained model, or a file of outputs, on a test set."""
     from regard.evaluation.metrics import NAMES
 
     known = {name.lower(): name for name in NAMES}

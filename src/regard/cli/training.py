@@ -163,7 +163,10 @@ def presets(
     name: Annotated[str | None, typer.Argument(help="One of them, with all its settings.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The models that have a name, and their sizes with 4,000 subwords."""
+    """List the models that have a name.
+
+    Parameters are counted with 4,000 subwords.
+    """
     from regard.models.presets import PRESETS
     from regard.models.presets import preset as settings_named
     from regard.models.sizes import parameters
