@@ -10,7 +10,7 @@ THREADS ?= 2
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/.users  ## a model learns to read dates in 45 languages, and shows what it looks at
+demo: $(VENV)/.users  ## a model learns to read dates in 44 languages, and shows what it looks at
 	$(BIN)/regard demo -o demo
 
 test: $(VENV)/.developers lint  ## lint, types and the tests
