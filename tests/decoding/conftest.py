@@ -5,7 +5,8 @@ import torch
 
 from regard.data.settings import SubwordSettings
 from regard.data.subwords import Subwords, train
-from regard.decoding.bundle import Bundle, Description
+from regard.decoding.bundle import Bundle
+from regard.decoding.folder import Description
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.tokens import END

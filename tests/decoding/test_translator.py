@@ -1,15 +1,20 @@
 """Texts in, results out: in order, whatever the batches."""
 
+from collections.abc import Iterator
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.data.subwords import Subwords
-from regard.decoding import translator
+from regard.decoding import translator as translators
 from regard.decoding.bundle import Bundle
-from regard.decoding.search import Search, search
-from regard.decoding.translator import cross_attention, new_search, translate
+from regard.decoding.loading import in_torch
+from regard.decoding.options import Options
+from regard.decoding.results import Result, Search
+from regard.decoding.searches import search
 from regard.tokens import END
 from tests.decoding.conftest import bundle_of
 from tests.models.variants import DECODERS
@@ -18,20 +23,45 @@ TEXTS = ["the cat", "a dog ran in the park", "", "cat", "the dog and the cat", "
 
 
 def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
-    how = new_search(bundle, beam=3, nbest=3)
-    results = translate(bundle, TEXTS, how)
+    translator = in_torch(bundle)
+    options = Options(beam=3, nbest=3)
+    results = translator.translate(TEXTS, options)
     assert [result.source for result in results] == TEXTS
     assert any(result.left_out for result in results)
     for text, result in zip(TEXTS, results, strict=True):
+        if not text:
+            assert (result.text, result.tokens, result.wrong) == ("", [], "")
+            continue
         tokens = [*bundle.source_subwords.encode([text])[0][:11], END]
         assert result.source_tokens == tokens
         assert result.left_out == max(0, len(bundle.source_subwords.encode([text])[0]) - 11)
         source = torch.tensor([tokens])
-        (found,) = search(bundle.model, source, source > 0, how)
+        (found,) = search(bundle.model, source, source > 0, translator.search(options))
         assert result.tokens == found[0].tokens
         assert result.score == pytest.approx(found[0].score, abs=1e-4)
         said = bundle.target_subwords.decode([h.tokens for h in found])
-        assert [result.text, *result.others] == said
+        assert [result.text, *(other.text for other in result.others)] == said
+        assert [other.tokens for other in result.others] == [h.tokens for h in found[1:]]
+
+
+def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = in_torch(bundle)
+    together = translator.translate(TEXTS, beam=2)
+    alone = translator.translate(TEXTS[1], beam=2)
+    assert isinstance(alone, Result)
+    assert alone.tokens == together[1].tokens
+    monkeypatch.setattr(translators, "WINDOW", 3)
+    read: list[str] = []
+
+    def texts() -> Iterator[str]:
+        for text in TEXTS:
+            read.append(text)
+            yield text
+
+    stream = translator.translate(texts(), beam=2)
+    assert next(stream).tokens == together[0].tokens
+    assert read == TEXTS[:3], "no more is read than is translated together"
+    assert [result.tokens for result in stream] == [result.tokens for result in together[1:]]
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -41,47 +71,58 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
     most=st.integers(1, 5),
 )
 def test_the_size_of_batches_changes_nothing(bundle: Bundle, texts: list[str], at_once: int, most: int) -> None:
-    how = new_search(bundle, beam=2)
-    alone = {text: translate(bundle, [text], how)[0] for text in set(texts)}
+    translator = in_torch(bundle)
+    options = Options(beam=2)
+    alone = {text: translator.translate(text, options) for text in set(texts)}
     heard: list[int] = []
+    translator.engine.at_once = at_once
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(translator, "AT_ONCE", at_once)
-        patch.setattr(translator, "MOST", most)
-        results = translate(bundle, texts, how, done=heard.append)
+        patch.setattr(translators, "MOST", most)
+        results = translator.results(texts, options, done=heard.append)
     assert [result.tokens for result in results] == [alone[text].tokens for text in texts]
     assert sum(heard) == len(texts)
-    assert all(0 < count <= most for count in heard)
+    assert heard[0] == texts.count(""), "what is empty is done at once"
+    assert all(0 < count <= most for count in heard[1:])
 
 
 @given(text=st.text(max_size=30))
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_has_a_translation(bundle: Bundle, text: str) -> None:
-    (result,) = translate(bundle, [text], new_search(bundle, beam=1))
+    result = in_torch(bundle).translate(text, beam=1)
     assert result.source == text
-    assert result.tokens[-1] == END
+    assert result.tokens[-1:] == ([END] if result.source_tokens else [])
+    assert not result.wrong
+
+
+def test_a_wrong_text_does_not_stop_the_others(bundle: Bundle) -> None:
+    translator = in_torch(bundle)
+    good, bad, also = translator.translate(["the cat", "half \ud83d a smile", "a dog"], beam=2)
+    assert bad.wrong == "it has half a character (a lone surrogate)"
+    assert (bad.text, bad.tokens) == ("", [])
+    assert [good.tokens, also.tokens] == [r.tokens for r in translator.translate(["the cat", "a dog"], beam=2)]
 
 
 def test_white_space_means_what_it_meant_in_training(bundle: Bundle) -> None:
     """Training tidies it: runs of blanks, tabs and line ends are one blank."""
-    plain, wild = translate(bundle, ["the cat sat", " the\tcat \n sat\r\n"], new_search(bundle, beam=1))
+    plain, wild = in_torch(bundle).translate(["the cat sat", " the\tcat \n sat\r\n"], beam=1)
     assert wild.source_tokens == plain.source_tokens
 
 
 def test_lowercase_models_read_lowercase(subwords: Subwords) -> None:
-    small = bundle_of(subwords, "recurrent", "bahdanau", lowercase=True)
-    loud, quiet = translate(small, ["The CAT", "the cat"], new_search(small, beam=1))
+    small = in_torch(bundle_of(subwords, "recurrent", "bahdanau", lowercase=True))
+    loud, quiet = small.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens == quiet.source_tokens
     assert loud.source == "The CAT"
-    plain = bundle_of(subwords, "recurrent", "bahdanau")
-    loud, quiet = translate(plain, ["The CAT", "the cat"], new_search(plain, beam=1))
+    plain = in_torch(bundle_of(subwords, "recurrent", "bahdanau"))
+    loud, quiet = plain.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens != quiet.source_tokens
 
 
 def test_a_search_has_the_limits_that_suit_the_model(subwords: Subwords) -> None:
-    bundle = bundle_of(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25)
-    how = new_search(bundle, beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
-    assert how == Search(4, 0.5, 0.1, 2, 1.25, 9)
-    (result,) = translate(bundle, ["the cat sat on the mat and the dog ran in the park"], how)
+    translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
+    options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
+    assert translator.search(options) == Search(4, 0.5, 0.1, 2, 1.25, 9)
+    result = translator.translate("the cat sat on the mat and the dog ran in the park", options)
     assert len(result.source_tokens) == 9
     assert result.source_tokens[-1] == END
     assert len(result.tokens) <= 9
@@ -91,13 +132,26 @@ def test_a_search_has_the_limits_that_suit_the_model(subwords: Subwords) -> None
     ("decoder", "layers", "heads"), [("bahdanau", 1, 1), ("transformer", 2, 2), ("convolutional", 2, 1), ("cho", 0, 0)]
 )
 def test_attention_is_captured_by_one_forced_pass(subwords: Subwords, decoder: str, layers: int, heads: int) -> None:
-    bundle = bundle_of(subwords, "recurrent", decoder)
-    (result,) = translate(bundle, ["the cat sat"], new_search(bundle))
-    found = cross_attention(bundle, iter(result.source_tokens), iter(result.tokens))
-    assert len(found) == layers
-    for weights in found:
-        assert weights.shape == (heads, len(result.tokens), len(result.source_tokens))
-        torch.testing.assert_close(weights.sum(-1), torch.ones(heads, len(result.tokens)))
+    translator = in_torch(bundle_of(subwords, "recurrent", decoder))
+    texts = ["the cat sat", "a dog", ""]
+    plain = translator.translate(texts)
+    assert not any(result.attention or result.token_scores or result.alignment for result in plain)
+    results = translator.translate(texts, attention=True, scores=True, alignment=True)
+    for before, result in zip(plain[:2], results[:2], strict=True):
+        assert result.tokens == before.tokens, "asking changes nothing"
+        assert result.attention is not None
+        assert result.token_scores is not None
+        assert result.alignment is not None
+        assert len(result.attention) == layers
+        for weights in result.attention:
+            assert weights.shape == (heads, len(result.tokens), len(result.source_tokens))
+            np.testing.assert_allclose(weights.sum(-1), np.ones((heads, len(result.tokens))), atol=1e-5)
+        assert sum(result.token_scores) / len(result.tokens) == pytest.approx(result.score, abs=1e-4)
+        assert bool(result.alignment) == bool(layers and result.text)
+        for source, target in result.alignment:
+            assert 0 <= source < len(result.source.split())
+            assert target >= 0
+    assert results[2].attention is None
 
 
 @pytest.mark.parametrize("decoder", ["learned", "convolutional"])
@@ -108,5 +162,61 @@ def test_a_model_with_few_places_says_no_more_than_it_has_places_for(subwords: S
         bundle = bundle_of(subwords, "recurrent", decoder)
     with torch.no_grad():
         bundle.model.output.bias[END] = -1e4  # never ends by itself
-    (result,) = translate(bundle, ["the cat"], new_search(bundle, beam=2))
-    assert len(result.tokens) <= places
+    assert len(in_torch(bundle).translate("the cat", beam=2).tokens) <= places
+
+
+def test_an_option_that_is_none_is_refused(bundle: Bundle) -> None:
+    with pytest.raises(ValueError, match="beams: there is no such option; there are beam, nbest"):
+        in_torch(bundle).translate("the cat", beams=3)
+    with pytest.raises(ValueError, match="most: 0 is not possible"):
+        in_torch(bundle).translate("the cat", most=0)
+
+
+@pytest.fixture
+def talker(subwords: Subwords) -> Bundle:
+    """A model that says words, not bytes."""
+    bundle = bundle_of(subwords, "recurrent", "bahdanau", longest=40)
+    with torch.no_grad():
+        bundle.model.output.bias[:] = -100
+        for word in ("the", "cat", "dog", "park", "mat", "on", "Hund", "Katze"):
+            bundle.model.output.bias[subwords.encode([word])[0]] = 0
+        bundle.model.output.bias[END] = -1
+    return bundle
+
+
+def test_required_and_forbidden_words(talker: Bundle) -> None:
+    translator = in_torch(talker)
+    for text in ("the cat", "a dog ran", "the mat"):
+        plain = translator.translate(text)
+        words = plain.text.split()
+        assert len(words) > 1
+        new = next(word for word in ("Katze", "dog", "park", "mat") if word not in words)
+        asked = translator.translate(text, required=(new,))
+        assert new in asked.text.split()
+        assert not asked.missing
+        for options in ({"beam": 5}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "groups": 2}):
+            for word in words[:2]:
+                said = translator.translate(text, forbidden=(word,), **options).text.split()
+                assert word not in said
+                phrase = " ".join(words[:2])
+                assert phrase not in translator.translate(text, forbidden=(phrase,), **options).text
+            begun = translator.translate(text, prefix="the dog", **options)
+            assert begun.text.startswith("the dog")
+
+
+def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
+    translator = in_torch(bundle)
+    terms = {"cat": "Katze", "字": "Hund", "do": "park"}
+    texts = ["The Cat sat", "cats", "x字y", "a dog"]
+    for text, word in zip(texts, ["Katze", None, "Hund", None], strict=True):
+        result = translator.translate(text, glossary=terms)
+        if word:
+            assert word in result.text.split()
+        else:
+            assert result.tokens == translator.translate(text).tokens
+
+
+def test_what_there_is_no_room_for_is_told(subwords: Subwords) -> None:
+    translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=3))
+    result = translator.translate("cat", required=("the dog and the cat",))
+    assert result.missing == ["the dog and the cat"]

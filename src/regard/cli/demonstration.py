@@ -107,11 +107,11 @@ def _settings(name: str, output: Path) -> dict[str, Any]:
 
 
 def _judge(bundle: Any, output: Path) -> dict[str, Any]:
-    from regard.decoding.translator import new_search, translate
+    from regard.decoding.loading import in_torch
     from regard.evaluation.metrics import corpus_score
 
     lines = [line.split("\t") for line in (output / "dates-test.tsv").read_text("utf-8").splitlines()]
-    results = translate(bundle, [source for source, _ in lines], new_search(bundle, beam=1))
+    results = in_torch(bundle).translate([source for source, _ in lines], beam=1)
     outputs, references = [result.text for result in results], [target for _, target in lines]
     return {"exact": corpus_score("exact", outputs, [references]).value, "test_examples": len(lines)}
 
@@ -121,7 +121,7 @@ def _draw(bundle: Any, output: Path, seed: int) -> list[dict[str, Any]]:
     import random
 
     from regard.data import dates
-    from regard.decoding.translator import cross_attention, new_search, translate
+    from regard.decoding.loading import in_torch
     from regard.seeing.alignments import Alignment, write_picture
     from regard.seeing.terminal import matrix
 
@@ -131,7 +131,7 @@ def _draw(bundle: Any, output: Path, seed: int) -> list[dict[str, Any]]:
     dice.shuffle(texts)
     drawn: list[dict[str, Any]] = []
     alignments: list[Alignment] = []
-    for result in translate(bundle, texts, new_search(bundle, beam=5)):
+    for result in in_torch(bundle).translate(texts, attention=True):
         source, target = (
             bundle.source_subwords.pieces(result.source_tokens),
             bundle.target_subwords.pieces(result.tokens),
@@ -141,9 +141,8 @@ def _draw(bundle: Any, output: Path, seed: int) -> list[dict[str, Any]]:
             "text": result.text,
             "drawing": "(this model does not attend)",
         }
-        layers = cross_attention(bundle, result.source_tokens, result.tokens)
-        if layers:
-            weights = layers[-1].mean(0)[:-1, :-1].tolist()  # without the marks of the end
+        if result.attention:
+            weights = result.attention[-1].mean(0)[:-1, :-1].tolist()  # without the marks of the end
             record |= {"attention": weights, "source_pieces": source[:-1], "pieces": target[:-1]}
             record["drawing"] = matrix(weights, source[:-1], target[:-1])
             alignments.append(Alignment(source[:-1], target[:-1], weights))

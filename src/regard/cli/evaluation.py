@@ -186,15 +186,14 @@ def _run(
     run: Path, sources: list[str], beam: int, length_penalty: float, coverage_penalty: float, device: str, quiet: bool
 ) -> Any:
     from regard.cli.common import progress
-    from regard.decoding.bundle import load_bundle
-    from regard.decoding.devices import device_named
-    from regard.decoding.translator import new_search
+    from regard.decoding.loading import load
+    from regard.decoding.options import Options
     from regard.evaluation.report import run_model
 
-    bundle = load_bundle(run, str(device_named(device)))
-    how = new_search(bundle, beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
+    translator = load(run, engine="torch", device=device)
+    options = Options(beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
     with progress(f"translating with {run}", len(sources), quiet) as done:
-        return run_model(bundle, sources, how, done)
+        return run_model(translator, sources, options, done)
 
 
 def _print(report: dict[str, Any], names: list[str]) -> None:

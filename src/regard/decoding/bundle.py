@@ -1,40 +1,17 @@
-"""A trained model as a folder that a person can read.
+"""A trained model with its weights in PyTorch, from its folder and into it."""
 
-model.toml           what it is made of, and how text goes in and out
-model.safetensors    its weights
-source.subwords      sentencepiece models of both sides
-target.subwords
-"""
-
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from regard.data.subwords import Subwords
+from regard.decoding.folder import Description, open_folder, write_durably
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings import ModelSettings
-from regard.settings import Settings, read_toml
-
-
-class Description(Settings):
-    """What is in model.toml."""
-
-    format: Annotated[int, Field(ge=1, le=1)] = 1
-    source_language: str | None = None
-    target_language: str | None = None
-    lowercase: bool = False
-    longest: int = 256  # target tokens that were seen in training, at most
-    per_token: float = 2.0  # target tokens for a source token, at most, as training had them
-    model: ModelSettings
 
 
 @dataclass(frozen=True)
@@ -81,34 +58,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         ) from None
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """Write beside, force to disk, rename: the file is the old one or the new one, never half of either."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except PermissionError:
-        raise ValueError(f"{path}: it may not be written; check the folder's permissions.") from None
-    finally:
-        beside.unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Force a folder's entries to disk, where the system can."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def as_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None = None) -> bytes:
     """A safetensors file's content."""
     return save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, about)
@@ -126,30 +75,12 @@ def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | No
 
 def load_bundle(folder: Path, device: str = "cpu") -> Bundle:
     """From a folder. Raises ValueError, in one sentence, if it is not a trained run."""
-    if not folder.is_dir():
-        raise ValueError(f"{folder}: there is no such folder; a run is the folder that regard train made.")
-    if not (folder / "model.toml").exists():
-        if (folder / "settings.toml").exists():
-            raise ValueError(f"{folder}: this run has no model yet; train on with regard train --resume {folder}.")
-        raise ValueError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
-    content = read_toml(folder / "model.toml")
-    source, target = Subwords.load(folder / "source.subwords"), Subwords.load(folder / "target.subwords")
+    opened = open_folder(folder)
+    source, target = opened.source_subwords, opened.target_subwords
     try:
-        description = Description.parse(content)
         with torch.random.fork_rng(devices=[]):  # drawing weights that are overwritten must not move anybody's dice
-            model = Seq2Seq(description.model, source_vocabulary=len(source), target_vocabulary=len(target))
+            model = Seq2Seq(opened.description.model, source_vocabulary=len(source), target_vocabulary=len(target))
     except ValueError as error:
         raise ValueError(f"{folder / 'model.toml'}: {error}") from None
     put_tensors(model, read_tensors(folder / "model.safetensors"), str(folder / "model.safetensors"))
-    return Bundle(description, model.to(device).eval(), source, target)
-
-
-def read_json(path: Path) -> dict[str, object]:
-    """A JSON object from a file. Raises ValueError."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: it cannot be read ({error}).") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected a JSON object.")
-    return content
+    return Bundle(opened.description, model.to(device).eval(), source, target)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.decoding.bundle import Bundle
-from regard.decoding.search import Search
-from regard.decoding.translator import translate
+from regard.decoding.options import Options
+from regard.decoding.translator import Translator
 from regard.evaluation.metrics import References, Score, corpus_score
 
 FEW = 5  # sentences in a bucket, below which its score says nothing
@@ -34,10 +33,10 @@ class Bucket:
     value: float
 
 
-def run_model(bundle: Bundle, sources: Sequence[str], how: Search, done: Callable[[int], None]) -> Outputs:
+def run_model(translator: Translator, sources: Sequence[str], options: Options, done: Callable[[int], None]) -> Outputs:
     """Translate everything."""
     began = time.perf_counter()
-    results = translate(bundle, sources, how, done=done)
+    results = translator.results(sources, options, done=done)
     tokens = sum(len(result.tokens) for result in results)
     cut = sum(result.left_out > 0 for result in results)
     return Outputs([result.text for result in results], time.perf_counter() - began, tokens, cut)

@@ -24,7 +24,7 @@ from regard.data.batches import Batch, load_batch, plan_epoch, tokens_for
 from regard.data.corpus import Corpus
 from regard.data.settings import SubwordSettings
 from regard.decoding.bundle import Bundle, put_tensors, save_bundle, tensors_of
-from regard.decoding.search import Search
+from regard.decoding.loading import in_torch
 from regard.training.averages import MovingAverage, mean, wearing
 from regard.training.checkpoints import Checkpoint, Checkpoints
 from regard.training.distribution import Distribution
@@ -77,7 +77,7 @@ class Trainer:
         self.optimiser = self._optimiser()
         self.average = MovingAverage(bundle.model, settings.average) if settings.average else None
         self.checkpoints = Checkpoints(run)
-        self.how = Search(beam=1, per_token=bundle.description.per_token, longest=bundle.description.longest)
+        self.translator = in_torch(bundle)
         self.where = Where()
         self._plan: tuple[int, list[NDArray[np.int64]]] | None = None
         self.tokens = settings.tokens or tokens_for(int(corpus.train.target_lengths.sum()))
@@ -298,7 +298,7 @@ class Trainer:
         began = time.monotonic()
         weights = None if self.average is None else self.average.tensors
         with wearing(self.bundle.model, weights):
-            judgement = judge(self.objective, self.bundle, self.corpus, self.settings, self.how)
+            judgement = judge(self.objective, self.translator, self.corpus, self.settings)
             best = self._rank(judgement)
         self._validation_seconds = time.monotonic() - began
         values = {"loss": round(judgement.loss, 5), "perplexity": round(judgement.perplexity, 4)}
@@ -337,7 +337,7 @@ class Trainer:
         judged = []
         for name, tensors in candidates:
             with wearing(self.bundle.model, tensors):
-                judged.append((judge(self.objective, self.bundle, self.corpus, self.settings, self.how), name, tensors))
+                judged.append((judge(self.objective, self.translator, self.corpus, self.settings), name, tensors))
         judgement, name, tensors = max(judged, key=lambda each: each[0].merit)
         save_bundle(self.run, self.bundle, tensors)
         put_tensors(self.bundle.model, tensors, "final")

@@ -19,8 +19,9 @@ import numpy as np
 import torch
 
 from regard.data.corpus import Corpus, prepare, reopened
-from regard.decoding.bundle import Bundle, Description, write_durably
+from regard.decoding.bundle import Bundle
 from regard.decoding.devices import device_named
+from regard.decoding.folder import Description, write_durably
 from regard.models.seq2seq import Seq2Seq
 from regard.seeing.curves import draw_curves
 from regard.settings import read_toml

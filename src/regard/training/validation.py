@@ -7,9 +7,8 @@ import torch
 
 from regard.data.batches import in_order, load_batch
 from regard.data.corpus import Corpus
-from regard.decoding.bundle import Bundle
-from regard.decoding.search import Search
-from regard.decoding.translator import translate
+from regard.decoding.options import Options
+from regard.decoding.translator import Translator
 from regard.evaluation.metrics import corpus_score
 from regard.evaluation.tokenisers import bleu_tokeniser
 from regard.training.objective import Objective, loss_of
@@ -48,7 +47,7 @@ class Judgement:
 
 
 @torch.inference_mode()
-def judge(objective: Objective, bundle: Bundle, corpus: Corpus, settings: TrainingSettings, how: Search) -> Judgement:
+def judge(objective: Objective, translator: Translator, corpus: Corpus, settings: TrainingSettings) -> Judgement:
     """Loss over all of the validation set, and the score of greedy translations of its first thousand."""
     training = objective.training
     objective.eval()
@@ -61,7 +60,7 @@ def judge(objective: Objective, bundle: Bundle, corpus: Corpus, settings: Traini
         loss = entropy / tokens
         count = SHOWN if settings.judge == "loss" else MOST
         pairs = [corpus.valid.texts(number) for number in range(min(count, len(corpus.valid)))]
-        results = translate(bundle, [source for source, _ in pairs], how)
+        results = translator.results([source for source, _ in pairs], Options(beam=1))
     finally:
         objective.train(training)
     samples = [Sample(*pair, result.text) for pair, result in zip(pairs, results, strict=True)]

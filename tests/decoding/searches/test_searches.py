@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.decoding.search import Hypothesis, Search, search
+from regard.decoding.results import Hypothesis, Search
+from regard.decoding.searches import search
 from regard.models.memory import Memory
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -69,7 +70,9 @@ def log_probabilities(model: Seq2Seq, source: Tensor, mask: Tensor, tokens: list
         before[row, : len(sequence)] = torch.tensor([BEGIN, *sequence[:-1]])
         after[row, : len(sequence)] = torch.tensor(sequence)
     rows = len(tokens)
-    logs = model.logits(model(source.expand(rows, -1), mask.expand(rows, -1), before).features).log_softmax(-1)
+    logits = model.logits(model(source.expand(rows, -1), mask.expand(rows, -1), before).features)
+    logits[..., [PAD, BEGIN]] = -torch.inf  # nobody ever says them
+    logs = logits.log_softmax(-1)
     each = logs.double().gather(-1, after[..., None])[..., 0]
     return [each[row, : len(sequence)].sum().item() for row, sequence in enumerate(tokens)]
 
@@ -80,7 +83,9 @@ def next_words(model: Seq2Seq, source: Tensor, mask: Tensor, said: list[list[int
     before = torch.tensor([[BEGIN, *words] for words in said])
     rows = len(said)
     features = model(source.expand(rows, -1), mask.expand(rows, -1), before).features
-    return model.logits(features[:, -1]).log_softmax(-1).double()
+    logits = model.logits(features[:, -1])
+    logits[:, [PAD, BEGIN]] = -torch.inf
+    return logits.log_softmax(-1).double()
 
 
 def plain_greedy(model: Seq2Seq, source: Tensor, mask: Tensor, limit: int) -> list[int]:
@@ -255,8 +260,10 @@ def test_each_source_has_its_own_limit() -> None:
         model.output.bias[END] = -1e4  # never ends by itself
     source, mask, _ = batch([7, 1, 3], [1, 1, 1])
     for beam in (1, 3):
-        found = search(model, source, mask, Search(beam, per_token=2.0, longest=30))
-        assert [len(each[0].tokens) for each in found] == [30, 22, 26]
+        found = search(model, source, mask, Search(beam, per_token=6.0, longest=60))
+        assert [len(each[0].tokens) for each in found] == [60, 32, 60], "multiples of 32, or the longest there may be"
+        found = search(model, source, mask, Search(beam, relative=2.5, longest=15))
+        assert [len(each[0].tokens) for each in found] == [15, 3, 8], "to the letter"
 
 
 @pytest.mark.parametrize("pair", [("recurrent", "bahdanau"), ("recurrent", "transformer"), ("recurrent", "cho")])

@@ -1,0 +1,28 @@
+"""What runs a search: PyTorch for every model, CTranslate2 for Transformers on the processor. Imports neither."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from regard.decoding.results import Hypothesis, Search, Wish
+
+NAMES = ("auto", "ctranslate2", "torch")
+
+
+class Engine(Protocol):
+    """A model ready to search."""
+
+    name: str
+    at_once: int  # source tokens, padding and beams counted, that are best searched together
+
+    def refuses(self, how: Search) -> str:
+        """Why it cannot search like this, in words; empty if it can."""
+        ...
+
+    def search(
+        self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each source (tokens with the end), best first, `how.nbest` of them or fewer.
+
+        wishes: what each output must be like; only PyTorch's engine is asked to grant them.
+        """
+        ...

@@ -1,0 +1,83 @@
+"""Transformers on the processor, by CTranslate2. PyTorch is never imported."""
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+
+import ctranslate2
+
+from regard.decoding.conversion import converted
+from regard.decoding.folder import Opened
+from regard.decoding.results import Hypothesis, Search, Wish
+from regard.tokens import END
+
+
+class CTranslate2Engine:
+    """A converted model."""
+
+    name = "ctranslate2"
+    at_once = 4096
+
+    def __init__(self, opened: Opened, *, kind: str = "int8", threads: int = 0) -> None:
+        self.kind = kind
+        self._translator = ctranslate2.Translator(
+            str(converted(opened, kind)),
+            device="cpu",
+            compute_type=kind,
+            inter_threads=1,
+            intra_threads=threads or len(os.sched_getaffinity(0)),
+        )
+        self._source_names = opened.source_subwords.pieces(range(len(opened.source_subwords)))
+        names = opened.target_subwords.pieces(range(len(opened.target_subwords)))
+        self._tokens = {name: token for token, name in enumerate(names)}
+
+    def refuses(self, how: Search) -> str:
+        """What CTranslate2's search does not offer."""
+        if how.coverage_penalty:
+            return "a penalty on coverage needs the attention of every head"
+        if how.patient and how.beam > 1:
+            return "its beam search ends with the first hypotheses that end"
+        for asked, what in (
+            (how.sampling, "draws"),
+            (how.groups > 1, "diverse beams"),
+            (how.forbidden, "forbidden words"),
+            (how.no_repeat, "a ban on repetition"),
+        ):
+            if asked:
+                return f"it has no {what} that do not depend on the batch"
+        return ""
+
+    def search(
+        self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each source; one call for all whose outputs may be equally long."""
+        assert not any(wishes or ())
+        groups: dict[int, list[int]] = defaultdict(list)
+        for number, source in enumerate(sources):
+            groups[how.limit(len(source))].append(number)
+        found: dict[int, list[Hypothesis]] = {}
+        for limit, numbers in groups.items():
+            results = self._translator.translate_batch(
+                [[self._source_names[token] for token in sources[number]] for number in numbers],
+                beam_size=how.beam,
+                num_hypotheses=how.nbest,
+                length_penalty=how.length_penalty,
+                max_input_length=0,
+                max_decoding_length=limit,
+                min_decoding_length=0,
+                return_end_token=True,  # which counts for the length that scores are divided by
+                return_scores=True,
+            )
+            for number, result in zip(numbers, results, strict=True):
+                found[number] = [
+                    self._hypothesis(names, score, how)
+                    for names, score in zip(result.hypotheses, result.scores, strict=True)
+                ]
+        return [found[number] for number in range(len(sources))]
+
+    def _hypothesis(self, names: list[str], score: float, how: Search) -> Hypothesis:
+        tokens = [self._tokens[name] for name in names]
+        total = score * len(tokens) ** how.length_penalty
+        if tokens[-1:] != [END]:  # there was no room for the end
+            tokens = [*tokens[:-1], END]
+        return Hypothesis(tokens, total, score)

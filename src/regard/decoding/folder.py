@@ -1,0 +1,96 @@
+"""A trained model as a folder that a person can read. Imports no PyTorch: an engine may do without.
+
+model.toml           what it is made of, and how text goes in and out
+model.safetensors    its weights
+source.subwords      sentencepiece models of both sides
+target.subwords
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from regard.data.subwords import Subwords
+from regard.models.settings import ModelSettings
+from regard.settings import Settings, read_toml
+
+
+class Description(Settings):
+    """What is in model.toml."""
+
+    format: Annotated[int, Field(ge=1, le=1)] = 1
+    source_language: str | None = None
+    target_language: str | None = None
+    lowercase: bool = False
+    longest: int = 256  # target tokens that were seen in training, at most
+    per_token: float = 2.0  # target tokens for a source token, at most, as training had them
+    model: ModelSettings
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What is in a folder beside the weights."""
+
+    folder: Path
+    description: Description
+    source_subwords: Subwords
+    target_subwords: Subwords
+
+
+def open_folder(folder: Path) -> Opened:
+    """Raises ValueError, in one sentence, if it is not a trained run."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: there is no such folder; a run is the folder that regard train made.")
+    if not (folder / "model.toml").exists():
+        if (folder / "settings.toml").exists():
+            raise ValueError(f"{folder}: this run has no model yet; train on with regard train --resume {folder}.")
+        raise ValueError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
+    content = read_toml(folder / "model.toml")
+    source, target = Subwords.load(folder / "source.subwords"), Subwords.load(folder / "target.subwords")
+    try:
+        return Opened(folder, Description.parse(content), source, target)
+    except ValueError as error:
+        raise ValueError(f"{folder / 'model.toml'}: {error}") from None
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write beside, force to disk, rename: the file is the old one or the new one, never half of either."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except PermissionError:
+        raise ValueError(f"{path}: it may not be written; check the folder's permissions.") from None
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force a folder's entries to disk, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_json(path: Path) -> dict[str, object]:
+    """A JSON object from a file. Raises ValueError."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: it cannot be read ({error}).") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected a JSON object.")
+    return content

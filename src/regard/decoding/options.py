@@ -1,0 +1,80 @@
+"""What a person may ask of a translation: one set of options for Python, the command line and the service."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from regard.decoding.results import SMALL, Sampling, Search
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to translate.
+
+    beam, nbest, length_penalty, coverage_penalty, no_repeat, groups, diversity: as in `Search`. temperature, top_k,
+    top_p, seed: as in `Sampling`; naming one of the first three draws instead of searching. most: tokens of an output
+    for each token of its source, at most. prefix: how every output begins. forbidden: words and phrases never said.
+    required: words and phrases that must be said. glossary: what must be said where the source says so.
+    scores, attention, alignment: what to tell beside the text.
+    """
+
+    beam: int = 5
+    nbest: int = 1
+    length_penalty: float = 1.0
+    coverage_penalty: float = 0.0
+    no_repeat: int = 0
+    groups: int = 1
+    diversity: float = 0.5
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 1
+    most: float | None = None
+    prefix: str = ""
+    forbidden: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    glossary: dict[str, str] = field(default_factory=dict)
+    scores: bool = False
+    attention: bool = False
+    alignment: bool = False
+
+    @staticmethod
+    def of(given: dict[str, Any]) -> "Options":
+        """From names and values. Raises ValueError for a name that is none."""
+        known = [each.name for each in fields(Options)]
+        for name in given:
+            if name not in known:
+                raise ValueError(f"{name}: there is no such option; there are {', '.join(known)}.")
+        return Options(**given)
+
+    @property
+    def draws(self) -> bool:
+        """Whether words are drawn."""
+        return any(value is not None for value in (self.temperature, self.top_k, self.top_p))
+
+    def search(self, *, per_token: float, longest: int, vocabulary: int) -> Search:
+        """For a model whose outputs have at most so many tokens, drawn from such a vocabulary."""
+        sampling = None
+        if self.draws:
+            sampling = Sampling(
+                1.0 if self.temperature is None else self.temperature,
+                self.top_k or 0,
+                1.0 if self.top_p is None else self.top_p,
+                self.seed,
+            )
+        if self.most is not None and self.most <= 0:
+            raise ValueError(f"most: {self.most} is not possible; it must be above 0.")
+        return Search(
+            beam=self.beam,
+            length_penalty=self.length_penalty,
+            coverage_penalty=self.coverage_penalty,
+            nbest=self.nbest,
+            per_token=per_token,
+            longest=longest,
+            patient=vocabulary < SMALL,
+            no_repeat=self.no_repeat,
+            groups=self.groups,
+            diversity=self.diversity,
+            forbidden=self.forbidden,
+            sampling=sampling,
+            relative=self.most,
+        )
