@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.data.corpus import Corpus, Pairs, prepare, vocabulary_size
+from regard.data.corpus import Corpus, Pairs, prepare
+from regard.data.making import vocabulary_size
 from regard.data.settings import DataSettings
 from regard.tokens import END
 from tests.data.files import is_one_sentence, write

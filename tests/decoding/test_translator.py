@@ -8,7 +8,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regard.data.subwords import Subwords
+from regard.data.placeholders import SYMBOLS
+from regard.data.settings import SubwordSettings
+from regard.data.subwords import Subwords, train
 from regard.decoding import translator as translators
 from regard.decoding.bundle import Bundle
 from regard.decoding.loading import in_torch
@@ -16,7 +18,7 @@ from regard.decoding.options import Options
 from regard.decoding.results import Result, Search
 from regard.decoding.searches import search
 from regard.tokens import END
-from tests.decoding.conftest import bundle_of
+from tests.decoding.conftest import LINES, bundle_of
 from tests.models.variants import DECODERS
 
 TEXTS = ["the cat", "a dog ran in the park", "", "cat", "the dog and the cat", "Hund", "ünknöwn 字"]
@@ -220,3 +222,54 @@ def test_what_there_is_no_room_for_is_told(subwords: Subwords) -> None:
     translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=3))
     result = translator.translate("cat", required=("the dog and the cat",))
     assert result.missing == ["the dog and the cat"]
+
+
+def test_placeholders_that_a_model_has_never_seen_stay_where_they_were(talker: Bundle) -> None:
+    translator = in_torch(talker)
+    text = "the cat %s sat, {name}: <b>a dog</b> &amp;  "
+    result = translator.translate(text)
+    words = {part: translator.translate(part.strip()).text for part in ("the cat", "sat, ", "a dog")}
+    assert result.text == f"{words['the cat']} %s {words['sat, ']} {{name}}: <b>{words['a dog']}</b> &amp;  "
+    for each in ("%s", "{name}", "<b>", "</b>", "&amp;"):
+        assert result.text.count(each) == 1
+    assert result.text.startswith(words["the cat"] + " %s ")
+    assert translator.translate("%s: {0}!").text == "%s: {0}!", "nothing to translate"
+
+
+@pytest.fixture
+def keeper() -> Bundle:
+    """A model whose vocabulary has symbols for %s and the like."""
+    lines = [*LINES, *(f"the {SYMBOLS[0]} sat on {SYMBOLS[1]} {SYMBOLS[2]}" for _ in range(3))]
+    subwords = train(lines, SubwordSettings(), 330, SYMBOLS)
+    return bundle_of(subwords, "recurrent", "bahdanau", longest=40, placeholders={"printf": "symbol", "tag": "symbol"})
+
+
+@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "groups": 2, "nbest": 4}])
+def test_placeholders_come_out_exactly_as_often_as_they_went_in(keeper: Bundle, options: dict) -> None:
+    translator = in_torch(keeper)
+    texts = ["the %s sat", "%d cats and %d dogs <b>in</b> the park", "%s", "no placeholder at all", "{name} and %s"]
+    for text, result in zip(texts, translator.translate(texts, **options), strict=True):
+        for said in [result.text, *(other.text for other in result.others)]:
+            for each in ("%s", "%d", "<b>", "</b>", "{name}"):
+                assert said.count(each) == text.count(each)
+            assert not set(said) & set(SYMBOLS)
+        assert not result.missing
+
+
+def test_where_there_is_no_room_placeholders_are_kept_all_the_same(keeper: Bundle) -> None:
+    translator = in_torch(keeper)
+    text = "the cat %s sat %d on"
+    result = translator.translate(text, most=0.2)
+    assert result.text.count("%s") == result.text.count("%d") == 1
+    assert not result.missing
+
+
+def test_what_looks_like_a_symbol_is_kept(keeper: Bundle) -> None:
+    text = f"the {SYMBOLS[2]} cat"
+    assert in_torch(keeper).translate(text).text.count(SYMBOLS[2]) == 1
+
+
+def test_too_many_placeholders_are_told(keeper: Bundle) -> None:
+    good, bad = in_torch(keeper).translate(["the %s", " ".join(f"%({n})s" for n in range(30))])
+    assert bad.wrong == "it has over 24 different placeholders"
+    assert good.text

@@ -94,6 +94,8 @@ def load_batch(
         sides = [pairs.tokens(int(number)) for number in numbers]
         return collate([source for source, _ in sides], [target for _, target in sides], numbers)
     texts = [pairs.texts(int(number)) for number in numbers]
+    if corpus.protection.uses_symbols:
+        texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]
     tokens = [
         [[*cut, END] for cut in subwords.sample([text[side] for text in texts], sampling, key + side)]
         for side, subwords in enumerate((corpus.source_subwords, corpus.target_subwords))

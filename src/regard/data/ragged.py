@@ -77,3 +77,8 @@ class RaggedWriter:
             self.flush()
         self._bin.close()
         self._ends.close()
+
+
+def text_of(raw: NDArray[np.generic]) -> str:
+    """Bytes of UTF-8 as text."""
+    return raw.tobytes().decode("utf-8")

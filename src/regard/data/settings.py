@@ -37,6 +37,7 @@ class DataSettings(Settings):
     source_column: Column | None = None  # for TSV, CSV and JSONL: a name, or a number counted from 1
     target_column: Column | None = None
     lowercase: bool = False
+    placeholders: bool = True  # keep %s, {name}, <b> and the like, where both sides of the data have the same
     longest: Annotated[int, Field(ge=1)] = 256  # tokens on either side; longer examples are set aside
     most_characters: Annotated[int, Field(ge=1)] = 20_000
     unusual_ratio: Annotated[float, Field(gt=1)] = 10.0  # set aside what is so many times longer than usual

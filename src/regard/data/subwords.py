@@ -85,13 +85,21 @@ class Subwords:
         # An unknown word's bytes include the mark of the space before it.
         return [text.replace("▁", " ").strip(" ") for text in texts]
 
+    def token(self, piece: str) -> int | None:
+        """The token that looks like this, if there is one."""
+        found = int(self._processor.piece_to_id(piece))
+        return None if found == UNKNOWN else found
+
     def pieces(self, tokens: Iterable[int]) -> list[str]:
         """What each token looks like, ▁ at a word's beginning."""
         return [self._processor.id_to_piece(int(token)) for token in tokens]
 
 
-def train(lines: Iterable[str], settings: SubwordSettings, size: int) -> Subwords:
-    """A vocabulary of about `size` entries learnt from these lines; smaller where the text has less to offer."""
+def train(lines: Iterable[str], settings: SubwordSettings, size: int, symbols: Sequence[str] = ()) -> Subwords:
+    """A vocabulary of about `size` entries learnt from these lines; smaller where the text has less to offer.
+
+    symbols: characters that are entries of their own, never part of another.
+    """
     texts = [line for line in lines if line]
     if not texts:
         raise ValueError("there is no text to learn subwords from.")
@@ -112,6 +120,7 @@ def train(lines: Iterable[str], settings: SubwordSettings, size: int) -> Subword
                 unk_id=UNKNOWN,
                 bos_id=BEGIN,
                 eos_id=END,
+                user_defined_symbols=list(symbols),
                 max_sentence_length=1 << 20,
                 num_threads=1,
                 minloglevel=2,

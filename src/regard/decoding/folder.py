@@ -14,6 +14,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from regard.data.placeholders import Treatment
 from regard.data.subwords import Subwords
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, read_toml
@@ -28,6 +29,9 @@ class Description(Settings):
     lowercase: bool = False
     longest: int = 256  # target tokens that were seen in training, at most
     per_token: float = 2.0  # target tokens for a source token, at most, as training had them
+    placeholders: dict[str, Treatment] = Field(
+        default_factory=dict
+    )  # the kinds that training had, and what became of them
     model: ModelSettings
 
 

@@ -1,18 +1,21 @@
 """Texts in, results out: cut into subwords, sorted into batches of like length, searched, put back in order."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 from regard.data.door import HALF, tidy
+from regard.data.placeholders import MOST as MOST_PLACEHOLDERS
+from regard.data.placeholders import SIGNS, SYMBOLS, Protection, restore
 from regard.data.subwords import Subwords
 from regard.decoding.aligning import word_alignment
 from regard.decoding.engines import Engine
 from regard.decoding.folder import Description
 from regard.decoding.options import Options
+from regard.decoding.piecing import Pieces
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
 from regard.tokens import END
 
@@ -33,8 +36,10 @@ class _Source:
 
     text: str
     tokens: list[int]
-    left_out: int
-    wish: Wish
+    left_out: int = 0
+    wish: Wish = field(default_factory=Wish)  # what a person asked for
+    originals: tuple[str, ...] = ()  # the placeholders that the symbols among its tokens stand for
+    counted: Mapping[int, int] = field(default_factory=dict)  # how often the output must say each of them
     wrong: str = ""
 
 
@@ -99,23 +104,49 @@ class Translator:
 
     def results(self, texts: Sequence[str], options: Options, *, done: Callable[[int], None] = _nobody) -> list[Result]:
         """A result for each text, in order. `done` hears how many more are finished."""
+        results: dict[int, Result] = {}
+        # What has placeholders of a kind that the model has never seen is translated around them.
+        around = {number: Pieces.of(text, parts) for number, text in enumerate(texts) if (parts := self._unknown(text))}
+        whole = [number for number in range(len(texts)) if number not in around]
+        for number, result in zip(whole, self._found([texts[n] for n in whole], options, done), strict=True):
+            if not result.missing or options.required or options.glossary:
+                results[number] = result
+            else:  # there was no room for its placeholders
+                around[number] = Pieces.of(texts[number], self._protection.all_parts(texts[number]))
+        if around:
+            sources = [source for pieces in around.values() for source in pieces.sources]
+            found = iter(self._found(sources, replace(options, prefix=""), _nobody))
+            for number, pieces in around.items():
+                results[number] = pieces.joined([next(found) for _ in pieces.words])
+            done(len(texts) - len(whole))
+        return [results[number] for number in range(len(texts))]
+
+    def _unknown(self, text: str) -> list[tuple[str, bool]]:
+        parts = self._protection.fragments(text) if SIGNS.search(text) else []
+        return parts if any(kept for _, kept in parts) else []
+
+    def _found(self, texts: Sequence[str], options: Options, done: Callable[[int], None]) -> list[Result]:
+        """A result for each text, placeholders and all."""
         how = self.search(options)
-        sources = [self._source(text, tokens, options) for text, tokens in self._cut(texts)]
+        sources = self._sources(texts, options)
         results = {
             number: Result(source.text, "", 0.0, [], [], wrong=source.wrong)
             for number, source in enumerate(sources)
             if source.wrong or len(source.tokens) < 2
         }
         done(len(results))
-        refused = self.engine.refuses(how)
         waiting = [number for number in range(len(sources)) if number not in results]
+        refused = self.engine.refuses(how)
         special = {number for number in waiting if refused or sources[number].wish}
-        for engine, numbers in (
-            (self.engine, [number for number in waiting if number not in special]),
-            (None, sorted(special)),
-        ):
-            if numbers:
-                results |= self._searched(engine or self._every_search, sources, numbers, how, done)
+        usual = [number for number in waiting if number not in special]
+        if usual:
+            results |= self._searched(self.engine, sources, usual, how, done)
+            # Most keep their placeholders by themselves; the others are searched again, and made to.
+            again = [number for number in usual if not _keeps(results[number], sources[number])]
+            if again:
+                results |= self._searched(self._every_search, sources, again, how, _nobody, strict=True)
+        if special:
+            results |= self._searched(self._every_search, sources, sorted(special), how, done, strict=True)
         in_order = [results[number] for number in range(len(texts))]
         if options.scores or options.attention or options.alignment:
             in_order = self._told(in_order, options)
@@ -127,17 +158,46 @@ class Translator:
         longest = min(about.longest, about.model.decoder.most_tokens or about.longest)
         return options.search(per_token=about.per_token, longest=longest, vocabulary=len(self.target_subwords))
 
-    def _cut(self, texts: Sequence[str]) -> Iterator[tuple[str, list[int]]]:
-        lower = self.description.lowercase
-        whole = ["" if HALF.search(text) else tidy(text.lower() if lower else text) for text in texts]
-        yield from zip(texts, self.source_subwords.encode(whole), strict=True)
-
-    def _source(self, text: str, tokens: list[int], options: Options) -> _Source:
+    def _sources(self, texts: Sequence[str], options: Options) -> list[_Source]:
         about = self.description
         longest = min(about.longest, about.model.encoder.most_tokens or about.longest)
-        wrong = "it has half a character (a lone surrogate)" if HALF.search(text) else ""
-        left_out = max(0, len(tokens) + 1 - longest)
-        return _Source(text, [*tokens[: longest - 1], END], left_out, self._wish(text, options), wrong)
+        sources: list[_Source] = []
+        given: list[str] = []
+        for text in texts:
+            wrong = ""
+            originals: tuple[str, ...] = ()
+            counted: dict[int, int] = {}
+            protected = None if HALF.search(text) else self._protection.protect(tidy(text))
+            if protected is None:
+                wrong = (
+                    "it has half a character (a lone surrogate)"
+                    if HALF.search(text)
+                    else f"it has over {MOST_PLACEHOLDERS} different placeholders"
+                )
+            else:
+                originals = protected.originals
+                counts = protected.counts
+                # All symbols count: what the source has not, the output must not have, either.
+                counted = {token: counts.get(symbol, 0) for symbol, token in self._symbols.items()}
+            given.append("" if protected is None else protected.text.lower() if about.lowercase else protected.text)
+            sources.append(_Source(text, [], 0, self._wish(text, options), originals, counted, wrong))
+        whole = self.source_subwords.encode(given)
+        return [
+            replace(source, tokens=[*tokens[: longest - 1], END], left_out=max(0, len(tokens) + 1 - longest))
+            for source, tokens in zip(sources, whole, strict=True)
+        ]
+
+    @cached_property
+    def _protection(self) -> Protection:
+        return Protection(self.description.placeholders)
+
+    @cached_property
+    def _symbols(self) -> dict[str, int]:
+        """The target tokens that stand for placeholders."""
+        if not self._protection.uses_symbols:
+            return {}
+        found = {symbol: self.target_subwords.token(symbol) for symbol in SYMBOLS}
+        return {symbol: token for symbol, token in found.items() if token is not None}
 
     def _wish(self, text: str, options: Options) -> Wish:
         if not (options.prefix or options.required or options.glossary):
@@ -157,7 +217,10 @@ class Translator:
         numbers: Sequence[int],
         how: Search,
         done: Callable[[int], None],
+        *,
+        strict: bool = False,
     ) -> dict[int, Result]:
+        """Results by number. `strict`: with each source's wish, and placeholders counted."""
         order = sorted(numbers, key=lambda number: -len(sources[number].tokens))
         width = how.nbest if how.sampling else how.beam
         results: dict[int, Result] = {}
@@ -166,7 +229,7 @@ class Translator:
             room = engine.at_once // (len(sources[order[at]].tokens) * width)
             some = order[at : at + max(1, min(MOST, room))]
             at += len(some)
-            wishes = [sources[n].wish for n in some]
+            wishes = [replace(sources[n].wish, counted=sources[n].counted) for n in some] if strict else []
             found = engine.search([sources[n].tokens for n in some], how, wishes if any(wishes) else None)
             for number, hypotheses in zip(some, found, strict=True):
                 results[number] = self._result(sources[number], hypotheses)
@@ -174,19 +237,19 @@ class Translator:
         return results
 
     def _result(self, source: _Source, found: list[Hypothesis]) -> Result:
-        said = self.target_subwords.decode([hypothesis.tokens for hypothesis in found])
+        said = [
+            restore(text, source.originals)
+            for text in self.target_subwords.decode([hypothesis.tokens for hypothesis in found])
+        ]
         others = [Other(text, h.score, h.tokens) for text, h in zip(said[1:], found[1:], strict=True)]
         tokens = found[0].tokens
-        missing = [phrase for phrase in source.wish.required if not _within(phrase, tokens)]
+        missing = self.target_subwords.decode([p for p in source.wish.required if not _within(p, tokens)])
+        for symbol, token in self._symbols.items() if source.counted else ():
+            lost = source.counted[token] - tokens.count(token)
+            if lost:
+                missing += [restore(symbol, source.originals)] * max(1, lost)
         return Result(
-            source.text,
-            said[0],
-            found[0].score,
-            source.tokens,
-            tokens,
-            others,
-            source.left_out,
-            missing=self.target_subwords.decode(missing),
+            source.text, said[0], found[0].score, source.tokens, tokens, others, source.left_out, missing=missing
         )
 
     def _told(self, results: list[Result], options: Options) -> list[Result]:
@@ -213,6 +276,12 @@ class Translator:
                 alignment=links,
             )
         return results
+
+
+def _keeps(result: Result, source: _Source) -> bool:
+    """Whether the outputs say every placeholder as often as the source does."""
+    outputs = [result.tokens, *(other.tokens for other in result.others)]
+    return all(tokens.count(token) == count for tokens in outputs for token, count in source.counted.items())
 
 
 def _says(text: str, term: str) -> bool:

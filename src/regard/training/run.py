@@ -208,6 +208,7 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
         lowercase=settings.data.lowercase,
         longest=settings.data.longest,
         per_token=max(2.0, round(float(ratio) * 1.2, 2)),
+        placeholders=corpus.treatments,
         model=settings.model,
     )
     return Bundle(description, model.to(device), corpus.source_subwords, corpus.target_subwords)

@@ -237,6 +237,6 @@ def test_impossible_searches_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             Search(**given)
+    source, mask, _ = batch([2], [1])
     with pytest.raises(ValueError, match="forbidden: words can be forbidden only where tokens have a text"):
-        source, mask, _ = batch([2], [1])
         search(lively(("recurrent", "bahdanau")), source, mask, Search(forbidden=("a",)))

@@ -1,0 +1,47 @@
+"""Texts around what a model does not know: the parts between placeholders are translated one by one, and put back.
+
+This keeps every placeholder where it was, whatever the model makes of the words; the words lose sight of each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.decoding.results import Result
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A text in parts; those of `words` are to be translated, without the blanks around them."""
+
+    text: str
+    parts: tuple[str, ...]
+    words: tuple[int, ...]
+
+    @staticmethod
+    def of(text: str, parts: Sequence[tuple[str, bool]]) -> "Pieces":
+        """From parts of which each is kept, or is text."""
+        words = [
+            number for number, (part, kept) in enumerate(parts) if not kept and any(letter.isalpha() for letter in part)
+        ]
+        return Pieces(text, tuple(part for part, _ in parts), tuple(words))
+
+    @property
+    def sources(self) -> list[str]:
+        """What is to be translated."""
+        return [self.parts[number].strip() for number in self.words]
+
+    def joined(self, results: Sequence[Result]) -> Result:
+        """The whole again, from a result for each of the sources."""
+        parts = list(self.parts)
+        for number, result in zip(self.words, results, strict=True):
+            part = parts[number]
+            before = part[: len(part) - len(part.lstrip())]
+            after = part[len(part.rstrip()) :]
+            parts[number] = before + result.text + after
+        wrong = next((result.wrong for result in results if result.wrong), "")
+        missing = [each for result in results for each in result.missing]
+        score = sum(result.score for result in results) / max(1, len(results))
+        left_out = sum(result.left_out for result in results)
+        return Result(
+            self.text, "" if wrong else "".join(parts), score, [], [], [], left_out, missing=missing, wrong=wrong
+        )
