@@ -16,6 +16,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": {"attention", "native", "settings", "tokens"},
     "data": {"settings", "tokens"},
     "decoding": {"models", "data", "attention", "native", "settings", "tokens"},
+    "documents": {"decoding", "data"},
     "evaluation": {"decoding", "models", "data", "attention"},
     "interop": {"decoding", "models", "data", "attention"},
     "seeing": {"decoding", "models", "data", "attention"},

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from regard import __version__
-from regard.cli import attention, demonstration, evaluation, training
+from regard.cli import attention, demonstration, evaluation, training, translation
 
 app = typer.Typer(
     name="regard",
@@ -32,6 +32,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(
     epilog="\b\nExamples:\n  regard demo\n  regard train pairs.tsv -o run\n  regard evaluate run test.tsv\n"
+    '  regard translate run "A text of yours."\n'
     "  regard attention list"
 )
 def regard(
@@ -44,6 +45,7 @@ def regard(
 
 training.add_to(app)
 evaluation.add_to(app)
+translation.add_to(app)
 demonstration.add_to(app)
 app.add_typer(attention.attention, name="attention")
 

@@ -4,7 +4,6 @@ float32 and int8 weights lie side by side, each a folder that CTranslate2 opens.
 made from; they are made again when those have changed. Nothing here imports PyTorch.
 """
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -16,13 +15,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from regard.decoding.folder import Opened
+from regard.decoding.folder import Opened, stamp_of
 from regard.models.settings import ModelSettings, TransformerDecoder, TransformerEncoder
 from regard.tokens import BEGIN, END, PAD, UNKNOWN
 
 KINDS = ("float32", "int8")
 NEVER = -1e9  # added to the logits of what is never said
-VERSION = "1"  # of what is written here
 Arrays = dict[str, NDArray[Any]]
 Part = TransformerEncoder | TransformerDecoder
 
@@ -50,7 +48,7 @@ def refuses(model: ModelSettings) -> str:
 
 def converted(opened: Opened, kind: str) -> Path:
     """The folder of the converted model: the run's own, or a temporary one where the run may not be written to."""
-    stamp = _stamp(opened)
+    stamp = stamp_of(opened.folder)
     kept = opened.folder / "ctranslate2" / kind
     if _stamp_in(kept) == stamp:
         return kept
@@ -74,17 +72,6 @@ def converted(opened: Opened, kind: str) -> Path:
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return kept
-
-
-def _stamp(opened: Opened) -> str:
-    """Of the weights and of all that decides how they are laid out."""
-    state = hashlib.sha256(VERSION.encode())
-    for name in ("model.toml", "model.safetensors", "source.subwords", "target.subwords", "shortlist.safetensors"):
-        path = opened.folder / name
-        if path.exists():
-            with path.open("rb") as file:
-                state.update(hashlib.file_digest(file, "sha256").digest())
-    return state.hexdigest()
 
 
 def _stamp_in(folder: Path) -> str:

@@ -6,6 +6,7 @@ source.subwords      sentencepiece models of both sides
 target.subwords
 """
 
+import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -59,6 +60,17 @@ def open_folder(folder: Path) -> Opened:
         return Opened(folder, Description.parse(content), source, target)
     except ValueError as error:
         raise ValueError(f"{folder / 'model.toml'}: {error}") from None
+
+
+def stamp_of(folder: Path) -> str:
+    """Of the weights, and of all else that decides what a model says."""
+    state = hashlib.sha256(b"1")
+    for name in ("model.toml", "model.safetensors", "source.subwords", "target.subwords", "shortlist.safetensors"):
+        path = folder / name
+        if path.exists():
+            with path.open("rb") as file:
+                state.update(hashlib.file_digest(file, "sha256").digest())
+    return state.hexdigest()
 
 
 def write_durably(path: Path, content: bytes) -> None:

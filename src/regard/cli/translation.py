@@ -1,0 +1,222 @@
+"""regard translate."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.common import Device, Json
+
+if TYPE_CHECKING:
+    from regard.decoding.options import Options
+    from regard.decoding.results import Result
+    from regard.decoding.translator import Translator
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "translate",
+        epilog="\b\nExamples:\n"
+        '  regard translate run "A dog runs in the park."\n'
+        "  regard translate run article.txt -o article.de.txt --paragraphs\n"
+        "  regard translate run app.po -o app.de.po\n"
+        "  regard translate run table.csv --column text -o out.csv\n"
+        "  cat lines.txt | regard translate run - --nbest 3 --json\n"
+        '  regard translate run "the cat" --glossary terms.tsv --alignment',
+    )(translate)
+
+
+Texts = list[str]
+SHOWN = 10  # texts that something went wrong with
+
+
+def translate(
+    run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
+    what: Annotated[str, typer.Argument(metavar="[TEXT | FILE | -]", help="A text, a file, or - for lines of input.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Where a file's translation goes.")] = None,
+    beam: Annotated[int, typer.Option(help="Hypotheses kept in search; 1 is greedy.")] = 5,
+    nbest: Annotated[int, typer.Option(help="How many of them to tell.")] = 1,
+    length_penalty: Annotated[float, typer.Option(help="Above 0 prefers longer outputs.")] = 1.0,
+    coverage_penalty: Annotated[float, typer.Option(help="Above 0 prefers outputs that attend to all words.")] = 0.0,
+    no_repeat: Annotated[int, typer.Option(help="Never say so many tokens in a row twice; 0 for never mind.")] = 0,
+    groups: Annotated[int, typer.Option(help="Diverse beam search: the beam in so many groups.")] = 1,
+    diversity: Annotated[float, typer.Option(help="What a group pays for a word that another has just said.")] = 0.5,
+    temperature: Annotated[float | None, typer.Option(help="Draw words; below 1 surer, above 1 wilder.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Draw among the k likeliest words.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Draw among the fewest words with this probability.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 1,
+    most: Annotated[float | None, typer.Option(help="Tokens of an output for each source token, at most.")] = None,
+    prefix: Annotated[str, typer.Option(help="How every output begins.")] = "",
+    forbid: Annotated[Texts | None, typer.Option(help="A word or phrase not to say. May be repeated.")] = None,
+    require: Annotated[Texts | None, typer.Option(help="A word or phrase that must be said. May be repeated.")] = None,
+    glossary: Annotated[Path | None, typer.Option(help="A .tsv of terms: source, tab, target.")] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Tell each output's score.")] = False,
+    alignment: Annotated[bool, typer.Option("--alignment", help="Tell which word is from which: 0-0 1-2.")] = False,
+    paragraphs: Annotated[
+        bool, typer.Option("--paragraphs", help="Lines are paragraphs: split them into sentences, put them back.")
+    ] = False,
+    column: Annotated[str | None, typer.Option(help="Of a table: the source's column, by name or from 1.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Of file, where its name does not say: text, tsv, csv, jsonl, po, xliff, tmx.")
+    ] = None,
+    source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
+    target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
+    engine: Annotated[str, typer.Option(help="ctranslate2, torch, or auto for the fastest that can.")] = "auto",
+    precision: Annotated[str, typer.Option(help="Of CTranslate2's weights: int8 or float32.")] = "int8",
+    threads: Annotated[int, typer.Option(help="0 for one on each processor core.")] = 0,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Translate a text, lines, or a file of any kind that people translate."""
+    from regard.decoding.options import Options
+
+    options = Options(
+        beam=max(beam, nbest) if beam > 0 else beam,
+        nbest=nbest,
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
+        no_repeat=no_repeat,
+        groups=groups,
+        diversity=diversity,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        most=most,
+        prefix=prefix,
+        forbidden=tuple(forbid or ()),
+        required=tuple(require or ()),
+        glossary=_terms(glossary) if glossary is not None else {},
+        scores=scores and as_json,
+        alignment=alignment,
+    )
+    path = Path(what)
+    is_file = what != "-" and len(what) < 1000 and (path.is_file() or (output is not None and path.suffix != ""))
+    if output is not None and what == "-":
+        raise ValueError("--output: lines of input go to the output; redirect it with > instead.")
+    from regard.decoding.loading import load
+
+    if is_file and not path.is_file():
+        raise ValueError(f"{path}: there is no such file.")
+    translator = load(run, engine=engine, device=device, precision=precision, threads=threads)
+    if sys.stderr.isatty() and not as_json:
+        typer.echo(f"{translator.why}", err=True)
+    if is_file:
+        from regard.documents import Layout
+
+        place: str | int | None = int(column) if column is not None and column.isdigit() else column
+        about = translator.description
+        layout = Layout(
+            source_language or about.source_language,
+            target_language or about.target_language,
+            place,
+            paragraphs=paragraphs,
+            kind=kind,
+        )
+        _file(translator, run, path, output, layout, options, as_json)
+        return
+    if what == "-":
+        lines = (line.rstrip("\r\n") for line in sys.stdin)
+        # A person who types wants each answer at once; a file is faster in batches.
+        typed = (translator.translate(line, options) for line in lines)
+        for result in typed if sys.stdin.isatty() else translator.translate(lines, options):
+            _print(result, options, scores, as_json)
+        return
+    _print(translator.translate(what, options), options, scores, as_json)
+
+
+def _terms(path: Path) -> dict[str, str]:
+    """A glossary. Raises ValueError."""
+    from regard.data.readers import Layout, read_pairs
+
+    if path.suffix.lower() not in (".tsv", ".csv", ".jsonl"):
+        raise ValueError(f"--glossary: {path} must be a .tsv, .csv or .jsonl of terms: source and target.")
+    terms: dict[str, str] = {}
+    for example in read_pairs(path, Layout()):
+        if example.wrong or not example.source.strip() or not example.target.strip():
+            raise ValueError(
+                f"{path}, line {example.line}: {example.wrong or 'a side is empty'}; a line has two terms."
+            )
+        terms[example.source.strip()] = example.target.strip()
+    return terms
+
+
+def _print(result: "Result", options: "Options", scores: bool, as_json: bool) -> None:
+    from regard.decoding.aligning import pharaoh
+
+    if as_json:
+        typer.echo(json.dumps(_record(result), ensure_ascii=False))
+        return
+    if result.wrong:
+        typer.echo(f"regard: {result.wrong}", err=True)
+    outputs = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
+    for text, score in outputs:
+        parts = [f"{score:.4f}"] * scores + [text]
+        typer.echo("\t".join(parts))
+    if options.alignment and result.alignment is not None:
+        typer.echo(pharaoh(result.alignment))
+    if result.missing:
+        typer.echo(f"regard: could not be kept: {', '.join(result.missing)}", err=True)
+    if result.left_out:
+        typer.echo(
+            f"regard: the last {result.left_out:,} tokens of this text are beyond what the model reads.", err=True
+        )
+
+
+def _record(result: "Result") -> dict[str, Any]:
+    record: dict[str, Any] = {"source": result.source, "text": result.text, "score": round(result.score, 6)}
+    if result.others:
+        record["others"] = [{"text": other.text, "score": round(other.score, 6)} for other in result.others]
+    if result.token_scores is not None:
+        record["token_scores"] = [round(score, 6) for score in result.token_scores]
+    if result.alignment is not None:
+        record["alignment"] = result.alignment
+    for name in ("missing", "wrong", "left_out"):
+        if value := getattr(result, name):
+            record[name] = value
+    return record
+
+
+def _file(
+    translator: "Translator", run: Path, path: Path, output: Path | None, layout: Any, options: "Options", as_json: bool
+) -> None:
+    from regard.cli.common import progress
+    from regard.decoding.folder import stamp_of
+    from regard.documents import kind_of, read_document
+    from regard.documents.translating import mark_of, translate_document, translate_texts
+
+    content = path.read_bytes()
+    document = read_document(content, str(path), kind_of(path, layout), layout)
+    if output is None:
+        with progress(f"translating {path.name}", len(document.texts), as_json) as done:
+            results = translate_texts(translator, document.texts, options, done=done)
+        sys.stdout.buffer.write(document.written([None if result.wrong else result.text for result in results]))
+        return
+    if output.is_dir() or (output.exists() and output.samefile(path)):
+        raise ValueError(f"--output: {output} cannot be written; name another file.")
+    about = f"{stamp_of(run)} {translator.why} {options} {layout}"
+    with progress(f"translating {path.name}", len(document.texts), as_json) as done:
+        outcome = translate_document(translator, document, options, output, mark=mark_of(content, about), done=done)
+    record = {
+        "output": str(output),
+        "texts": len(outcome.texts),
+        "resumed": outcome.resumed,
+        "wrong": [{"text": number + 1, "why": why} for number, why in outcome.wrong],
+        "lost": [{"text": number + 1, "what": what} for number, what in outcome.lost],
+    }
+    if as_json:
+        typer.echo(json.dumps(record, ensure_ascii=False))
+        return
+    typer.echo(f"{len(outcome.texts):,} texts into {output}", err=True)
+    if outcome.resumed:
+        typer.echo(f"{outcome.resumed:,} of them were done before it was stopped", err=True)
+    for number, why in outcome.wrong[:SHOWN]:
+        typer.echo(f"  text {number + 1:,} has no translation: {why}", err=True)
+    for number, what in outcome.lost[:SHOWN]:
+        typer.echo(f"  text {number + 1:,} could not keep: {', '.join(what)}", err=True)
+    for count, which in ((len(outcome.wrong), "without a translation"), (len(outcome.lost), "that lost something")):
+        if count > SHOWN:
+            typer.echo(f"  in all {count:,} {which}", err=True)

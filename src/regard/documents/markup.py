@@ -1,0 +1,258 @@
+"""XLIFF 1.2 and 2, and TMX: targets that are missing or empty are filled in; every other byte stays.
+
+The file is changed at the places where a parser found its elements, not written again from a tree.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from xml.parsers import expat
+from xml.sax.saxutils import escape, unescape
+
+from regard.documents import Layout
+
+DECLARED = re.compile(rb"^\s*<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
+TAG = re.compile(r"<[^<>]*>")
+LONGEST = 1 << 29
+
+
+@dataclass
+class _Element:
+    """Where an element stands: <name ...>inside</name>."""
+
+    name: str
+    start: int
+    inside: int
+    end_tag: int = 0
+    end: int = 0
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: list["_Element"] = field(default_factory=list)
+
+    def child(self, name: str) -> "_Element | None":
+        return next((child for child in self.children if child.name == name), None)
+
+
+class _Xml:
+    """An XML file as UTF-8, with the elements of some names and those within them."""
+
+    def __init__(self, content: bytes, name: str, wanted: frozenset[str]) -> None:
+        self.name = name
+        declared = DECLARED.match(content)
+        self.encoding = declared[1].decode("ascii") if declared else "utf-8"
+        self.mark = b""
+        if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            self.encoding, self.mark = ("utf-16-le" if content[0] == 0xFF else "utf-16-be"), content[:2]
+        elif content.startswith(b"\xef\xbb\xbf"):
+            self.encoding, self.mark = "utf-8", content[:3]
+        try:
+            self.content = content[len(self.mark) :].decode(self.encoding).encode("utf-8")
+        except (LookupError, UnicodeDecodeError) as error:
+            raise ValueError(f"{name}: its encoding cannot be read ({error}); save it in UTF-8.") from None
+        self.found: list[_Element] = []
+        self.root: _Element | None = None
+        self._open: list[_Element | None] = []
+        self._wanted = wanted
+        self._parse()
+
+    def _parse(self) -> None:
+        parser = expat.ParserCreate("utf-8")
+        parser.EntityDeclHandler = self._refuse
+        parser.StartElementHandler = lambda name, given: self._start(parser, name, given)
+        parser.EndElementHandler = lambda _: self._finish(parser)
+        try:
+            parser.Parse(self.content, True)
+        except expat.ExpatError as error:
+            raise ValueError(f"{self.name}: this is not well-formed XML: {error}.") from None
+
+    def _refuse(self, *_: object) -> None:
+        raise ValueError(f"{self.name}: it defines entities, which a translation file need not; refused.")
+
+    def _start(self, parser: expat.XMLParserType, name: str, given: dict[str, str]) -> None:
+        local = name.rpartition(":")[2]
+        at = parser.CurrentByteIndex
+        above = next((element for element in reversed(self._open) if element is not None), None)
+        if self.root is not None and local not in self._wanted and above is None:
+            self._open.append(None)
+            return
+        element = _Element(local, at, _tag_end(self.content, at), attributes=dict(given))
+        if self.root is None:
+            self.root = element
+            self._open.append(None)  # what is in the file is in it; it is nobody's text
+            return
+        (above.children if above is not None else self.found).append(element)
+        self._open.append(element)
+
+    def _finish(self, parser: expat.XMLParserType) -> None:
+        element = self._open.pop()
+        if element is None:
+            return
+        at = parser.CurrentByteIndex
+        if self.content[element.inside - 2 : element.inside] == b"/>":
+            element.end_tag = element.end = element.inside
+        else:
+            element.end_tag, element.end = at, _tag_end(self.content, at)
+
+    def raw(self, element: _Element) -> str:
+        """What is inside, as it is written."""
+        return self.content[element.inside : element.end_tag].decode("utf-8")
+
+    def changed(self, changes: list[tuple[int, int, str]]) -> bytes:
+        """The file with bytes from one place to another replaced, in its own encoding."""
+        parts: list[bytes] = []
+        at = 0
+        for start, end, new in sorted(changes):
+            parts += [self.content[at:start], new.encode("utf-8")]
+            at = end
+        text = b"".join([*parts, self.content[at:]]).decode("utf-8")
+        return self.mark + text.encode(self.encoding, "xmlcharrefreplace")
+
+    def indent(self, at: int) -> str:
+        """The white space before this place, from its line's beginning; nothing if something else is there."""
+        before = self.content[self.content.rfind(b"\n", 0, at) : at].decode("utf-8", "replace")
+        return before if before.startswith("\n") and not before.strip() else ""
+
+
+def _tag_end(content: bytes, at: int) -> int:
+    """Behind the > of the tag that begins here."""
+    quote = 0
+    for place in range(at, min(len(content), at + LONGEST)):
+        byte = content[place]
+        if quote:
+            quote = 0 if byte == quote else quote
+        elif byte in (0x22, 0x27):
+            quote = byte
+        elif byte == 0x3E:
+            return place + 1
+    return len(content)
+
+
+def _as_text(raw: str) -> str:
+    """What is inside an element as a translator sees it: its markup as it is, its text without escapes."""
+    return "".join(
+        part if TAG.fullmatch(part) else unescape(part, {"&quot;": '"', "&apos;": "'"})
+        for part in re.split(f"({TAG.pattern})", raw)
+    )
+
+
+def _as_markup(raw: str, said: str) -> str:
+    """A translation as markup: the source's own tags as they are, all else escaped. Well-formed, whatever was said."""
+    tags = TAG.findall(raw)
+    if not tags:
+        return escape(said)
+    pattern = re.compile("|".join(re.escape(tag) for tag in sorted(set(tags), key=len, reverse=True)))
+    parts: list[str] = []
+    at = 0
+    for found in pattern.finditer(said):
+        parts += [escape(said[at : found.start()]), found[0]]
+        at = found.end()
+    whole = "".join([*parts, escape(said[at:])])
+    if Counter(pattern.findall(said)) == Counter(tags) and _well_formed(whole):
+        return whole
+    return escape(pattern.sub("", said)) + "".join(tags)
+
+
+def _well_formed(inside: str) -> bool:
+    parser = expat.ParserCreate(namespace_separator=None)
+    try:
+        parser.Parse(f"<x>{inside}</x>", True)
+    except expat.ExpatError:
+        return False
+    return True
+
+
+class Xliff:
+    """Units that have a source and no target."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        self._xml = _Xml(content, name, frozenset({"trans-unit", "segment"}))
+        root = self._xml.root
+        if root is None or root.name != "xliff":
+            raise ValueError(f"{name}: this is XML, but not XLIFF.")
+        self._units: list[tuple[_Element, _Element | None]] = []
+        texts: list[str] = []
+        for unit in self._xml.found:
+            source, target = unit.child("source"), unit.child("target")
+            empty = target is None or not self._xml.raw(target).strip()
+            if source is None or unit.attributes.get("translate") == "no" or not empty:
+                continue
+            text = _as_text(self._xml.raw(source))
+            if text.strip():
+                self._units.append((source, target))
+                texts.append(text)
+        self._old = (root.attributes.get("version") or "1.2").startswith("1")
+        self.texts: Sequence[str] = texts
+
+    def written(self, translations: Sequence[str | None]) -> bytes:
+        """What has no translation stays without a target."""
+        state = ' state="needs-review-translation"' if self._old else ""
+        changes: list[tuple[int, int, str]] = []
+        for (source, target), said in zip(self._units, translations, strict=True):
+            if not said:
+                continue
+            inside = _as_markup(self._xml.raw(source), said)
+            if target is None:
+                changes.append(
+                    (source.end, source.end, f"{self._xml.indent(source.start)}<target{state}>{inside}</target>")
+                )
+            elif target.end_tag == target.inside == target.end:  # <target/>
+                tag = self._xml.content[target.start : target.end].decode("utf-8").rstrip(">").rstrip("/").rstrip()
+                changes.append((target.start, target.end, f"{tag}>{inside}</target>"))
+            else:
+                changes.append((target.inside, target.end_tag, inside))
+        return self._xml.changed(changes)
+
+
+class Tmx:
+    """Units that have the source language and lack the target language."""
+
+    def __init__(self, content: bytes, name: str, layout: Layout) -> None:
+        if not layout.source_language or not layout.target_language:
+            raise ValueError(f"{name}: say from which language to which, with --from and --to.")
+        self._xml = _Xml(content, name, frozenset({"tu"}))
+        if self._xml.root is None or self._xml.root.name != "tmx":
+            raise ValueError(f"{name}: this is XML, but not TMX.")
+        self._target = layout.target_language
+        self._units: list[tuple[_Element, _Element | None]] = []  # the source's variant, and an empty one of the target
+        texts: list[str] = []
+        for unit in self._xml.found:
+            by_language = {_language(variant): variant for variant in unit.children if variant.name == "tuv"}
+            source, target = _matching(by_language, layout.source_language), _matching(by_language, self._target)
+            segments = [variant.child("seg") if variant is not None else None for variant in (source, target)]
+            if source is None or segments[0] is None:
+                continue
+            if segments[1] is not None and self._xml.raw(segments[1]).strip():
+                continue
+            text = _as_text(self._xml.raw(segments[0]))
+            if text.strip():
+                self._units.append((source, target))
+                texts.append(text)
+        self.texts: Sequence[str] = texts
+
+    def written(self, translations: Sequence[str | None]) -> bytes:
+        """What has no translation stays as it was."""
+        changes: list[tuple[int, int, str]] = []
+        for (source, target), said in zip(self._units, translations, strict=True):
+            segment = source.child("seg")
+            if not said or segment is None:
+                continue
+            inside = _as_markup(self._xml.raw(segment), said)
+            new = f'<tuv xml:lang="{escape(self._target)}"><seg>{inside}</seg></tuv>'
+            if target is None:
+                changes.append((source.end, source.end, self._xml.indent(source.start) + new))
+            else:
+                changes.append((target.start, target.end, new))
+        return self._xml.changed(changes)
+
+
+def _language(variant: _Element) -> str:
+    return (variant.attributes.get("xml:lang") or variant.attributes.get("lang") or "").lower()
+
+
+def _matching(by_language: dict[str, _Element], language: str) -> _Element | None:
+    wanted = language.lower().replace("_", "-")
+    for name, variant in by_language.items():
+        own = name.replace("_", "-")
+        if own == wanted or own.startswith(f"{wanted}-") or wanted.startswith(f"{own}-"):
+            return variant
+    return None

@@ -1,0 +1,53 @@
+"""Paragraphs into sentences and back: what stands between them is kept.
+
+A sentence ends with . ! ? … or their relatives, and what closes after them, before a blank and something that can begin
+one; in scripts that leave no blanks (。！？), at the sign itself. After a short list of abbreviations, an initial or a
+number's dot, nothing ends.
+"""
+
+import re
+
+ENDS = re.compile(
+    r"""(?P<wide>[。！？｡]+[」』”’）)\]]*)          # these need no blank
+        |[.!?…؟।۔]+["'»”’)\]]*(?=\s)          # these do""",
+    re.VERBOSE,
+)
+BLANKS = re.compile(r"\s*")
+ABBREVIATIONS = frozenset(
+    """mr mrs ms dr prof st jr sr vs etc inc ltd co no nr dept est fig vol al ca cf eg ie approx e.g i.e a.m p.m u.s u.k
+    bzw z.b d.h u.a usw ggf evtl inkl hr fr str abs bd m mme mlle mm p.ex env av sra srta sig dott
+    jan feb mar apr jun jul aug sep sept oct nov dec""".split()  # noqa: SIM905
+)
+
+
+def sentences(paragraph: str) -> list[tuple[str, str]]:
+    """Each sentence, and the white space that follows it; their concatenation is the paragraph."""
+    parts: list[tuple[str, str]] = []
+    at = 0
+    for found in ENDS.finditer(paragraph):
+        end = found.end()
+        blanks = BLANKS.match(paragraph, end)
+        after = blanks.end() if blanks else end
+        if after >= len(paragraph):
+            break
+        if found["wide"] is None and not _ends(paragraph[at:end], paragraph[after]):
+            continue
+        parts.append((paragraph[at:end], paragraph[end:after]))
+        at = after
+    rest = paragraph[at:]
+    if rest:
+        text = rest.rstrip()
+        parts.append((text, rest[len(text) :]))
+    return parts
+
+
+def _ends(sentence: str, following: str) -> bool:
+    """Whether a sentence ends here, before this character."""
+    if following.islower():
+        return False
+    if not sentence.endswith("."):
+        return True
+    word = sentence.rsplit(maxsplit=1)[-1].rstrip(".").lstrip("(\"'«“‘[").lower()
+    if word in ABBREVIATIONS or (len(word) == 1 and word.isalpha()):
+        return False
+    return not (word.isdigit() and len(word) < 3)  # the 3. of March

@@ -1,0 +1,162 @@
+"""A file translated by a real process: killed, it goes on where it was, and the output is the same."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.data.subwords import Subwords
+from regard.decoding.bundle import Bundle, save_bundle
+from regard.decoding.loading import in_torch
+from regard.decoding.options import Options
+from regard.documents import Layout, read_document
+from regard.documents import translating as translatings
+from regard.documents.translating import mark_of, translate_document, translate_texts
+from tests.decoding.conftest import LINES, bundle_of, subwords  # noqa: F401
+
+
+@pytest.fixture
+def bundle(subwords: Subwords) -> Bundle:  # noqa: F811
+    return bundle_of(subwords, "recurrent", "bahdanau")
+
+
+@pytest.fixture
+def run(bundle: Bundle, tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    save_bundle(folder, bundle)
+    return folder
+
+
+def command(run: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "regard", "translate", str(run), *more]
+
+
+def test_lines_of_a_text_stay_lines(bundle: Bundle) -> None:
+    translator = in_torch(bundle)
+    one, two, nothing = translate_texts(translator, ["the cat", "the cat\n\na dog", "\n"], Options(beam=1))
+    assert two.text == f"{one.text}\n\n{translator.translate('a dog', beam=1).text}"
+    assert nothing.text == "\n"
+
+
+def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path) -> None:
+    content = b"the cat\nb\xe4d\na dog\n"
+    document = read_document(content, "file", "text", Layout())
+    outcome = translate_document(
+        in_torch(bundle), document, Options(beam=1), tmp_path / "out", mark=mark_of(content, "")
+    )
+    assert outcome.wrong == [(1, "it has half a character (a lone surrogate)")]
+    lines = (tmp_path / "out").read_text().split("\n")
+    assert lines[1] == ""
+    assert lines[0] == in_torch(bundle).translate("the cat", beam=1).text
+    assert lines[2] == in_torch(bundle).translate("a dog", beam=1).text
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("cut", [0, 5, 40])
+def test_a_journal_is_used_if_it_fits(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    monkeypatch.setattr(translatings, "AT_ONCE", 3)
+    translator, options, output = in_torch(bundle), Options(beam=1), tmp_path / "out"
+    content = "\n".join(f"{line} {number}" for number, line in enumerate(LINES)).encode()
+    document = read_document(content, "file", "text", Layout())
+    translate_document(translator, document, options, output, mark="a")
+    whole = output.read_bytes()
+    calls = 0
+
+    def dying(*given, **more):
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return translate_texts(*given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(translatings, "translate_texts", dying)
+        with pytest.raises(KeyboardInterrupt):
+            translate_document(translator, document, options, output, mark="b")
+    journal = tmp_path / ".out.part"
+    if cut:
+        journal.write_bytes(journal.read_bytes()[:-cut])  # as a kill may leave it
+    output.unlink()
+    outcome = translate_document(translator, document, options, output, mark="b")
+    assert 0 < outcome.resumed <= 9
+    assert (outcome.resumed == 9) == (cut == 0)
+    assert output.read_bytes() == whole
+    assert not journal.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(translatings, "translate_texts", dying)
+        calls = 0
+        with pytest.raises(KeyboardInterrupt):
+            translate_document(translator, document, options, output, mark="b")
+    assert translate_document(translator, document, options, output, mark="c").resumed == 0, "another model, or text"
+
+
+def test_killed_and_begun_again(run: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("".join(f"{line} {number}\n" for number, line in enumerate(LINES * 400)))
+    journal = tmp_path / ".out.txt.part"
+    given = command(run, str(source), "-o", str(output), "--beam", "2", "--json")
+    process = subprocess.Popen(given)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (journal.exists() and journal.read_bytes().count(b"\n") > 1024):
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not output.exists()
+    record = json.loads(subprocess.run(given, check=True, capture_output=True, timeout=300).stdout)
+    assert 1024 <= record["resumed"] < record["texts"] == 400 * len(LINES)
+    killed = output.read_bytes()
+    output.unlink()
+    record = json.loads(subprocess.run(given, check=True, capture_output=True, timeout=300).stdout)
+    assert record["resumed"] == 0
+    assert output.read_bytes() == killed
+
+
+def test_the_command(run: Path, tmp_path: Path) -> None:
+    def said(*more: str, give: str = "") -> str:
+        done = subprocess.run(command(run, *more), input=give, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    one = said("the cat")
+    assert said("-", give="the cat\na dog\n").startswith(one)
+    record = json.loads(said("the cat", "--json", "--nbest", "2", "--scores", "--alignment"))
+    assert record["source"] == "the cat"
+    assert record["text"] == one.rstrip("\n")
+    assert len(record["others"]) == 1
+    assert len(record["token_scores"]) > 0
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("cat\tKatze\n")
+    assert "Katze" in said("the cat", "--glossary", str(terms))
+    table = tmp_path / "a.tsv"
+    table.write_text("the cat\t1\n")
+    assert said(str(table)) == f"the cat\t1\t{' '.join(one.split())}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["missing.txt", "-o", "x.txt"], "missing.txt: there is no such file."),
+        (["-", "-o", "x.txt"], "--output: lines of input go to the output"),
+        (["the cat", "--engine", "fast"], "engine: there is no 'fast'"),
+        (["the cat", "--beam", "0"], "beam: "),
+        (["the cat", "--glossary", "terms.doc"], "--glossary: terms.doc must be a .tsv"),
+        (
+            ["the cat", "--engine", "ctranslate2"],
+            "CTranslate2 cannot run this model here, since the",
+        ),
+    ],
+)
+def test_mistakes_end_in_a_sentence(run: Path, given: list[str], message: str) -> None:
+    done = subprocess.run(command(run, *given), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"regard: {message}") or message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
