@@ -1,0 +1,109 @@
+"""A shortlist: for each source subword, the target subwords that may come of it. Imports no PyTorch.
+
+Learnt from training pairs by IBM Model 1 (Brown et al. 1993), which needs no alignment and no model. With it, the
+output layer of a search has hundreds of entries instead of thousands. A sentence's candidates are those of its own
+subwords, and the most frequent ones, which come of nothing in particular.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from regard.tokens import END
+
+CANDIDATES = 15  # of each source subword
+FREQUENT = 150  # that are always there
+ROUNDS = 5  # of expectation and maximisation
+MOST = 10_000_000  # pairs of subwords that are looked at, which needs about half a gigabyte
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """candidates [source vocabulary, n], filled up with -1; always [m], sorted."""
+
+    candidates: NDArray[np.int32]
+    always: NDArray[np.int32]
+
+    def of(self, source: Sequence[int]) -> NDArray[np.int32]:
+        """The target tokens that may be said of these source tokens, sorted; special ones are always among them."""
+        own = self.candidates[np.asarray(source, np.int64)].ravel()
+        return np.union1d(self.always, own[own >= 0]).astype(np.int32)
+
+    def as_bytes(self) -> bytes:
+        """A safetensors file's content."""
+        return save({"candidates": self.candidates, "always": self.always})
+
+
+def load_shortlist(path: Path, *, source_vocabulary: int, target_vocabulary: int) -> Shortlist | None:
+    """From a file; None if there is none. Raises ValueError if it is damaged or of another model."""
+    if not path.exists():
+        return None
+    try:
+        arrays = load_file(path)
+        found = Shortlist(arrays["candidates"].astype(np.int32), arrays["always"].astype(np.int32))
+    except (OSError, SafetensorError, KeyError) as error:
+        raise ValueError(f"{path}: it is damaged and cannot be read ({error}); remove it.") from None
+    fits = found.candidates.ndim == 2 and len(found.candidates) == source_vocabulary and found.always.ndim == 1
+    largest = max(int(part.max(initial=-1)) for part in (found.candidates, found.always))
+    smallest = min(int(part.min(initial=0)) for part in (found.candidates, found.always))
+    if not fits or largest >= target_vocabulary or smallest < -1:
+        raise ValueError(f"{path}: it belongs to another model; remove it.")
+    return found
+
+
+def learn(
+    pairs: Iterable[tuple[Sequence[int], Sequence[int]]], *, source_vocabulary: int, target_vocabulary: int
+) -> Shortlist:
+    """From tokens of sources and targets, each with its end. Of many pairs, the first ones."""
+    lefts: list[NDArray[np.int64]] = []
+    owners: list[NDArray[np.int64]] = []  # for each left, which place in which target it may explain
+    rights: list[NDArray[np.int64]] = []
+    places = size = 0
+    counts = np.zeros(target_vocabulary, np.int64)
+    for source, target in pairs:
+        s, t = np.unique(np.asarray(source, np.int64)), np.asarray(target, np.int64)
+        counts += np.bincount(t, minlength=target_vocabulary)
+        lefts.append(np.tile(s, len(t)))
+        rights.append(np.repeat(t, len(s)))
+        owners.append(np.repeat(np.arange(places, places + len(t)), len(s)))
+        places += len(t)
+        size += len(s) * len(t)
+        if size > MOST:
+            break
+    always = np.unique(np.concatenate([np.arange(END + 1), np.argsort(-counts, kind="stable")[:FREQUENT]]))
+    table = np.full((source_vocabulary, CANDIDATES), -1, np.int32)
+    if lefts:
+        keys, which = np.unique(np.concatenate(lefts) * target_vocabulary + np.concatenate(rights), return_inverse=True)
+        chances = _explained(which, np.concatenate(owners), keys // target_vocabulary, places)
+        _best(table, keys // target_vocabulary, keys % target_vocabulary, chances)
+    return Shortlist(table, always.astype(np.int32))
+
+
+def _explained(
+    which: NDArray[np.int64], owner: NDArray[np.int64], left: NDArray[np.int64], places: int
+) -> NDArray[np.float64]:
+    """p(target subword | source subword) of each pair of subwords that occurs."""
+    chances = np.ones(len(left))
+    for _ in range(ROUNDS):
+        share = chances[which]
+        share /= np.bincount(owner, share, places)[owner]
+        expected = np.bincount(which, share, len(left))
+        chances = expected / np.bincount(left, expected)[left]
+    return chances
+
+
+def _best(
+    table: NDArray[np.int32], left: NDArray[np.int64], right: NDArray[np.int64], chances: NDArray[np.float64]
+) -> None:
+    """The likeliest of each source subword into its row."""
+    order = np.lexsort((right, -chances, left))
+    left, right = left[order], right[order]
+    starts = np.flatnonzero(np.r_[True, left[1:] != left[:-1]])
+    rank = np.arange(len(left)) - np.repeat(starts, np.diff(np.r_[starts, len(left)]))
+    kept = rank < table.shape[1]
+    table[left[kept], rank[kept]] = right[kept]
