@@ -6,7 +6,7 @@ everything else stays as it was, byte for byte.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 from typing import Protocol
 
 from regard.data.door import HALF
@@ -51,7 +51,7 @@ KINDS = {
 }
 
 
-def kind_of(path: Path, layout: Layout) -> str:
+def kind_of(path: PurePath, layout: Layout) -> str:
     """Which kind of file this is, by what was said or by its name; text if neither tells."""
     if layout.kind is not None:
         if layout.kind not in KINDS.values():

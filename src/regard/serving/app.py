@@ -1,0 +1,274 @@
+"""The service: its own API, its health, and the doors of the others."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from importlib import resources
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Header, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard import __version__
+from regard.decoding.options import Options
+from regard.serving import deepl, files, libretranslate
+from regard.serving.guard import App, Guard
+from regard.serving.keys import Keys
+from regard.serving.metrics import Metrics
+from regard.serving.models import Model, Models, Unknown
+from regard.serving.requests import Left, Refused, Translated, checked, translated, until_left, within
+from regard.serving.settings import Limits
+
+PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/docs": ("docs.html", "text/html; charset=utf-8"),
+    "/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
+}
+
+
+class Asked(BaseModel):
+    """What to translate, and how."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str | list[str], Field(description="A text, or several.", examples=["A dog runs in the park."])]
+    model: Annotated[str | None, Field(description="By name; otherwise by languages.")] = None
+    source: Annotated[str | None, Field(description="A language, or auto where only one fits.")] = None
+    target: str | None = None
+    beam: int = 5
+    nbest: int = 1
+    length_penalty: Annotated[float, Field(ge=0, le=5)] = 1.0
+    no_repeat: Annotated[int, Field(ge=0, le=20)] = 0
+    temperature: Annotated[float | None, Field(gt=0, lt=100)] = None
+    top_k: Annotated[int | None, Field(ge=1)] = None
+    top_p: Annotated[float | None, Field(gt=0, le=1)] = None
+    seed: int = 1
+    prefix: str = ""
+    forbidden: list[str] = []
+    required: list[str] = []
+    glossary: dict[str, str] = {}
+    scores: Annotated[bool, Field(description="Tell the log-probability of each token.")] = False
+    alignment: Annotated[bool, Field(description="Tell which word is from which.")] = False
+    attention: Annotated[bool, Field(description="Tell all weights of attention; they are many.")] = False
+
+    def options(self) -> Options:
+        """For a translator."""
+        given = self.model_dump(exclude={"text", "model", "source", "target", "forbidden", "required"})
+        given["beam"] = max(self.beam, self.nbest) if self.beam > 0 else self.beam
+        return Options.of({**given, "forbidden": tuple(self.forbidden), "required": tuple(self.required)})
+
+
+def as_record(one: Translated, model: Model) -> dict[str, Any]:
+    """What is told of a text."""
+    sentences = []
+    for result in one.sentences:
+        record: dict[str, Any] = {"source": result.source, "text": result.text, "score": result.score}
+        record["others"] = [{"text": other.text, "score": other.score} for other in result.others]
+        if model.translator is not None and (result.token_scores is not None or result.attention is not None):
+            record["tokens"] = model.translator.target_subwords.pieces(result.tokens)
+            record["source_tokens"] = model.translator.source_subwords.pieces(result.source_tokens)
+        if result.token_scores is not None:
+            record["token_scores"] = result.token_scores
+        if result.alignment is not None:
+            record["alignment"] = result.alignment
+        if result.attention is not None:
+            record["attention"] = [layer.round(4).tolist() for layer in result.attention]
+        for name in ("missing", "wrong"):
+            if value := getattr(result, name):
+                record[name] = value
+        sentences.append(record)
+    record = {"text": one.text, "others": one.others, "sentences": sentences}
+    return {**record, "wrong": one.wrong} if one.wrong else record
+
+
+class Service:
+    """Everything that the routes share."""
+
+    def __init__(self, models: Models, limits: Limits, keys: Keys) -> None:
+        self.models, self.limits, self.keys = models, limits, keys
+        self.metrics = Metrics()
+
+    def admit(self, key: str | None) -> None:
+        """Raises Refused if a key is asked for and this is none."""
+        if not self.keys.fits(key):
+            raise Refused(403, "this needs an API key that is known here.")
+
+    async def translate(
+        self, request: Request, texts: list[Any], options: Options, **which: str | None
+    ) -> tuple[Model, list[Translated]]:
+        """For a request that was admitted. Raises Refused, or Left."""
+        try:
+            model = self.models.find(**which)
+        except Unknown as error:
+            raise Refused(400, str(error)) from None
+        asked = checked(texts, self.limits)
+        if model.translator is not None:
+            try:
+                model.translator.search(options)
+            except ValueError as error:
+                raise Refused(400, str(error)) from None
+        work = translated(model, asked, within(options, self.limits), self.limits)
+        return model, await until_left(request, work)
+
+
+def new_app(
+    models: Models,
+    *,
+    limits: Limits | None = None,
+    keys: Keys | None = None,
+    hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]"),
+    origins: tuple[str, ...] = (),
+    log: bool = False,
+) -> App:
+    """The whole application."""
+    service = Service(models, limits or Limits(), keys or Keys(None))
+
+    @contextlib.asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        loading = asyncio.create_task(models.load())
+        yield
+        loading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await loading
+        await models.stop()
+
+    app = FastAPI(title="regard", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
+    _own_routes(app, service)
+    libretranslate.add_to(app, service)
+    deepl.add_to(app, service)
+    _errors(app)
+
+    def tell(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    return Guard(
+        app, limits=service.limits, hosts=hosts, origins=origins, log=tell if log else None, seen=service.metrics.seen
+    )
+
+
+def _own_routes(app: FastAPI, service: Service) -> None:
+    models = service.models
+
+    @app.get("/health", summary="Whether the service is alive.")
+    async def health() -> dict[str, str]:
+        return {"status": "alive", "version": __version__}
+
+    @app.get("/ready", summary="Whether all models are loaded.")
+    async def ready() -> Response:
+        if models.ready:
+            return JSONResponse({"status": "ready"})
+        return JSONResponse({"status": "failed" if models.wrong else "loading", "why": models.wrong}, 503)
+
+    @app.get("/metrics", summary="For Prometheus.")
+    async def metrics() -> Response:
+        return PlainTextResponse(service.metrics.text(models), media_type="text/plain; version=0.0.4")
+
+    @app.get("/v1/models", summary="What there is to translate with.")
+    async def list_models() -> dict[str, Any]:
+        return {
+            "models": [
+                {"name": model.name, "source": model.source, "target": model.target, "engine": model.engine}
+                for model in models.all
+            ],
+            "limits": asdict(service.limits),
+            "needs_key": service.keys.asked,
+        }
+
+    @app.post("/v1/translate", summary="Translate texts.")
+    async def translate(asked: Asked, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
+        service.admit(_bearer(authorization))
+        texts = [asked.text] if isinstance(asked.text, str) else asked.text
+        which = {"name": asked.model, "source": asked.source, "target": asked.target}
+        model, found = await service.translate(request, texts, asked.options(), **which)
+        return {"model": model.name, "translations": [as_record(one, model) for one in found]}
+
+    @app.post("/v1/lines", summary="Translate a long text line by line, each answered when it is done.")
+    async def lines(
+        request: Request,
+        model: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        beam: int = 5,
+        authorization: Annotated[str, Header()] = "",
+    ) -> Response:
+        service.admit(_bearer(authorization))
+        try:
+            chosen = models.find(name=model, source=source, target=target)
+            text = (await request.body()).decode("utf-8")
+        except Unknown as error:
+            raise Refused(400, str(error)) from None
+        except UnicodeDecodeError:
+            raise Refused(400, "the body is not text in UTF-8.") from None
+        options = within(Options(beam=beam), service.limits)
+        given = text.splitlines()
+        if any(len(line) > service.limits.characters for line in given):
+            raise Refused(413, f"a line has over {service.limits.characters:,} characters.")
+        lines_of = files.translated_lines(given, chosen, options, service.limits)
+        return StreamingResponse(lines_of, media_type="application/x-ndjson")
+
+    @app.post("/v1/file", summary="Translate a file: its progress line by line, then the file in base64.")
+    async def file(
+        request: Request,
+        name: str,
+        model: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        authorization: Annotated[str, Header()] = "",
+    ) -> Response:
+        service.admit(_bearer(authorization))
+        try:
+            chosen = models.find(name=model, source=source, target=target)
+        except Unknown as error:
+            raise Refused(400, str(error)) from None
+        document = await files.opened(await request.body(), name, chosen, service.limits)
+        content = files.translated_file(document, name, chosen, Options(), service.limits)
+        return StreamingResponse(content, media_type="application/x-ndjson")
+
+    for path, (name, kind) in PAGE.items():
+        app.add_api_route(path, _page(name, kind), include_in_schema=False)
+
+
+def _bearer(authorization: str) -> str | None:
+    kind, _, key = authorization.partition(" ")
+    return key.strip() if kind.lower() in ("bearer", "deepl-auth-key") else None
+
+
+def _page(name: str, kind: str) -> Any:
+    content = (resources.files("regard.serving") / "page" / name).read_bytes()
+
+    async def serve() -> Response:
+        return Response(content, media_type=kind)
+
+    return serve
+
+
+def _errors(app: FastAPI) -> None:
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        name = "message" if request.url.path.startswith("/v2/") else "error"
+        return JSONResponse({name: error.why}, error.status, headers=error.headers)
+
+    @app.exception_handler(Left)
+    async def left(request: Request, error: Left) -> Response:
+        return Response(status_code=499)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        what = first["msg"].lower()
+        return JSONResponse({"error": f"{where}: {what}." if where else f"{what}."}, 400)
+
+    @app.exception_handler(404)
+    async def nothing(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": "there is nothing here; see /docs."}, 404)
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": "something went wrong here; it is in the log."}, 500)

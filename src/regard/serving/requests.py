@@ -1,0 +1,177 @@
+"""From a request to results: checked, queued with those of others, answered, or left when its client leaves."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+from fastapi import Request
+
+from regard.decoding.options import Options
+from regard.decoding.results import Result
+from regard.documents.sentences import sentences
+from regard.serving.batching import Late, Overloaded
+from regard.serving.models import Model
+from regard.serving.settings import Limits
+
+T = TypeVar("T")
+MOST_FIELDS = 1000
+
+
+class Refused(Exception):  # noqa: N818
+    """A request that is answered with an error: a status and a sentence."""
+
+    def __init__(self, status: int, why: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(why)
+        self.status, self.why, self.headers = status, why, headers or {}
+
+
+class Left(Exception):  # noqa: N818
+    """The client has gone."""
+
+
+def checked(texts: Sequence[Any], limits: Limits) -> list[str]:
+    """The texts of a request. Raises Refused."""
+    if len(texts) > limits.texts:
+        raise Refused(413, f"{len(texts):,} texts are too many for one request; at most {limits.texts}.")
+    total = 0
+    for text in texts:
+        if not isinstance(text, str):
+            raise Refused(400, "a text is not a string.")
+        total += len(text)
+    if total > limits.characters:
+        raise Refused(413, f"{total:,} characters are too many for one request; at most {limits.characters:,}.")
+    return list(texts)
+
+
+def within(options: Options, limits: Limits) -> Options:
+    """Options that are allowed. Raises Refused."""
+    if not 1 <= options.beam <= limits.beam:
+        raise Refused(400, f"beam: it must be between 1 and {limits.beam}.")
+    if not 1 <= options.nbest <= limits.nbest:
+        raise Refused(400, f"nbest: it must be between 1 and {limits.nbest}.")
+    for name in ("forbidden", "required", "glossary"):
+        if len(getattr(options, name)) > limits.texts:
+            raise Refused(400, f"{name}: at most {limits.texts} are possible.")
+    return options
+
+
+async def given_fields(request: Request) -> dict[str, list[Any]]:
+    """The fields of a body in JSON or as a form, each a list of what was given for it. Raises Refused."""
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in ("application/x-www-form-urlencoded", ""):
+        try:
+            pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        except ValueError:
+            raise Refused(400, "the form cannot be read; it must be in UTF-8, and have few fields.") from None
+        fields: dict[str, list[Any]] = {}
+        for name, value in pairs:
+            fields.setdefault(name.removesuffix("[]"), []).append(value)
+        return fields
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise Refused(415, "send JSON, or a form.")
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the body is not JSON.") from None
+    if not isinstance(content, dict):
+        raise Refused(400, "the body is not a JSON object.")
+    return {name: value if isinstance(value, list) else [value] for name, value in content.items() if value is not None}
+
+
+async def until_left(request: Request, work: Awaitable[T]) -> T:
+    """The work's result; if the client leaves first, the work is cancelled, and Left raised."""
+    doing = asyncio.ensure_future(work)
+    watching = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({doing, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return doing.result()
+        raise Left
+    finally:
+        watching.cancel()
+        doing.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+@dataclass(frozen=True)
+class Translated:
+    """One text's sentences, each with its result and the white space after it; None where there is only that."""
+
+    source: str
+    parts: list[tuple[Result | None, str]]
+
+    @property
+    def sentences(self) -> list[Result]:
+        """What was translated."""
+        return [result for result, _ in self.parts if result is not None]
+
+    @property
+    def wrong(self) -> str:
+        """Why there is no translation; empty if there is one."""
+        return next((result.wrong for result in self.sentences if result.wrong), "")
+
+    @property
+    def text(self) -> str:
+        """The whole translation."""
+        return "".join((result.text if result is not None else "") + after for result, after in self.parts)
+
+    @property
+    def others(self) -> list[str]:
+        """The next best: of each sentence the second, then the third, ..., as far as each has them."""
+        count = max((len(result.others) for result in self.sentences), default=0)
+        return [
+            "".join((_nth(result, number) if result is not None else "") + after for result, after in self.parts)
+            for number in range(count)
+        ]
+
+
+def _nth(result: Result, number: int) -> str:
+    if not result.others:
+        return result.text
+    return result.others[min(number, len(result.others) - 1)].text
+
+
+async def translated(model: Model, texts: Sequence[str], options: Options, limits: Limits) -> list[Translated]:
+    """Of each text; its lines stay lines, and its sentences are translated one by one. Raises Refused."""
+    if model.batcher is None:
+        raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
+    plans = [_plan(text) for text in texts]
+    parts = [part for plan in plans for part, _ in plan if part]
+    try:
+        found = iter(await model.batcher.translate(parts, options, seconds=limits.seconds))
+    except Overloaded as full:
+        after = {"Retry-After": str(full.after)}
+        raise Refused(429, "too many requests are waiting; try again later.", after) from None
+    except Late:
+        raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
+    except ValueError as error:
+        raise Refused(400, str(error)) from None
+    return [
+        Translated(text, [(next(found) if part else None, after) for part, after in plan])
+        for text, plan in zip(texts, plans, strict=True)
+    ]
+
+
+def _plan(text: str) -> list[tuple[str, str]]:
+    """Sentences, each with what follows it; white space before the first one follows an empty one."""
+    plan: list[tuple[str, str]] = []
+    for line in text.splitlines(keepends=True):
+        body = line.strip()
+        if not body:
+            plan.append(("", line))
+            continue
+        start = line.index(body[0])
+        if start:
+            plan.append(("", line[:start]))
+        parts = sentences(body)
+        plan += parts[:-1]
+        plan.append((parts[-1][0], parts[-1][1] + line[start + len(body) :]))
+    return plan

@@ -1,0 +1,18 @@
+"""What a service allows. Imports no PyTorch."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one request may ask for, and that may wait."""
+
+    body: int = 1 << 20  # bytes
+    file: int = 10 << 20  # bytes of a file that is uploaded
+    texts: int = 128
+    characters: int = 20_000  # of all texts of a request together
+    beam: int = 10
+    nbest: int = 10
+    seconds: float = 30.0  # from arrival to answer
+    waiting: int = 200_000  # characters in a model's queue
+    connections: int = 1024
