@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from regard import __version__
 from regard.decoding.options import Options
 from regard.serving import deepl, files, libretranslate
-from regard.serving.guard import App, Guard
+from regard.serving.guard import App, Guard, TooLarge
 from regard.serving.keys import Keys
 from regard.serving.metrics import Metrics
 from regard.serving.models import Model, Models, Unknown
@@ -68,7 +68,8 @@ def as_record(one: Translated, model: Model) -> dict[str, Any]:
     """What is told of a text."""
     sentences = []
     for result in one.sentences:
-        record: dict[str, Any] = {"source": result.source, "text": result.text, "score": result.score}
+        source = result.source.encode("utf-8", "replace").decode("utf-8")  # half a character has no place in JSON
+        record: dict[str, Any] = {"source": source, "text": result.text, "score": result.score}
         record["others"] = [{"text": other.text, "score": other.score} for other in result.others]
         if model.translator is not None and (result.token_scores is not None or result.attention is not None):
             record["tokens"] = model.translator.target_subwords.pieces(result.tokens)
@@ -103,18 +104,17 @@ class Service:
         self, request: Request, texts: list[Any], options: Options, **which: str | None
     ) -> tuple[Model, list[Translated]]:
         """For a request that was admitted. Raises Refused, or Left."""
+        asked, options = checked(texts, self.limits), within(options, self.limits)
         try:
             model = self.models.find(**which)
         except Unknown as error:
             raise Refused(400, str(error)) from None
-        asked = checked(texts, self.limits)
         if model.translator is not None:
             try:
                 model.translator.search(options)
             except ValueError as error:
                 raise Refused(400, str(error)) from None
-        work = translated(model, asked, within(options, self.limits), self.limits)
-        return model, await until_left(request, work)
+        return model, await until_left(request, translated(model, asked, options, self.limits))
 
 
 def new_app(
@@ -226,8 +226,9 @@ def _own_routes(app: FastAPI, service: Service) -> None:
             chosen = models.find(name=model, source=source, target=target)
         except Unknown as error:
             raise Refused(400, str(error)) from None
-        document = await files.opened(await request.body(), name, chosen, service.limits)
-        content = files.translated_file(document, name, chosen, Options(), service.limits)
+        plain = files.plain_name(name)
+        document = await files.opened(await request.body(), plain, chosen, service.limits)
+        content = files.translated_file(document, plain, chosen, Options(), service.limits)
         return StreamingResponse(content, media_type="application/x-ndjson")
 
     for path, (name, kind) in PAGE.items():
@@ -253,6 +254,10 @@ def _errors(app: FastAPI) -> None:
     async def refused(request: Request, error: Refused) -> Response:
         name = "message" if request.url.path.startswith("/v2/") else "error"
         return JSONResponse({name: error.why}, error.status, headers=error.headers)
+
+    @app.exception_handler(TooLarge)
+    async def large(request: Request, error: TooLarge) -> Response:
+        return JSONResponse({"error": "the body is larger than is allowed."}, 413, headers={"connection": "close"})
 
     @app.exception_handler(Left)
     async def left(request: Request, error: Left) -> Response:

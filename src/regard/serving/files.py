@@ -21,10 +21,14 @@ def line(record: dict[str, Any]) -> bytes:
     return (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
-async def opened(content: bytes, name: str, model: Model, limits: Limits) -> Document:
+def plain_name(given: str) -> str:
+    """A name, never a path: it tells the kind of file, and is told back."""
+    name = PurePath(given.replace("\\", "/")).name[-200:]
+    return "".join(letter if letter.isprintable() else "_" for letter in name) or "file.txt"
+
+
+async def opened(content: bytes, plain: str, model: Model, limits: Limits) -> Document:
     """A file that was sent. Raises Refused."""
-    # A name, never a path: it tells the kind of file, and is told back.
-    plain = PurePath(name.replace("\\", "/")).name[:200] or "file.txt"
     layout = Layout(model.source, model.target)
     try:
         document = await asyncio.to_thread(read_document, content, plain, kind_of(PurePath(plain), layout), layout)

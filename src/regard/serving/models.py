@@ -72,7 +72,7 @@ class Models:
         from regard.decoding.loading import load
 
         translator = load(folder, engine=self._engine, precision=self._precision)
-        translator.translate("a", beam=1)  # the first time is slow
+        translator.translate("a", beam=1, scores=True, alignment=True)  # the first time is slow, and loads PyTorch
         return translator
 
     async def stop(self) -> None:

@@ -1,0 +1,134 @@
+"""The page in a real browser: typed, linked, copied, filed, with the keyboard alone and without the network."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import regard
+from tests.serving.conftest import Server
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SAID = "#target[data-text]:not([data-text=''])"
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1000, "height": 800})
+    opened = context.new_page()
+    wrong: list[str] = []
+    asked: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    # What a test asks for and is refused is told in the console, too; what the policy refuses is not among it.
+    refused = "responded with a status of 400"
+    opened.on("console", lambda m: wrong.append(m.text) if m.type == "error" and refused not in m.text else None)
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.goto(server.url)
+    opened.wait_for_selector("#pair:not([disabled])", timeout=60_000)
+    yield opened
+    assert not wrong, "nothing fails, and the policy refuses nothing"
+    assert all(url.startswith((server.url, "data:", "blob:")) for url in asked), "nothing comes from elsewhere"
+    context.close()
+
+
+def test_a_text_is_translated_when_typing_stops(page: Page, runs: list[Path]) -> None:
+    page.fill("#source", "the cat sat\nthe dog ran")
+    page.wait_for_selector("#target span")
+    translator = regard.load(runs[0])
+    said = [translator.translate(text).text for text in ("the cat sat", "the dog ran")]
+    assert page.evaluate("document.getElementById('target').dataset.text") == "\n".join(said)
+    assert page.locator("#others li").count() >= 1
+    page.click("#clear")
+    page.wait_for_selector("#target:empty", state="attached")
+
+
+def test_words_are_linked_and_doubts_are_shown(page: Page) -> None:
+    page.fill("#source", "the cat sat on the mat")
+    page.wait_for_selector("#target span")
+    page.hover("#target span >> nth=0")
+    assert page.locator("#shown-source .lit").count() >= 1
+    page.hover("h1")
+    assert page.locator(".lit").count() == 0
+    page.focus("#shown-source span >> nth=0")
+    assert page.locator("#shown-source .lit").count() == 1
+    assert page.locator(".doubt, .much-doubt").count() >= 1, "a model that learnt nothing is not sure"
+
+
+def test_nothing_that_was_typed_becomes_markup(page: Page) -> None:
+    page.evaluate("window.hacked = 0")
+    page.fill("#source", "<img src=x onerror='window.hacked=1'> </script><script>window.hacked=1</script> the cat")
+    page.wait_for_selector(SAID)
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.hacked") == 0
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_everything_is_reached_with_the_keyboard(page: Page, runs: list[Path]) -> None:
+    page.keyboard.type("the cat")
+    page.wait_for_selector("#target span")
+    before = page.evaluate("document.getElementById('target').dataset.text")
+    page.keyboard.press("Alt+s")
+    page.wait_for_selector(SAID)
+    assert page.input_value("#pair") == "1"
+    assert page.input_value("#source") == before, "texts change places, too"
+    seen = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.id"))
+    assert {"pair", "swap", "source", "clear", "file", "copy"} <= seen
+
+
+def test_a_file_goes_up_and_comes_back(page: Page, tmp_path: Path, runs: list[Path]) -> None:
+    source = tmp_path / "lines.txt"
+    source.write_text("the cat\na dog\n")
+    page.set_input_files("#file", source)
+    page.wait_for_selector("#download:not([hidden])", timeout=60_000)
+    assert page.evaluate("document.getElementById('progress').value") == 2
+    with page.expect_download() as waiting:
+        page.click("#download")
+    download = waiting.value
+    assert download.suggested_filename == "lines.de.txt"
+    translator = regard.load(runs[0])
+    said = Path(download.path()).read_text().split("\n")
+    assert said == [translator.translate("the cat").text, translator.translate("a dog").text, ""]
+    bad = tmp_path / "bad.xlf"
+    bad.write_text("<html/>")
+    page.set_input_files("#file", bad)
+    page.wait_for_selector("#filing-state.bad")
+    assert "not XLIFF" in page.inner_text("#filing-state")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (360, "light"), (1300, "dark")])
+def test_it_fits_a_phone_and_the_dark(browser: Browser, server: Server, width: int, scheme: str) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 740}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(server.url)
+    page.wait_for_selector("#pair:not([disabled])", timeout=60_000)
+    page.fill("#source", "the cat " * 30)
+    page.wait_for_selector("#target span")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out"
+    paper, ink = page.evaluate(
+        "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    )
+    brightness = [sum(map(int, colour[4:-1].split(","))) for colour in (paper, ink)]
+    assert (brightness[0] < brightness[1]) == (scheme == "dark")
+    context.close()
+
+
+def test_the_api_is_explained_offline(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/docs")
+    page.wait_for_selector("section")
+    text = page.inner_text("main")
+    assert "POST /v1/translate" in text
+    assert "glossary" in text

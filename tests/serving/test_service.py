@@ -1,0 +1,322 @@
+"""The service as a process: what it says, whom it lets in, and what it survives."""
+
+import base64
+import json
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import deepl
+import pytest
+from libretranslatepy import LibreTranslateAPI
+
+import regard
+from regard.serving.keys import hashed, new_key
+from tests.serving.conftest import TEXTS, Server
+
+
+@pytest.fixture(scope="session")
+def expected(runs: list[Path]) -> dict[str, str]:
+    """What the models say offline."""
+    translator = regard.load(runs[0])
+    return {text: translator.translate(text).text for text in TEXTS}
+
+
+def test_alive_and_ready(server: Server) -> None:
+    assert server.ask("/health").json()["status"] == "alive"
+    assert server.ask("/ready").json() == {"status": "ready"}
+    names = [(m["name"], m["source"], m["target"]) for m in server.ask("/v1/models").json()["models"]]
+    assert names == [("en-de", "en", "de"), ("de-en", "de", "en")]
+
+
+def test_its_own_api(server: Server, expected: dict[str, str]) -> None:
+    answer = server.ask("/v1/translate", {"text": TEXTS, "target": "de"}).json()
+    assert answer["model"] == "en-de"
+    assert [each["text"] for each in answer["translations"]] == [expected[text] for text in TEXTS]
+    told = {"text": "the cat", "model": "de-en", "nbest": 3, "scores": True, "alignment": True, "attention": True}
+    (one,) = server.ask("/v1/translate", told).json()["translations"]
+    (sentence,) = one["sentences"]
+    assert len(one["others"]) == 2
+    assert len(sentence["token_scores"]) == len(sentence["tokens"])
+    assert len(sentence["attention"][0][0]) == len(sentence["tokens"])
+    assert len(sentence["attention"][0][0][0]) == len(sentence["source_tokens"])
+    assert sum(sentence["token_scores"]) / len(sentence["tokens"]) == pytest.approx(sentence["score"], abs=1e-3)
+
+
+def test_lines_and_sentences_stay_where_they_are(server: Server, expected: dict[str, str]) -> None:
+    text = "the cat sat on the mat\n\n  the dog ran\n"
+    (one,) = server.ask("/v1/translate", {"text": text, "target": "de"}).json()["translations"]
+    assert one["text"] == f"{expected['the cat sat on the mat']}\n\n  {expected['the dog ran']}\n"
+
+
+def test_clients_of_libretranslate(server: Server, expected: dict[str, str]) -> None:
+    client = LibreTranslateAPI(server.url)
+    assert client.translate("the dog ran", "en", "de") == expected["the dog ran"]
+    languages = client.languages()
+    assert {"code": "en", "name": "English", "targets": ["de"]} in languages
+    found = client.detect("the cat sat on the mat")
+    assert all(0 < each["confidence"] <= 100 for each in found)
+
+
+def test_libretranslates_shapes(server: Server, expected: dict[str, str]) -> None:
+    one = server.ask("/translate", {"q": "the dog ran", "source": "en", "target": "de", "alternatives": 2}).json()
+    assert one["translatedText"] == expected["the dog ran"]
+    assert len(one["alternatives"]) == 2
+    many = server.ask("/translate", {"q": ["the dog ran"], "source": "en", "target": "de"}).json()
+    assert many["translatedText"] == [expected["the dog ran"]], "a list is answered with a list"
+    form = server.ask("/translate", form=b"q=the+dog+ran&source=en&target=de").json()
+    assert form["translatedText"] == expected["the dog ran"]
+    auto = server.ask("/translate", {"q": "the dog ran", "source": "auto", "target": "de"}).json()
+    assert auto["detectedLanguage"]["language"] == "en"
+    html = server.ask(
+        "/translate", {"q": "<p class='a&b'>the dog ran</p><script>x</script>", "target": "de", "format": "html"}
+    ).json()["translatedText"]
+    assert html.startswith("<p class='a&b'>")
+    assert html.endswith("</p><script>x</script>")
+    deeplx = server.ask("/translate", {"text": "the dog ran", "source_lang": "EN", "target_lang": "DE"}).json()
+    assert deeplx["data"] == expected["the dog ran"]
+    for wrong in (
+        {"source": "en", "target": "de"},
+        {"q": "x", "source": "fr", "target": "de"},
+        {"q": "x", "target": "xx"},
+    ):
+        answer = server.ask("/translate", wrong)
+        assert answer.status == 400
+        assert "error" in answer.json()
+
+
+def test_clients_of_deepl(server: Server, expected: dict[str, str]) -> None:
+    client = deepl.Translator("any", server_url=server.url)
+    result = client.translate_text("the dog ran", source_lang="EN", target_lang="DE")
+    assert result.text == expected["the dog ran"]
+    assert result.detected_source_lang == "EN"
+    assert result.billed_characters == len("the dog ran")
+    results = client.translate_text(TEXTS, source_lang="EN", target_lang="DE")
+    assert [each.text for each in results] == [expected[text] for text in TEXTS]
+    assert {each.code for each in client.get_source_languages()} == {"EN", "DE"}
+    assert client.get_usage().character.count > 0
+    with pytest.raises(deepl.DeepLException, match="no model goes from"):
+        client.translate_text("x", source_lang="FR", target_lang="DE")
+    too_many = server.ask("/v2/translate", {"text": ["x"] * 51, "target_lang": "DE"})
+    assert too_many.status == 400
+    assert "message" in too_many.json()
+    assert server.ask("/v2/translate", {"text": ["x" * (129 << 10)], "target_lang": "DE"}).status == 413
+
+
+def test_a_stream_of_lines(server: Server, expected: dict[str, str]) -> None:
+    text = "\n".join(TEXTS * 10)
+    answer = server.ask("/v1/lines?target=de", form=text.encode())
+    records = [json.loads(line) for line in answer.body.splitlines()]
+    assert [record["text"] for record in records] == [expected[text] for text in TEXTS * 10]
+    assert [record["line"] for record in records] == list(range(1, len(records) + 1))
+
+
+def test_a_file_comes_back(server: Server, expected: dict[str, str]) -> None:
+    content = b'msgid "the dog ran"\nmsgstr ""\n'
+    records = [
+        json.loads(line) for line in server.ask("/v1/file?name=../../a.po&model=en-de", form=content).body.splitlines()
+    ]
+    assert records[0] == {"done": 0, "total": 1}
+    assert records[-1]["name"] == "a.de.po", "a name, never a path"
+    written = base64.b64decode(records[-1]["content"]).decode()
+    assert expected["the dog ran"] in written or "\\" in written
+    assert "#, fuzzy" in written
+    wrong = server.ask("/v1/file?name=a.xlf&model=en-de", form=b"<html/>")
+    assert wrong.status == 400
+    assert "not XLIFF" in wrong.json()["error"]
+
+
+def test_many_clients_at_once_get_their_own_answers(server: Server, expected: dict[str, str]) -> None:
+    def one(number: int) -> bool:
+        text = TEXTS[number % len(TEXTS)]
+        (found,) = server.ask("/v1/translate", {"text": text, "target": "de"}).json()["translations"]
+        return found["text"] == expected[text]
+
+    with ThreadPoolExecutor(32) as pool:
+        assert all(pool.map(one, range(200)))
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "said"),
+    [
+        ({"text": "x" * 30_000}, 413, "30,000 characters are too many"),
+        ({"text": ["x"] * 129}, 413, "129 texts are too many"),
+        ({"text": "x", "beam": 11}, 400, "beam: it must be between 1 and 10"),
+        ({"text": "x", "beam": 0}, 400, "beam"),
+        ({"text": "x", "nbest": 1000000}, 400, "beam: it must be between 1 and 10"),
+        ({"text": "x", "temperature": -1}, 400, "temperature"),
+        ({"text": "x", "model": "none"}, 400, "there is no model 'none'"),
+        ({"text": "x", "target": "fr"}, 400, "no model goes from any language to fr"),
+        ({"text": 3}, 400, "text"),
+        ({"text": [1]}, 400, "text"),
+        ({"texts": "x"}, 400, "text"),
+        ({}, 400, "text"),
+        ({"text": "x", "glossary": {str(n): "x" for n in range(200)}, "target": "de"}, 400, "glossary: at most 128"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(server: Server, given: dict, status: int, said: str) -> None:
+    answer = server.ask("/v1/translate", given)
+    assert answer.status == status
+    assert said in answer.json()["error"]
+
+
+def test_bodies_that_are_none(server: Server) -> None:
+    for form, kind in ((b"{", "application/json"), (b"[1]", "application/json"), (b"\xff\xfe", "application/json")):
+        assert server.ask("/v1/translate", form=form, headers={"content-type": kind}).status == 400
+        assert server.ask("/translate", form=form, headers={"content-type": kind}).status == 400
+    assert server.ask("/translate", form=b"q=%ff&target=de").status == 400
+    assert server.ask("/translate", form=b"&".join(b"a=1" for _ in range(5000))).status == 400
+    assert server.ask("/translate", form=b"x", headers={"content-type": "image/png"}).status == 415
+    assert server.ask("/translate", form=b"[" * 100_000, headers={"content-type": "application/json"}).status == 400
+    assert server.ask("/v1/translate", form=b"x" * (2 << 20)).status == 413
+    assert server.ask("/nothing").status == 404
+
+
+def test_bad_unicode_fails_alone(server: Server, expected: dict[str, str]) -> None:
+    raw = b'{"text": ["the dog ran", "half \\ud83d", "a cat"], "target": "de"}'
+    answer = server.ask("/v1/translate", form=raw, headers={"content-type": "application/json"}).json()
+    first, bad, last = answer["translations"]
+    assert first["text"] == expected["the dog ran"]
+    assert last["text"] == expected["a cat"]
+    assert "half a character" in bad["wrong"]
+    for text in ("\u202e\u200b\ufeff", "ﷺ" * 50, "\x00\x1b[31m", "e" + "\u0301" * 300):
+        assert server.ask("/v1/translate", {"text": text, "target": "de"}).status == 200
+
+
+def test_only_its_own_names_are_answered(server: Server) -> None:
+    assert server.ask("/health", headers={"host": "evil.example"}).status == 421
+    assert server.ask("/health", headers={"host": "localhost:1"}).status == 200
+    answer = server.ask("/", headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in answer.headers
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert "server" not in answer.headers
+
+
+def test_a_chunked_body_has_limits_too(server: Server) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 20) as raw:
+        raw.sendall(b"POST /translate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
+        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+        try:
+            for _ in range(40):
+                raw.sendall(chunk)
+        except OSError:
+            pass  # it was closed on us
+        raw.settimeout(20)
+        assert b"413" in raw.recv(1000)
+    assert server.ask("/health").status == 200
+
+
+def test_huge_headers_are_refused(server: Server) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 20) as raw:
+        raw.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 200_000 + b"\r\n\r\n")
+        raw.settimeout(20)
+        assert b" 200 " not in raw.recv(1000)
+    assert server.ask("/health").status == 200
+
+
+def test_metrics_tell_no_secrets(server: Server) -> None:
+    server.ask("/v1/translate", {"text": "a secret text"}, headers={"authorization": "Bearer my-secret-key"})
+    server.ask("/some/path/nobody/knows")
+    text = server.ask("/metrics").body.decode()
+    assert 'regard_requests_total{route="/v1/translate",status="200"}' in text
+    assert 'route="other"' in text
+    assert "regard_texts_total" in text
+    for hidden in ("secret", "127.0.0.1", "nobody"):
+        assert hidden not in text
+
+
+def test_keys(new_server: Callable[..., Server], tmp_path: Path) -> None:
+    key = new_key()
+    (tmp_path / "keys").write_text(f"# mine\nalice {hashed(key)}\n")
+    server = new_server("--keys", str(tmp_path / "keys"), "--log")
+    for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {key}"}, {"authorization": key}):
+        assert server.ask("/v1/translate", {"text": "the cat"}, headers=headers).status == 403
+    assert server.ask("/v1/translate", {"text": "the cat"}, headers={"authorization": f"Bearer {key}"}).status == 200
+    assert server.ask("/translate", {"q": "the cat", "target": "de"}).status == 403
+    assert server.ask("/translate", {"q": "the cat", "target": "de", "api_key": key}).status == 200
+    with pytest.raises(deepl.AuthorizationException):
+        deepl.Translator("wrong", server_url=server.url).translate_text("the cat", target_lang="DE")
+    assert deepl.Translator(key, server_url=server.url).translate_text("the cat", target_lang="DE").text
+    assert server.ask("/v1/lines?target=de", form=b"x").status == 403
+    assert server.ask("/v1/file?name=a.txt", form=b"x").status == 403
+    assert server.ask("/health").status == server.ask("/ready").status == 200
+    server.stop()
+    assert not any(key in line for line in server.said)
+
+
+def test_log_lines_cannot_be_forged(new_server: Callable[..., Server]) -> None:
+    server = new_server("--log")
+    server.ask("/%0d%0a%7b%22status%22:200%7d%1b%5b31m")
+    server.stop()
+    lines = [line for line in server.said if line.startswith("{")]
+    forged = [line for line in lines if "31m" in line]
+    assert len(forged) == 1
+    assert "\x1b" not in forged[0]
+    assert json.loads(forged[0])["status"] == 404
+
+
+def test_sigterm_under_load_loses_no_accepted_request(
+    new_server: Callable[..., Server], expected: dict[str, str]
+) -> None:
+    server = new_server()
+    answers: list[tuple[int, str, str]] = []
+    refused = threading.Event()
+
+    def client(number: int) -> None:
+        while not refused.is_set():
+            text = TEXTS[number % len(TEXTS)]
+            try:
+                answer = server.ask("/v1/translate", {"text": text, "target": "de"})
+            except OSError as error:
+                # Not accepted: nobody listens any more. Anything else would be a lost request.
+                reason = getattr(error, "reason", error)
+                assert isinstance(reason, ConnectionRefusedError | ConnectionResetError), reason
+                refused.set()
+                return
+            (found,) = answer.json()["translations"]
+            answers.append((answer.status, text, found["text"]))
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.5)
+    server.process.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join(60)
+    assert server.process.wait(60) in (0, -signal.SIGTERM)
+    assert len(answers) > 20
+    assert all(status == 200 and said == expected[text] for status, text, said in answers)
+
+
+def test_a_client_that_leaves_is_noticed(new_server: Callable[..., Server]) -> None:
+    server = new_server()
+    host, port = server.url.removeprefix("http://").split(":")
+    body = json.dumps(
+        {"text": [f"the cat sat on the mat {n}" for n in range(100)], "beam": 10, "target": "de"}
+    ).encode()
+    for _ in range(20):
+        with socket.create_connection((host, int(port)), 20) as raw:
+            raw.sendall(
+                b"POST /v1/translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+                + f"content-length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
+            time.sleep(0.02)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        text = server.ask("/metrics").body.decode()
+        left = [line for line in text.splitlines() if line.startswith("regard_abandoned_total{")]
+        waiting = [line for line in text.splitlines() if line.startswith("regard_waiting{")]
+        if int(left[0].split()[-1]) > 0 and int(waiting[0].split()[-1]) == 0:
+            break
+        time.sleep(0.2)
+    assert int(left[0].split()[-1]) > 0
+    assert server.ask("/v1/translate", {"text": "the cat", "target": "de"}).status == 200
