@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from regard.decoding.folder import Opened, stamp_of
+from regard.decoding.shortlist import Shortlist
 from regard.models.settings import ModelSettings, TransformerDecoder, TransformerEncoder
 from regard.tokens import BEGIN, END, PAD, UNKNOWN
 
@@ -86,7 +87,20 @@ def _write(opened: Opened, folder: Path, kind: str, stamp: str) -> None:
     spec.validate()
     spec.optimize(quantization=None if kind == "float32" else kind)
     spec.save(str(folder))
+    shortlist = opened.shortlist()
+    if shortlist is not None:
+        (folder / "vmap.txt").write_text(_vocabulary_map(opened, shortlist), "utf-8")
     (folder / "made_from").write_text(stamp)
+
+
+def _vocabulary_map(opened: Opened, shortlist: Shortlist) -> str:
+    """A shortlist as CTranslate2 reads it: a source subword, a tab, its candidates; before all, what is always one."""
+    source = opened.source_subwords.pieces(range(len(opened.source_subwords)))
+    target = opened.target_subwords.pieces(range(len(opened.target_subwords)))
+    lines = ["\t" + " ".join(target[token] for token in shortlist.always.tolist())]
+    for name, row in zip(source, shortlist.candidates.tolist(), strict=True):
+        lines.append(f"{name}\t{' '.join(target[token] for token in row if token >= 0)}")
+    return "\n".join(lines) + "\n"
 
 
 def specification(opened: Opened) -> Any:

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from regard.data.placeholders import Treatment
 from regard.data.subwords import Subwords
+from regard.decoding.shortlist import Shortlist, load_shortlist
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, read_toml
 
@@ -44,6 +45,11 @@ class Opened:
     description: Description
     source_subwords: Subwords
     target_subwords: Subwords
+
+    def shortlist(self) -> Shortlist | None:
+        """If it has one."""
+        sizes = {"source_vocabulary": len(self.source_subwords), "target_vocabulary": len(self.target_subwords)}
+        return load_shortlist(self.folder / "shortlist.safetensors", **sizes)
 
 
 def open_folder(folder: Path) -> Opened:

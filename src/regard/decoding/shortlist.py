@@ -57,9 +57,16 @@ def load_shortlist(path: Path, *, source_vocabulary: int, target_vocabulary: int
 
 
 def learn(
-    pairs: Iterable[tuple[Sequence[int], Sequence[int]]], *, source_vocabulary: int, target_vocabulary: int
+    pairs: Iterable[tuple[Sequence[int], Sequence[int]]],
+    *,
+    source_vocabulary: int,
+    target_vocabulary: int,
+    joint: bool = False,
 ) -> Shortlist:
-    """From tokens of sources and targets, each with its end. Of many pairs, the first ones."""
+    """From tokens of sources and targets, each with its end. Of many pairs, the first ones.
+
+    joint: both sides have one vocabulary, so a source's own subwords are candidates: names are copied.
+    """
     lefts: list[NDArray[np.int64]] = []
     owners: list[NDArray[np.int64]] = []  # for each left, which place in which target it may explain
     rights: list[NDArray[np.int64]] = []
@@ -81,6 +88,10 @@ def learn(
         keys, which = np.unique(np.concatenate(lefts) * target_vocabulary + np.concatenate(rights), return_inverse=True)
         chances = _explained(which, np.concatenate(owners), keys // target_vocabulary, places)
         _best(table, keys // target_vocabulary, keys % target_vocabulary, chances)
+    if joint:
+        itself = np.arange(source_vocabulary, dtype=np.int32)
+        absent = ~(table == itself[:, None]).any(1)
+        table[absent, -1] = itself[absent]
     return Shortlist(table, always.astype(np.int32))
 
 

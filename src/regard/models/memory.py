@@ -18,6 +18,7 @@ class Memory:
     summary: Tensor  # [B, M]: the whole source in one vector
     values: Tensor  # [B, T, M]: what is taken from where one looks; often the states themselves
     axis: str = "subwords"  # what the places are
+    rows: Tensor | None = None  # [B]: which source of a batch each entry is of, where that matters
 
     @property
     def attention_mask(self) -> Tensor:
@@ -29,7 +30,8 @@ class Memory:
         states = self.states.index_select(0, index)
         values = states if self.values is self.states else self.values.index_select(0, index)
         mask, summary = self.mask.index_select(0, index), self.summary.index_select(0, index)
-        return replace(self, states=states, values=values, mask=mask, summary=summary)
+        rows = None if self.rows is None else self.rows.index_select(0, index)
+        return replace(self, states=states, values=values, mask=mask, summary=summary, rows=rows)
 
 
 @dataclass(frozen=True)

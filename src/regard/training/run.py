@@ -20,8 +20,10 @@ import torch
 
 from regard.data.corpus import Corpus, prepare, reopened
 from regard.decoding.bundle import Bundle
+from regard.decoding.conversion import KINDS, converted, refuses
 from regard.decoding.devices import device_named
-from regard.decoding.folder import Description, write_durably
+from regard.decoding.folder import Description, open_folder, write_durably
+from regard.decoding.shortlist import learn
 from regard.models.seq2seq import Seq2Seq
 from regard.seeing.curves import draw_curves
 from regard.settings import read_toml
@@ -155,10 +157,23 @@ def train(
             log.close()
         if place.leads:
             draw_curves(read_log(run / "log.jsonl"), run / "curves.png", str(settings.preset))
-            if not where.done:
+            if where.done:
+                finish(run, bundle, corpus)
+            else:
                 reporter.stop_bar()
                 reporter.tell(f"Stopped at step {where.step:,}; go on with: regard train --resume {run}")
         return Trained(run, where, bundle, corpus)
+
+
+def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
+    """What makes a trained run fast to use: its shortlist, and a copy for CTranslate2 where that can run it."""
+    examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
+    sizes = {"source_vocabulary": len(corpus.source_subwords), "target_vocabulary": len(corpus.target_subwords)}
+    joint = corpus.source_subwords.model == corpus.target_subwords.model
+    write_durably(run / "shortlist.safetensors", learn(examples, **sizes, joint=joint).as_bytes())
+    if not refuses(bundle.description.model):
+        for kind in KINDS:
+            converted(open_folder(run), kind)
 
 
 def _check_further(settings: RunSettings, where: Where, run: Path) -> None:

@@ -18,14 +18,16 @@ class CTranslate2Engine:
     name = "ctranslate2"
     at_once = 4096
 
-    def __init__(self, opened: Opened, *, kind: str = "int8", threads: int = 0) -> None:
-        self.kind = kind
+    def __init__(self, opened: Opened, *, kind: str = "int8", threads: int = 0, shortlist: bool = False) -> None:
+        self.kind, self._shortlist = kind, shortlist
+        threads = threads or len(os.sched_getaffinity(0))
         self._translator = ctranslate2.Translator(
             str(converted(opened, kind)),
             device="cpu",
             compute_type=kind,
-            inter_threads=1,
-            intra_threads=threads or len(os.sched_getaffinity(0)),
+            # Sentences with a shortlist go one by one, each on a thread of its own.
+            inter_threads=threads if shortlist else 1,
+            intra_threads=1 if shortlist else threads,
         )
         self._source_names = opened.source_subwords.pieces(range(len(opened.source_subwords)))
         names = opened.target_subwords.pieces(range(len(opened.target_subwords)))
@@ -67,6 +69,9 @@ class CTranslate2Engine:
                 min_decoding_length=0,
                 return_end_token=True,  # which counts for the length that scores are divided by
                 return_scores=True,
+                # CTranslate2 has one shortlist for a batch: what a sentence gets would depend on its company.
+                use_vmap=self._shortlist,
+                max_batch_size=1 if self._shortlist else 0,
             )
             for number, result in zip(numbers, results, strict=True):
                 found[number] = [
