@@ -32,8 +32,9 @@ def serve(
         list[str] | None, typer.Option(help="A web page that may use it, such as https://example.org. May be repeated.")
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="Ask for a key, one of this file's; see regard key.")] = None,
-    engine: Annotated[str, typer.Option(help="ctranslate2, torch, or auto for the fastest that can.")] = "auto",
-    precision: Annotated[str, typer.Option(help="Of CTranslate2's weights: int8 or float32.")] = "int8",
+    engine: Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")] = "auto",
+    precision: Annotated[str, typer.Option(help="What weights are multiplied in: int8 or float32.")] = "int8",
+    shortlist: Annotated[bool, typer.Option("--shortlist", help="Only words of the runs' shortlists; faster.")] = False,
     log: Annotated[bool, typer.Option("--log", help="Write a line for every request.")] = False,
 ) -> None:
     """Translate over HTTP: a page, an API, and what clients of LibreTranslate and DeepL speak."""
@@ -59,7 +60,7 @@ def serve(
     limits = Limits()
     hosts = (*LOCAL, *(name or ()), *([host] if host not in ("0.0.0.0", "::") else []))
     app = new_app(
-        Models(list(runs), limits, engine=engine, precision=precision),
+        Models(list(runs), limits, engine=engine, precision=precision, shortlist=shortlist),
         limits=limits,
         keys=known,
         hosts=tuple(each.lower() for each in hosts),

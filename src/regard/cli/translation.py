@@ -64,9 +64,10 @@ def translate(
     ] = None,
     source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
     target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
-    engine: Annotated[str, typer.Option(help="ctranslate2, torch, or auto for the fastest that can.")] = "auto",
-    precision: Annotated[str, typer.Option(help="Of CTranslate2's weights: int8 or float32.")] = "int8",
+    engine: Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")] = "auto",
+    precision: Annotated[str, typer.Option(help="What weights are multiplied in: int8 or float32.")] = "int8",
     threads: Annotated[int, typer.Option(help="0 for one on each processor core.")] = 0,
+    shortlist: Annotated[bool, typer.Option("--shortlist", help="Only words of the run's shortlist; faster.")] = False,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -101,7 +102,7 @@ def translate(
 
     if is_file and not path.is_file():
         raise ValueError(f"{path}: there is no such file.")
-    translator = load(run, engine=engine, device=device, precision=precision, threads=threads)
+    translator = load(run, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
     if sys.stderr.isatty() and not as_json:
         typer.echo(f"{translator.why}", err=True)
     if is_file:

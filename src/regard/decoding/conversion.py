@@ -27,10 +27,10 @@ Part = TransformerEncoder | TransformerDecoder
 
 
 def refuses(model: ModelSettings) -> str:
-    """Why CTranslate2 cannot run this model, in words; empty if it can."""
+    """Why neither CTranslate2 nor our own engine can run this model, in words; empty if they can."""
     for name, part in (("encoder", model.encoder), ("decoder", model.decoder)):
         if not isinstance(part, TransformerEncoder | TransformerDecoder):
-            return f"the {name} is {part.kind}, and CTranslate2 runs Transformers"
+            return f"the {name} is {part.kind}, and only Transformers are run otherwise"
         if part.normalise != "softmax":
             return f"the {name} attends by {part.normalise}, not by softmax"
         if part.window is not None:
@@ -112,7 +112,7 @@ def specification(opened: Opened) -> Any:
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
-    arrays = _arrays(opened.folder / "model.safetensors")
+    arrays = read_arrays(opened.folder / "model.safetensors")
     from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
 
     activations = {
@@ -157,7 +157,8 @@ def specification(opened: Opened) -> Any:
     return spec
 
 
-def _arrays(path: Path) -> Arrays:
+def read_arrays(path: Path) -> Arrays:
+    """A model's weights, by name. Raises ValueError if they are damaged."""
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
@@ -188,7 +189,7 @@ def _fill(spec: Any, settings: Part, name: str, arrays: Arrays, longest: int) ->
     elif settings.position == "none":
         spec.position_encodings.encodings = np.zeros((longest, settings.width), np.float32)
     else:
-        spec.position_encodings.encodings = _waves(longest, settings.width)
+        spec.position_encodings.encodings = waves(longest, settings.width)
     if settings.norm_place == "pre":
         norm(spec.layer_norm, f"{name}.norm")
     for number, layer in enumerate(spec.layer):
@@ -212,7 +213,7 @@ def _fill(spec: Any, settings: Part, name: str, arrays: Arrays, longest: int) ->
         linear(layer.ffn.linear_1, f"{here}.feedforward.outer")
 
 
-def _waves(length: int, width: int) -> NDArray[np.float32]:
+def waves(length: int, width: int) -> NDArray[np.float32]:
     """Sinusoidal positions, as attention/positions.py has them."""
     angles = np.arange(length)[:, None] * 10000.0 ** -(np.arange(0, width, 2) / width)
     waves = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(length, -1)

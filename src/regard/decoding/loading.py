@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.decoding.conversion import KINDS, refuses
-from regard.decoding.engines import NAMES
+from regard.decoding.engines import NAMES, Engine
 from regard.decoding.folder import Opened, open_folder
 from regard.decoding.shortlist import Shortlist
 from regard.decoding.translator import Translator
@@ -24,45 +24,60 @@ def load(
 ) -> Translator:
     """A trained run, ready to translate.
 
-    engine: ctranslate2, torch, or auto for the fastest that can run this model here. device: cpu, cuda, mps or auto.
-    precision: of CTranslate2's weights, int8 or float32. threads: 0 for one on each processor core.
-    shortlist: choose words only from those that the run's shortlist has for a source; faster, and rarely worse.
+    engine: native, ctranslate2, torch, or auto for the fastest that can run this model here. device: cpu, cuda, mps or
+    auto. precision: what weights are multiplied in, float32 or int8, where the engine has both. threads: 0 for one on
+    each processor core. shortlist: choose words only from those that the run's shortlist has for a source; faster, and
+    rarely worse.
     """
     if engine not in NAMES:
         raise ValueError(f"engine: there is no {engine!r}; there are {', '.join(NAMES)}.")
     if precision not in KINDS:
         raise ValueError(f"precision: there is no {precision!r}; there are {', '.join(KINDS)}.")
     opened = open_folder(Path(path))
-    if shortlist and opened.shortlist() is None:
+    words = opened.shortlist() if shortlist else None
+    if shortlist and words is None:
         raise ValueError(f"{path}: it has no shortlist; regard train makes one at its end.")
-    against = "" if engine == "torch" else _against_ctranslate2(opened, device)
-    if engine == "ctranslate2" and against:
-        raise ValueError(f"{path}: CTranslate2 cannot run this model here, since {against}; use the torch engine.")
-    if engine == "torch" or against:
-        if threads:
-            import torch
+    reasons: dict[str, str] = {}
+    for name in ("native", "ctranslate2"):
+        if engine not in ("auto", name):
+            continue
+        reasons[name] = _against(name, opened, device)
+        if not reasons[name]:
+            return _on_the_processor(name, opened, precision, threads, words)
+        if engine == name:
+            raise ValueError(
+                f"{path}: {WHAT[name]} cannot run this model here, since {reasons[name]}; try another engine."
+            )
+    if threads:
+        import torch
 
-            torch.set_num_threads(threads)
-        words = opened.shortlist() if shortlist else None
-        return in_torch(_bundle(opened, device), f"PyTorch, since {against}" if against else "PyTorch", words)
-    from regard.decoding.engines.ctranslate import CTranslate2Engine
+        torch.set_num_threads(threads)
+    why = f"PyTorch, since {reasons['native']}" if reasons else "PyTorch"
+    return in_torch(_bundle(opened, device), why, words)
 
+
+WHAT = {"native": "our own engine", "ctranslate2": "CTranslate2"}
+
+
+def _on_the_processor(name: str, opened: Opened, precision: str, threads: int, words: Shortlist | None) -> Translator:
+    engine: Engine
+    if name == "native":
+        from regard.decoding.engines.native import NativeEngine
+
+        engine = NativeEngine(opened, kind=precision, threads=threads, shortlist=words)
+    else:
+        from regard.decoding.engines.ctranslate import CTranslate2Engine
+
+        engine = CTranslate2Engine(opened, kind=precision, threads=threads, shortlist=words is not None)
+    about = f"{WHAT[name]}, {precision}{', with a shortlist' if words is not None else ''}"
     return Translator(
         opened.description,
         opened.source_subwords,
         opened.target_subwords,
-        CTranslate2Engine(opened, kind=precision, threads=threads, shortlist=shortlist),
+        engine,
         lambda: _bundle(opened, "cpu"),
-        f"CTranslate2, {precision}{', with a shortlist' if shortlist else ''}",
+        about,
     )
-
-
-def in_torch(bundle: "Bundle", why: str = "PyTorch", shortlist: Shortlist | None = None) -> Translator:
-    """A model that is in PyTorch already."""
-    from regard.decoding.engines.pytorch import TorchEngine
-
-    engine = TorchEngine(bundle, shortlist)
-    return Translator(bundle.description, bundle.source_subwords, bundle.target_subwords, engine, lambda: bundle, why)
 
 
 def _bundle(opened: Opened, device: str) -> "Bundle":
@@ -72,8 +87,8 @@ def _bundle(opened: Opened, device: str) -> "Bundle":
     return load_bundle(opened.folder, str(device_named(device)))
 
 
-def _against_ctranslate2(opened: Opened, device: str) -> str:
-    """Why the model does not run in CTranslate2, in words; empty if it does."""
+def _against(name: str, opened: Opened, device: str) -> str:
+    """Why a model does not run in our own C or in CTranslate2 here, in words; empty if it does."""
     if against := refuses(opened.description.model):
         return against
     if device not in ("auto", "cpu"):
@@ -81,7 +96,22 @@ def _against_ctranslate2(opened: Opened, device: str) -> str:
     try:
         import ctranslate2
     except ImportError:
-        return "the package ctranslate2 is not installed"
-    if device == "auto" and ctranslate2.get_cuda_device_count():
-        return "there is a graphics card, on which PyTorch is faster"
+        if name == "ctranslate2":
+            return "the package ctranslate2 is not installed"
+    else:
+        if device == "auto" and ctranslate2.get_cuda_device_count():
+            return "there is a graphics card, on which PyTorch is faster"
+    if name == "native":
+        from regard import native
+
+        if native.library() is None:
+            return native.why_not()
     return ""
+
+
+def in_torch(bundle: "Bundle", why: str = "PyTorch", shortlist: Shortlist | None = None) -> Translator:
+    """A model that is in PyTorch already."""
+    from regard.decoding.engines.pytorch import TorchEngine
+
+    engine = TorchEngine(bundle, shortlist)
+    return Translator(bundle.description, bundle.source_subwords, bundle.target_subwords, engine, lambda: bundle, why)

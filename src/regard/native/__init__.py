@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:  # engines that do without PyTorch build and load the library, too
+    from torch import Tensor
 
 FOLDER = Path(__file__).parent
 # Sums may be reordered (that is what vectorising a sum means); NaN and infinity keep their meaning.
@@ -125,8 +126,10 @@ def _cache_folder() -> Path:
     return folder
 
 
-def serves(*tensors: Tensor) -> bool:
+def serves(*tensors: "Tensor") -> bool:
     """Whether the C kernels can take these: float32 on the processor, and a library that could be built."""
+    import torch
+
     return all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors) and library() is not None
 
 
@@ -138,7 +141,7 @@ def lanes() -> int:
 
 def call(
     name: str,
-    tensors: Sequence[Tensor | None],
+    tensors: "Sequence[Tensor | None]",
     numbers: Sequence[int | float | Sequence[int]],
     *,
     count: int,
@@ -158,6 +161,8 @@ def call(
 
     def share(start: int, stop: int) -> None:  # ctypes releases the GIL while the kernel runs
         function(*pointers, ctypes.c_int64(start), ctypes.c_int64(stop), *rest)
+
+    import torch
 
     threads = max(1, min(torch.get_num_threads(), count, work // SMALLEST_SHARE))
     if threads == 1:

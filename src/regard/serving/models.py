@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from regard.decoding.translator import Translator
 from regard.serving.batching import Batcher
@@ -41,9 +42,17 @@ class Unknown(ValueError):  # noqa: N818
 class Models:
     """All of them."""
 
-    def __init__(self, folders: list[Path], limits: Limits, *, engine: str = "auto", precision: str = "int8") -> None:
+    def __init__(
+        self,
+        folders: list[Path],
+        limits: Limits,
+        *,
+        engine: str = "auto",
+        precision: str = "int8",
+        shortlist: bool = False,
+    ) -> None:
         self.limits = limits
-        self._engine, self._precision = engine, precision
+        self._how: dict[str, Any] = {"engine": engine, "precision": precision, "shortlist": shortlist}
         self.all: list[Model] = []
         self.wrong: str = ""  # why they could not be loaded
         self.ready = False
@@ -71,7 +80,7 @@ class Models:
     def _opened(self, folder: Path) -> Translator:
         from regard.decoding.loading import load
 
-        translator = load(folder, engine=self._engine, precision=self._precision)
+        translator = load(folder, **self._how)
         translator.translate("a", beam=1, scores=True, alignment=True)  # the first time is slow, and loads PyTorch
         return translator
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from regard import native
 from regard.data.subwords import Subwords
 from regard.decoding import conversion
 from regard.decoding.bundle import Bundle, save_bundle
@@ -143,15 +144,18 @@ def test_the_engine_is_chosen_and_told(subwords: Subwords, tmp_path: Path) -> No
         (tmp_path / name).mkdir()
         saved(subwords, tmp_path / name, *part)
     fast, slow = load(tmp_path / "a", device="cpu"), load(tmp_path / "b", device="cpu")
-    assert (fast.engine.name, fast.why) == ("ctranslate2", "CTranslate2, int8")
+    assert (fast.engine.name, fast.why) == ("native", "our own engine, int8")
+    with native.switched_off():
+        other = load(tmp_path / "a", device="cpu", precision="int8")
+    assert (other.engine.name, other.why) == ("ctranslate2", "CTranslate2, int8")
     assert (slow.engine.name, slow.why) == (
         "torch",
-        "PyTorch, since the encoder is recurrent, and CTranslate2 runs Transformers",
+        "PyTorch, since the encoder is recurrent, and only Transformers are run otherwise",
     )
     assert load(tmp_path / "a", engine="torch").engine.name == "torch"
     with pytest.raises(ValueError, match="CTranslate2 cannot run this model here, since the encoder is recurrent"):
         load(tmp_path / "b", engine="ctranslate2")
-    with pytest.raises(ValueError, match="engine: there is no 'fast'; there are auto, ctranslate2, torch"):
+    with pytest.raises(ValueError, match="engine: there is no 'fast'; there are auto, native, ctranslate2, torch"):
         load(tmp_path / "a", engine="fast")
     with pytest.raises(ValueError, match="precision: there is no 'int4'"):
         load(tmp_path / "a", precision="int4")
@@ -162,9 +166,10 @@ def test_pytorch_is_not_imported_until_it_is_needed(subwords: Subwords, tmp_path
     converted(open_folder(tmp_path), "int8")  # CTranslate2's converter looks for PyTorch; training has done it before
     script = (
         "import sys, regard\n"
-        "t = regard.load(sys.argv[1], device='cpu')\n"
-        "t.translate('the cat', beam=1)\n"
-        "assert 'torch' not in sys.modules, 'torch'\n"
+        "for engine in ('native', 'ctranslate2'):\n"
+        "    t = regard.load(sys.argv[1], device='cpu', engine=engine, precision='int8')\n"
+        "    t.translate('the cat', beam=1)\n"
+        "    assert 'torch' not in sys.modules, 'torch'\n"
         "t.translate('the cat', beam=1, alignment=True)\n"
         "assert 'torch' in sys.modules\n"
     )

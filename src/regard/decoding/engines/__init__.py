@@ -1,11 +1,14 @@
-"""What runs a search: PyTorch for every model, CTranslate2 for Transformers on the processor. Imports neither."""
+"""What runs a search: PyTorch for every model; for Transformers on the processor our own C, or CTranslate2.
+
+Imports none of them.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from regard.decoding.results import Hypothesis, Search, Wish
 
-NAMES = ("auto", "ctranslate2", "torch")
+NAMES = ("auto", "native", "ctranslate2", "torch")
 
 
 class Engine(Protocol):
