@@ -140,7 +140,8 @@ def show(name: str, load: Load, memory: tuple[float, float]) -> None:
     p50, p95, p99 = (load.at(share) for share in (0.5, 0.95, 0.99))
     print(
         f"  {name:20} {load.throughput:7.1f}/s  p50 {p50:6.1f}  p95 {p95:6.1f}  p99 {p99:6.1f} ms"
-        f"  refused {load.refused}  failed {load.failed}  wrong {load.wrong}  memory {memory[0]:.0f} -> {memory[1]:.0f} MiB"
+        f"  refused {load.refused}  failed {load.failed}  wrong {load.wrong}"
+        f"  memory {memory[0]:.0f} -> {memory[1]:.0f} MiB"
     )
 
 
