@@ -33,7 +33,7 @@ def serve(
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="Ask for a key, one of this file's; see regard key.")] = None,
     engine: Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")] = "auto",
-    precision: Annotated[str, typer.Option(help="What weights are multiplied in: int8 or float32.")] = "int8",
+    precision: Annotated[str, typer.Option(help="What weights are multiplied in: int8, float32 or auto.")] = "auto",
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Only words of the runs' shortlists; faster.")] = False,
     log: Annotated[bool, typer.Option("--log", help="Write a line for every request.")] = False,
 ) -> None:

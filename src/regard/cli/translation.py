@@ -65,7 +65,7 @@ def translate(
     source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
     target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
     engine: Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")] = "auto",
-    precision: Annotated[str, typer.Option(help="What weights are multiplied in: int8 or float32.")] = "int8",
+    precision: Annotated[str, typer.Option(help="What weights are multiplied in: int8, float32 or auto.")] = "auto",
     threads: Annotated[int, typer.Option(help="0 for one on each processor core.")] = 0,
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Only words of the run's shortlist; faster.")] = False,
     device: Device = "auto",

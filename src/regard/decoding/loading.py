@@ -18,21 +18,21 @@ def load(
     *,
     engine: str = "auto",
     device: str = "auto",
-    precision: str = "int8",
+    precision: str = "auto",
     threads: int = 0,
     shortlist: bool = False,
 ) -> Translator:
     """A trained run, ready to translate.
 
     engine: native, ctranslate2, torch, or auto for the fastest that can run this model here. device: cpu, cuda, mps or
-    auto. precision: what weights are multiplied in, float32 or int8, where the engine has both. threads: 0 for one on
-    each processor core. shortlist: choose words only from those that the run's shortlist has for a source; faster, and
-    rarely worse.
+    auto. precision: what weights are multiplied in, float32 or int8; auto is int8, but in PyTorch float32. threads: 0
+    for one on each processor core. shortlist: choose words only from those that the run's shortlist has for a source;
+    faster, and rarely worse.
     """
     if engine not in NAMES:
         raise ValueError(f"engine: there is no {engine!r}; there are {', '.join(NAMES)}.")
-    if precision not in KINDS:
-        raise ValueError(f"precision: there is no {precision!r}; there are {', '.join(KINDS)}.")
+    if precision not in ("auto", *KINDS):
+        raise ValueError(f"precision: there is no {precision!r}; there are auto, {', '.join(KINDS)}.")
     opened = open_folder(Path(path))
     words = opened.shortlist() if shortlist else None
     if shortlist and words is None:
@@ -43,7 +43,7 @@ def load(
             continue
         reasons[name] = _against(name, opened, device)
         if not reasons[name]:
-            return _on_the_processor(name, opened, precision, threads, words)
+            return _on_the_processor(name, opened, "int8" if precision == "auto" else precision, threads, words)
         if engine == name:
             raise ValueError(
                 f"{path}: {WHAT[name]} cannot run this model here, since {reasons[name]}; try another engine."
@@ -52,8 +52,14 @@ def load(
         import torch
 
         torch.set_num_threads(threads)
-    why = f"PyTorch, since {reasons['native']}" if reasons else "PyTorch"
-    return in_torch(_bundle(opened, device), why, words)
+    bundle = _bundle(opened, device)
+    if low := precision == "int8":
+        from regard.decoding.lowering import refuses as against_int8
+
+        if against := against_int8(next(bundle.model.parameters()).device):
+            raise ValueError(f"precision: int8 cannot be had, since {against}; use float32.")
+    about = f"PyTorch{', int8' if low else ''}{', with a shortlist' if words is not None else ''}"
+    return in_torch(bundle, f"{about}, since {reasons['native']}" if reasons else about, words, low=low)
 
 
 WHAT = {"native": "our own engine", "ctranslate2": "CTranslate2"}
@@ -109,9 +115,11 @@ def _against(name: str, opened: Opened, device: str) -> str:
     return ""
 
 
-def in_torch(bundle: "Bundle", why: str = "PyTorch", shortlist: Shortlist | None = None) -> Translator:
+def in_torch(
+    bundle: "Bundle", why: str = "PyTorch", shortlist: Shortlist | None = None, *, low: bool = False
+) -> Translator:
     """A model that is in PyTorch already."""
     from regard.decoding.engines.pytorch import TorchEngine
 
-    engine = TorchEngine(bundle, shortlist)
+    engine = TorchEngine(bundle, shortlist, low=low)
     return Translator(bundle.description, bundle.source_subwords, bundle.target_subwords, engine, lambda: bundle, why)

@@ -28,7 +28,7 @@ typedef struct {
     float *bias;   /* [outputs, filled up] */
     int8_t *low;   /* [outputs / COLUMNS, inputs / 4, COLUMNS, 4]: the same in int8, or NULL */
     float *scales; /* [outputs]: what its int8 must be multiplied by */
-    float *sums;   /* [outputs]: 128 times the sum of its int8 times its scale */
+    int32_t *sums; /* [outputs]: 128 times the sum of its int8 */
 } Linear;
 
 static inline int64_t panels_of(int64_t outputs) { return (outputs + COLUMNS - 1) / COLUMNS; }
@@ -150,7 +150,7 @@ static inline int make_low(Linear *m, const float *weight) {
             whole_sum += q;
         }
         m->scales[o] = scale;
-        m->sums[o] = 128.0f * whole_sum * scale;
+        m->sums[o] = (int32_t)(128 * whole_sum);
     }
     return 0;
 }
@@ -194,9 +194,10 @@ ALWAYS void low_tile(const int rows, const uint8_t *x, int64_t wide, const float
     int64_t left = m->outputs - at;
     for (int half_ = 0; half_ < 2 && left > half_ * LANES; half_++) {
         int64_t from = at + half_ * LANES;
-        vec scale = load(m->scales + from), all = load(m->sums + from), bias = load(m->bias + from);
+        vec scale = load(m->scales + from), bias = load(m->bias + from);
+        __m512i all = _mm512_load_si512(m->sums + from);
         for (int r = 0; r < rows; r++) {
-            vec y = ((vec)_mm512_cvtepi32_ps(sums[r][half_]) * scale - all) * x_scales[r] + bias;
+            vec y = (vec)_mm512_cvtepi32_ps(_mm512_sub_epi32(sums[r][half_], all)) * (scale * x_scales[r]) + bias;
             store_part(out + r * out_stride + half_ * LANES, y, left - half_ * LANES);
         }
     }

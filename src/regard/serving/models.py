@@ -48,7 +48,7 @@ class Models:
         limits: Limits,
         *,
         engine: str = "auto",
-        precision: str = "int8",
+        precision: str = "auto",
         shortlist: bool = False,
     ) -> None:
         self.limits = limits

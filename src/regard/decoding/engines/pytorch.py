@@ -8,6 +8,7 @@ import torch
 
 from regard.data.batches import padded
 from regard.decoding.bundle import Bundle
+from regard.decoding.lowering import lowered
 from regard.decoding.narrowing import Narrowed
 from regard.decoding.results import Hypothesis, Search, Wish
 from regard.decoding.searches import search
@@ -21,8 +22,10 @@ class TorchEngine:
     name = "torch"
     at_once = 8192
 
-    def __init__(self, bundle: Bundle, shortlist: Shortlist | None = None) -> None:
+    def __init__(self, bundle: Bundle, shortlist: Shortlist | None = None, *, low: bool = False) -> None:
+        """low: linear layers in int8."""
         self.bundle, self._shortlist = bundle, shortlist
+        self._model = lowered(bundle.model) if low else bundle.model
         self._pieces = bundle.target_subwords.pieces(range(len(bundle.target_subwords)))
 
     def refuses(self, how: Search) -> str:
@@ -36,11 +39,11 @@ class TorchEngine:
         device = next(self.bundle.model.parameters()).device
         source = padded([list(each) for each in sources]).to(device)
         if self._shortlist is None or any(wishes or ()) or how.forbidden:
-            return search(self.bundle.model, source, source != PAD, how, wishes, self._pieces)
+            return search(self._model, source, source != PAD, how, wishes, self._pieces)
         # Each source with its own words: those of its company would change what it gets.
         own = [self._shortlist.of(each) for each in sources]
         words = np.unique(np.concatenate(own))
-        narrow = Narrowed(self.bundle.model, torch.from_numpy(words).long().to(device))
+        narrow = Narrowed(self._model, torch.from_numpy(words).long().to(device))
         allowed = torch.from_numpy(np.stack([np.isin(words, each) for each in own])).to(device)
         found = search(narrow.with_words(allowed), source, source != PAD, how)
         return [[replace(h, tokens=[int(words[token]) for token in h.tokens]) for h in each] for each in found]
