@@ -23,6 +23,7 @@ from regard.decoding.bundle import Bundle
 from regard.decoding.conversion import KINDS, converted, refuses
 from regard.decoding.devices import device_named
 from regard.decoding.folder import Description, open_folder, write_durably
+from regard.decoding.results import SMALL
 from regard.decoding.shortlist import learn
 from regard.models.seq2seq import Seq2Seq
 from regard.seeing.curves import draw_curves
@@ -167,10 +168,11 @@ def train(
 
 def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     """What makes a trained run fast to use: its shortlist, and a copy for CTranslate2 where that can run it."""
-    examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
-    sizes = {"source_vocabulary": len(corpus.source_subwords), "target_vocabulary": len(corpus.target_subwords)}
-    joint = corpus.source_subwords.model == corpus.target_subwords.model
-    write_durably(run / "shortlist.safetensors", learn(examples, **sizes, joint=joint).as_bytes())
+    if len(corpus.target_subwords) >= SMALL:
+        examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
+        sizes = {"source_vocabulary": len(corpus.source_subwords), "target_vocabulary": len(corpus.target_subwords)}
+        joint = corpus.source_subwords.model == corpus.target_subwords.model
+        write_durably(run / "shortlist.safetensors", learn(examples, **sizes, joint=joint).as_bytes())
     if not refuses(bundle.description.model):
         for kind in KINDS:
             converted(open_folder(run), kind)
