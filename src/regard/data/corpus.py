@@ -127,7 +127,7 @@ def _open(folder: Path) -> Corpus:
         Subwords.load(folder / "target.subwords"),
         about["set_aside"],
         about["fingerprint"],
-        about["placeholders"],
+        about.get("placeholders", {}),  # which those made before there were any have not
     )
 
 

@@ -28,18 +28,12 @@ class NarrowState:
 
 
 class Narrowed:
-    """Searched like a model; its tokens are places in `words`."""
+    """Searched like a model; its tokens are places in `words` [V'], each source says those `allowed` [B, V'] only."""
 
-    def __init__(self, model: Seq2Seq, words: Tensor) -> None:
-        self._model, self._words = model, words
+    def __init__(self, model: Seq2Seq, words: Tensor, allowed: Tensor) -> None:
+        self._model, self._words, self._allowed = model, words, allowed
         self._weight = model.output.weight.index_select(0, words)
         self._bias = None if model.output.bias is None else model.output.bias.index_select(0, words)
-        self._allowed: Tensor | None = None
-
-    def with_words(self, allowed: Tensor) -> Any:
-        """For sources that may say these [B, V'] of the words."""
-        self._allowed = allowed
-        return self
 
     def encode(self, source: Tensor, mask: Tensor) -> Memory:
         """As the model does; the memory remembers which source it is of."""
@@ -48,7 +42,6 @@ class Narrowed:
 
     def start(self, memory: Memory) -> NarrowState:
         """The decoder's state before the first word."""
-        assert self._allowed is not None
         assert memory.rows is not None
         return NarrowState(self._model.start(memory), self._allowed.index_select(0, memory.rows))
 

@@ -85,6 +85,20 @@ class Search:
         if self.groups < 1 or self.beam % self.groups:
             raise ValueError(f"groups: {self.groups} do not divide the beam of {self.beam}.")
 
+    @property
+    def beyond(self) -> str:
+        """What it asks for beyond greedy and beam search, in words; empty if nothing."""
+        for asked, what in (
+            (self.coverage_penalty, "penalty on coverage"),
+            (self.sampling, "draws"),
+            (self.groups > 1, "diverse beams"),
+            (self.forbidden, "forbidden words"),
+            (self.no_repeat, "ban on repetition"),
+        ):
+            if asked:
+                return what
+        return ""
+
     def limit(self, source_length: int) -> int:
         """The most tokens for a source so long, the end included."""
         if self.relative is not None:

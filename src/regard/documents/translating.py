@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import IO
 
 from regard.decoding.folder import write_durably
 from regard.decoding.options import Options
+from regard.decoding.piecing import Pieces
 from regard.decoding.results import Result
 from regard.decoding.translator import Translator
 from regard.documents import Document
@@ -39,30 +41,35 @@ class Outcome:
 def translate_texts(
     translator: Translator, texts: Sequence[str], options: Options, *, done: Callable[[int], None] = lambda count: None
 ) -> list[Result]:
-    """A result for each text; the lines of a text of several are translated one by one, and stay lines."""
-    lines = [text.split("\n") for text in texts]
-    flat = [line for each in lines for line in each]
-    found = iter(translator.results(flat, options))
-    results = []
-    for text, each in zip(texts, lines, strict=True):
-        some = [next(found) for _ in each]
-        results.append(some[0] if len(some) == 1 else _joined(text, some))
-    done(len(texts))
+    """A result for each text; the lines of a text of several are translated one by one, and stay lines.
+
+    `done` hears how many more texts are finished, as nearly as lines tell.
+    """
+    several = {number: _lines(text) for number, text in enumerate(texts) if "\n" in text}
+    flat = [
+        text for number, text in enumerate(texts) for text in (several[number].sources if number in several else [text])
+    ]
+    finished = told = 0
+
+    def heard(count: int) -> None:
+        nonlocal finished, told
+        finished += count
+        share = len(texts) * finished // max(1, len(flat))
+        done(share - told)
+        told = share
+
+    found = iter(translator.results(flat, options, done=heard))
+    results = [
+        several[number].joined([next(found) for _ in several[number].words]) if number in several else next(found)
+        for number in range(len(texts))
+    ]
+    done(len(texts) - told)
     return results
 
 
-def _joined(text: str, results: Sequence[Result]) -> Result:
-    wrong = next((result.wrong for result in results if result.wrong), "")
-    return Result(
-        text,
-        "" if wrong else "\n".join(result.text for result in results),
-        sum(result.score for result in results) / len(results),
-        [],
-        [],
-        left_out=sum(result.left_out for result in results),
-        missing=[each for result in results for each in result.missing],
-        wrong=wrong,
-    )
+def _lines(text: str) -> Pieces:
+    parts = re.split("(\n)", text)
+    return Pieces.of(text, [(part, part == "\n") for part in parts if part])
 
 
 def translate_document(

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from regard.decoding.options import Options
@@ -63,7 +63,6 @@ class Count:
     refused: int = 0
     late: int = 0
     left: int = 0  # nobody waited for them any more
-    sizes: list[int] = field(default_factory=lambda: [0] * 12)  # batches of up to 1, 2, 4, 8, ... texts
 
 
 class Batcher:
@@ -184,7 +183,6 @@ class Batcher:
         seconds = max(1e-4, time.monotonic() - began)
         self._speed += 0.1 * (sum(item.size for item in batch) / seconds - self._speed)
         self.count.batches += 1
-        self.count.sizes[min(len(self.count.sizes) - 1, max(0, len(batch) - 1).bit_length())] += 1
         for item, result in zip(batch, results, strict=True):
             self.count.texts += 1
             self.count.characters += len(item.text)

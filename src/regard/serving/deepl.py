@@ -27,20 +27,18 @@ def add_to(app: FastAPI, service: "Service") -> None:
         if len(await request.body()) > MOST_BYTES:
             raise Refused(413, f"Request body exceeds {MOST_BYTES >> 10} KiB.")
         fields = await given_fields(request)
-        texts = fields.get("text", [])
+        texts = fields.all("text")
         if not texts:
             raise Refused(400, "Parameter 'text' not specified.")
         if len(texts) > MOST_TEXTS:
             raise Refused(400, f"Too many texts; at most {MOST_TEXTS}.")
-        target = str(fields.get("target_lang", [""])[0])
+        target = fields.one("target_lang")
         if not target:
             raise Refused(400, "Value for 'target_lang' not supported.")
-        source = str(fields.get("source_lang", [""])[0])
-        handling = str(fields.get("tag_handling", [""])[0])
+        source = fields.one("source_lang")
+        handling = fields.one("tag_handling")
         if handling not in ("", "html", "xml"):
             raise Refused(400, "Value for 'tag_handling' not supported.")
-        if any(not isinstance(text, str) for text in texts):
-            raise Refused(400, "Parameter 'text' must be a list of strings.")
         parts = [html.split(text) if handling else [(text, True)] for text in texts]
         flat = [part for each in parts for part, is_text in each if is_text]
         which = {"source": source.lower() or None, "target": target.lower()}

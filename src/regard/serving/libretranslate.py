@@ -8,7 +8,7 @@ from regard.decoding.options import Options
 from regard.serving import html
 from regard.serving.languages import detected, name_of
 from regard.serving.models import Models
-from regard.serving.requests import Refused, Translated, given_fields
+from regard.serving.requests import Fields, Refused, Translated, given_fields
 
 if TYPE_CHECKING:
     from regard.serving.app import Service
@@ -22,22 +22,24 @@ def add_to(app: FastAPI, service: "Service") -> None:
     )
     async def translate(request: Request) -> dict[str, Any]:
         fields = await given_fields(request)
-        service.admit(_one(fields, "api_key") or None)
+        service.admit(fields.one("api_key") or None)
         if "q" not in fields and "text" in fields:  # DeepLX sends other names to this path
             return await _deeplx(request, service, fields)
         for name in ("q", "target"):
             if name not in fields:
                 raise Refused(400, f"Invalid request: missing {name} parameter")
-        many = isinstance(await _raw_q(request), list) or len(fields["q"]) > 1
-        kind = _one(fields, "format") or "text"
+        many = "q" in fields.lists
+        kind = fields.one("format") or "text"
         if kind not in ("text", "html"):
             raise Refused(400, f"{kind[:20]} format is not supported")
-        alternatives = _number(fields, "alternatives")
+        alternatives = fields.number("alternatives")
         if alternatives + 1 > service.limits.nbest:
             raise Refused(400, f"at most {service.limits.nbest - 1} alternatives are possible.")
         options = Options(beam=max(5, alternatives + 1), nbest=alternatives + 1)
-        source, target = _one(fields, "source"), _one(fields, "target")
-        answers, model = await _translated(request, service, fields["q"], kind, options, source, target)
+        source, target = fields.one("source"), fields.one("target")
+        answers, model = await _translated(request, service, fields.all("q"), kind, options, source, target)
+        if not answers and not many:
+            raise Refused(400, "Invalid request: missing q parameter")
         texts = [text for text, _ in answers]
         record: dict[str, Any] = {"translatedText": texts if many else texts[0]}
         if source in ("", "auto"):
@@ -55,26 +57,17 @@ def add_to(app: FastAPI, service: "Service") -> None:
     @app.post("/detect", summary="As LibreTranslate: which language a text is in.", tags=["LibreTranslate"])
     async def detect(request: Request) -> list[dict[str, Any]]:
         fields = await given_fields(request)
-        service.admit(_one(fields, "api_key") or None)
-        text = _one(fields, "q")
+        service.admit(fields.one("api_key") or None)
+        text = fields.one("q")
         if not text:
             raise Refused(400, "Invalid request: missing q parameter")
         return detected(text[: service.limits.characters], service.models)
 
 
-async def _raw_q(request: Request) -> Any:
-    """As it was sent: a list of one text is answered with a list."""
-    if request.headers.get("content-type", "").lower().startswith("application/json"):
-        return (await request.json()).get("q")
-    return None
-
-
 async def _translated(
-    request: Request, service: "Service", texts: list[Any], kind: str, options: Options, source: str, target: str
+    request: Request, service: "Service", texts: list[str], kind: str, options: Options, source: str, target: str
 ) -> tuple[list[tuple[str, list[str]]], Any]:
     """Each text's translation and its alternatives, and the model."""
-    if any(not isinstance(text, str) for text in texts):
-        raise Refused(400, "q must be a text, or a list of texts.")
     which = {"source": source, "target": target}
     if kind == "text":
         model, found = await service.translate(request, texts, options, **which)
@@ -101,10 +94,10 @@ def _said(one: Translated) -> str:
     return one.text
 
 
-async def _deeplx(request: Request, service: "Service", fields: dict[str, list[Any]]) -> dict[str, Any]:
-    source, target = _one(fields, "source_lang"), _one(fields, "target_lang")
+async def _deeplx(request: Request, service: "Service", fields: Fields) -> dict[str, Any]:
+    source, target = fields.one("source_lang"), fields.one("target_lang")
     model, found = await service.translate(
-        request, fields["text"][:1], Options(), source=source.lower(), target=target.lower()
+        request, fields.all("text")[:1], Options(), source=source.lower(), target=target.lower()
     )
     return {
         "code": 200,
@@ -125,19 +118,3 @@ def _languages(models: Models) -> list[dict[str, Any]]:
         }
         for source in sources
     ]
-
-
-def _one(fields: dict[str, list[Any]], name: str) -> str:
-    value = fields.get(name, [""])[0] if fields.get(name) else ""
-    if not isinstance(value, str):
-        if isinstance(value, int | float):
-            return str(value)
-        raise Refused(400, f"{name} must be a string.")
-    return value
-
-
-def _number(fields: dict[str, list[Any]], name: str) -> int:
-    value = _one(fields, name) or "0"
-    if not value.isascii() or not value.isdigit() or len(value) > 4:
-        raise Refused(400, f"{name} must be a number.")
-    return int(value)

@@ -55,11 +55,45 @@ def within(options: Options, limits: Limits) -> Options:
     for name in ("forbidden", "required", "glossary"):
         if len(getattr(options, name)) > limits.texts:
             raise Refused(400, f"{name}: at most {limits.texts} are possible.")
+    wishes = [options.prefix, *options.forbidden, *options.required, *options.glossary, *options.glossary.values()]
+    if sum(map(len, wishes)) > limits.wishes:
+        raise Refused(400, f"prefix, forbidden, required, glossary: at most {limits.wishes:,} characters together.")
     return options
 
 
-async def given_fields(request: Request) -> dict[str, list[Any]]:
-    """The fields of a body in JSON or as a form, each a list of what was given for it. Raises Refused."""
+class Fields:
+    """What a body in JSON or a form has, each field a list of what was given for it."""
+
+    def __init__(self, values: dict[str, list[Any]], lists: set[str]) -> None:
+        self.values, self.lists = values, lists  # lists: the fields that were lists, even of one
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def all(self, name: str) -> list[str]:
+        """All that was given for it. Raises Refused if that is not texts."""
+        found = self.values.get(name, [])
+        if any(not isinstance(each, str) for each in found):
+            raise Refused(400, f"{name} must be a text, or a list of texts.")
+        return found
+
+    def one(self, name: str) -> str:
+        """The first that was given for it, numbers as they are written; empty if nothing was. Raises Refused."""
+        found = self.values.get(name) or [""]
+        if not isinstance(found[0], str | int | float):
+            raise Refused(400, f"{name} must be a text.")
+        return str(found[0])
+
+    def number(self, name: str) -> int:
+        """A number, 0 if none was given. Raises Refused."""
+        value = self.one(name) or "0"
+        if not value.isascii() or not value.isdigit() or len(value) > 4:
+            raise Refused(400, f"{name} must be a number.")
+        return int(value)
+
+
+async def given_fields(request: Request) -> Fields:
+    """The fields of a request's body. Raises Refused."""
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("application/x-www-form-urlencoded", ""):
@@ -67,10 +101,10 @@ async def given_fields(request: Request) -> dict[str, list[Any]]:
             pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
         except ValueError:
             raise Refused(400, "the form cannot be read; it must be in UTF-8, and have few fields.") from None
-        fields: dict[str, list[Any]] = {}
+        values: dict[str, list[Any]] = {}
         for name, value in pairs:
-            fields.setdefault(name.removesuffix("[]"), []).append(value)
-        return fields
+            values.setdefault(name.removesuffix("[]"), []).append(value)
+        return Fields(values, {name for name, given in values.items() if len(given) > 1})
     if kind != "application/json" and not kind.endswith("+json"):
         raise Refused(415, "send JSON, or a form.")
     try:
@@ -79,7 +113,10 @@ async def given_fields(request: Request) -> dict[str, list[Any]]:
         raise Refused(400, "the body is not JSON.") from None
     if not isinstance(content, dict):
         raise Refused(400, "the body is not a JSON object.")
-    return {name: value if isinstance(value, list) else [value] for name, value in content.items() if value is not None}
+    lists = {name for name, value in content.items() if isinstance(value, list)}
+    return Fields(
+        {name: value if name in lists else [value] for name, value in content.items() if value is not None}, lists
+    )
 
 
 async def until_left(request: Request, work: Awaitable[T]) -> T:

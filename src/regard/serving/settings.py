@@ -11,6 +11,7 @@ class Limits:
     file: int = 10 << 20  # bytes of a file that is uploaded
     texts: int = 128
     characters: int = 20_000  # of all texts of a request together
+    wishes: int = 2_000  # characters of what it asks for: prefix, forbidden and required words, glossary
     beam: int = 10
     nbest: int = 10
     seconds: float = 30.0  # from arrival to answer

@@ -9,7 +9,6 @@ from safetensors.torch import load_file, save_file
 
 from regard import native
 from regard.data.subwords import Subwords
-from regard.decoding.bundle import save_bundle
 from regard.decoding.engines import native as engines
 from regard.decoding.engines.native import NativeEngine
 from regard.decoding.engines.pytorch import TorchEngine
@@ -171,9 +170,17 @@ def test_much_at_once_is_cut_into_pieces(subwords: Subwords, tmp_path: Path, mon
 
 
 def test_a_model_goes_with_its_engine(subwords: Subwords, tmp_path: Path) -> None:
-    bundle = saved(subwords, tmp_path, "transformer", "transformer")
+    """The memory that C holds for a model is given back; another model's answers are not touched by that."""
+    saved(subwords, tmp_path, "transformer", "transformer")
+    opened, freed = open_folder(tmp_path), []
+    kept = NativeEngine(opened, threads=1)
+    before = kept.search([[5, END]], HOWS[0])
+    library = native.library()
+    assert library is not None
     for _ in range(20):
-        fast = NativeEngine(open_folder(tmp_path), threads=1)
-        fast.search([[5, END]], HOWS[0])
+        fast = NativeEngine(opened, threads=1)
+        assert fast.search([[5, END]], HOWS[0]) == before
+        freed.append(fast._model.value)
         del fast
-    save_bundle(tmp_path, bundle)
+    assert len(set(freed)) < 20, "room that was given back is used again"
+    assert kept.search([[5, END]], HOWS[0]) == before

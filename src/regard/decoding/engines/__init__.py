@@ -3,12 +3,19 @@
 Imports none of them.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
 from regard.decoding.results import Hypothesis, Search, Wish
 
 NAMES = ("auto", "native", "ctranslate2", "torch")
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)  # which not every system has
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 class Engine(Protocol):

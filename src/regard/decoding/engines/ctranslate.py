@@ -1,12 +1,12 @@
 """Transformers on the processor, by CTranslate2. PyTorch is never imported."""
 
-import os
 from collections import defaultdict
 from collections.abc import Sequence
 
 import ctranslate2
 
 from regard.decoding.conversion import converted
+from regard.decoding.engines import cores
 from regard.decoding.folder import Opened
 from regard.decoding.results import Hypothesis, Search, Wish
 from regard.tokens import END
@@ -20,7 +20,7 @@ class CTranslate2Engine:
 
     def __init__(self, opened: Opened, *, kind: str = "int8", threads: int = 0, shortlist: bool = False) -> None:
         self.kind, self._shortlist = kind, shortlist
-        threads = threads or len(os.sched_getaffinity(0))
+        threads = threads or cores()
         self._translator = ctranslate2.Translator(
             str(converted(opened, kind)),
             device="cpu",
@@ -34,20 +34,10 @@ class CTranslate2Engine:
         self._tokens = {name: token for token, name in enumerate(names)}
 
     def refuses(self, how: Search) -> str:
-        """What CTranslate2's search does not offer."""
-        if how.coverage_penalty:
-            return "a penalty on coverage needs the attention of every head"
+        """All but greedy search and the usual beam search."""
         if how.patient and how.beam > 1:
             return "its beam search ends with the first hypotheses that end"
-        for asked, what in (
-            (how.sampling, "draws"),
-            (how.groups > 1, "diverse beams"),
-            (how.forbidden, "forbidden words"),
-            (how.no_repeat, "a ban on repetition"),
-        ):
-            if asked:
-                return f"it has no {what} that do not depend on the batch"
-        return ""
+        return f"it has no {how.beyond} that does not depend on the batch" if how.beyond else ""
 
     def search(
         self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None

@@ -5,7 +5,6 @@ int8, where the words that can matter are looked at again in float32.
 """
 
 import ctypes
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from regard import native
 from regard.decoding.conversion import Arrays, read_arrays, waves
+from regard.decoding.engines import cores
 from regard.decoding.folder import Opened
 from regard.decoding.results import Hypothesis, Search, Wish
 from regard.decoding.shortlist import Shortlist
@@ -41,7 +41,7 @@ class NativeEngine:
         self._library, self._shortlist = library, shortlist
         self.kind = kind
         self._longest = opened.description.longest
-        self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)), thread_name_prefix="regard")
+        self._pool = ThreadPoolExecutor(threads or cores(), thread_name_prefix="regard")
         self._model = self._made(opened)
 
     def _made(self, opened: Opened) -> ctypes.c_void_p:
@@ -76,18 +76,8 @@ class NativeEngine:
             self._library.regard_model_free(self._model)
 
     def refuses(self, how: Search) -> str:
-        """What it does not have."""
-        if how.coverage_penalty:
-            return "a penalty on coverage needs the attention of every head"
-        for asked, what in (
-            (how.sampling, "draws"),
-            (how.groups > 1, "diverse beams"),
-            (how.forbidden, "forbidden words"),
-            (how.no_repeat, "ban on repetition"),
-        ):
-            if asked:
-                return f"it has no {what}"
-        return ""
+        """All but greedy and beam search."""
+        return f"it has no {how.beyond}" if how.beyond else ""
 
     def search(
         self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,7 +44,7 @@ class TorchEngine:
         # Each source with its own words: those of its company would change what it gets.
         own = [self._shortlist.of(each) for each in sources]
         words = np.unique(np.concatenate(own))
-        narrow = Narrowed(self._model, torch.from_numpy(words).long().to(device))
         allowed = torch.from_numpy(np.stack([np.isin(words, each) for each in own])).to(device)
-        found = search(narrow.with_words(allowed), source, source != PAD, how)
+        narrow: Any = Narrowed(self._model, torch.from_numpy(words).long().to(device), allowed)
+        found = search(narrow, source, source != PAD, how)
         return [[replace(h, tokens=[int(words[token]) for token in h.tokens]) for h in each] for each in found]

@@ -1,6 +1,9 @@
-"""Greedy search: the best word, each time."""
+"""Word by word, without looking back: greedy search takes the best each time."""
+
+from collections.abc import Callable, Sequence
 
 import torch
+from torch import Tensor
 
 from regard.decoding.results import Hypothesis, Search
 from regard.decoding.searches.rules import Rules, possible
@@ -16,20 +19,36 @@ def scored(tokens: list[int], log_probability: float, how: Search) -> Hypothesis
 
 def greedy_search(model: Seq2Seq, memory: Memory, rules: Rules, how: Search) -> list[Hypothesis]:
     """One hypothesis for each source."""
-    B, device = len(rules.limits), memory.states.device
-    most = max(rules.limits)
+    owners = list(range(len(rules.limits)))
+    return word_by_word(model, memory, rules, how, owners, lambda logits, rows, step: logits.argmax(-1))
+
+
+def word_by_word(
+    model: Seq2Seq,
+    memory: Memory,
+    rules: Rules,
+    how: Search,
+    owners: Sequence[int],
+    pick: Callable[[Tensor, Tensor, int], Tensor],
+) -> list[Hypothesis]:
+    """One hypothesis for each entry of the memory, which belong to the sources `owners`.
+
+    pick: from logits [N, V] of the entries [N] that go on, at a step from 0, to the tokens [N] that they say.
+    """
+    count, most, device = len(owners), max(rules.limits), memory.states.device
     state = model.start(memory)
-    alive = torch.arange(B, device=device)
-    tokens = torch.full((B,), BEGIN, device=device)
-    said = torch.full((B, most), PAD, device=device)
-    totals = torch.zeros(B, dtype=torch.float64, device=device)
+    alive = torch.arange(count, device=device)
+    tokens = torch.full((count,), BEGIN, device=device)
+    said = torch.full((count, most), PAD, device=device)
+    totals = torch.zeros(count, dtype=torch.float64, device=device)
     for step in range(most):
         logits, state = model.step(tokens, state)
         possible(logits)
         whole = logits.logsumexp(-1)
-        rules.apply(logits, alive.tolist(), said[alive, :step].tolist() if rules.looks_back else [], step + 1)
-        best, tokens = logits.max(-1)
-        totals[alive] += (best - whole).double()
+        past = said[alive, :step].tolist() if rules.looks_back else []
+        rules.apply(logits, [owners[row] for row in alive.tolist()], past, step + 1)
+        tokens = pick(logits, alive, step)
+        totals[alive] += (logits.gather(1, tokens[:, None])[:, 0] - whole).double()
         said[alive, step] = tokens
         going = (tokens != END).nonzero()[:, 0]
         if not len(going):

@@ -8,42 +8,23 @@ import torch
 from torch import Tensor
 
 from regard.decoding.results import Hypothesis, Sampling, Search
-from regard.decoding.searches.greedy import scored
-from regard.decoding.searches.rules import Rules, possible
+from regard.decoding.searches.greedy import word_by_word
+from regard.decoding.searches.rules import Rules
 from regard.models.memory import Memory
 from regard.models.seq2seq import Seq2Seq
-from regard.tokens import BEGIN, END, PAD
 
 
 def sample(model: Seq2Seq, memory: Memory, rules: Rules, how: Search, keys: Sequence[bytes]) -> list[list[Hypothesis]]:
     """`how.nbest` draws for each source, in the order they were drawn."""
-    assert how.sampling is not None
-    n, device = how.nbest, memory.states.device
+    sampling, n, device = how.sampling, how.nbest, memory.states.device
+    assert sampling is not None
     owners = [source for source in range(len(keys)) for _ in range(n)]
-    most = max(rules.limits)
-    dice = torch.from_numpy(np.stack([_dice(how.sampling.seed, key, draw, most) for key in keys for draw in range(n)]))
-    dice = dice.to(device)
-    state = model.start(memory.select(torch.tensor(owners, device=device)))
-    alive = torch.arange(len(owners), device=device)
-    tokens = torch.full((len(owners),), BEGIN, device=device)
-    said = torch.full((len(owners), most), PAD, device=device)
-    totals = torch.zeros(len(owners), dtype=torch.float64, device=device)
-    for step in range(most):
-        logits, state = model.step(tokens, state)
-        possible(logits)
-        logs = logits.double().log_softmax(-1)
-        past = said[alive, :step].tolist() if rules.looks_back else []
-        rules.apply(logits, [owners[row] for row in alive.tolist()], past, step + 1)
-        tokens = _drawn(logits.double(), how.sampling, dice[alive, step])
-        totals[alive] += logs.gather(1, tokens[:, None])[:, 0]
-        said[alive, step] = tokens
-        going = (tokens != END).nonzero()[:, 0]
-        if not len(going):
-            break
-        if len(going) < len(alive):
-            alive, tokens, state = alive[going], tokens[going], state.select(going)
-    rows = [row[: row.index(END) + 1] for row in said.tolist()]
-    found = [scored(row, total, how) for row, total in zip(rows, totals.tolist(), strict=True)]
+    numbers = [_dice(sampling.seed, key, draw, max(rules.limits)) for key in keys for draw in range(n)]
+    dice = torch.from_numpy(np.stack(numbers)).to(device)
+    many = memory.select(torch.tensor(owners, device=device))
+    found = word_by_word(
+        model, many, rules, how, owners, lambda logits, rows, step: _drawn(logits.double(), sampling, dice[rows, step])
+    )
     return [found[source * n : (source + 1) * n] for source in range(len(keys))]
 
 
