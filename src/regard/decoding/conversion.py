@@ -27,10 +27,10 @@ Part = TransformerEncoder | TransformerDecoder
 
 
 def refuses(model: ModelSettings) -> str:
-    """Why neither CTranslate2 nor our own engine can run this model, in words; empty if they can."""
+    """Why CTranslate2 cannot run this model, in words; empty if it can."""
     for name, part in (("encoder", model.encoder), ("decoder", model.decoder)):
         if not isinstance(part, TransformerEncoder | TransformerDecoder):
-            return f"the {name} is {part.kind}, and only Transformers are run otherwise"
+            return f"the {name} is {part.kind}, not a Transformer"
         if part.normalise != "softmax":
             return f"the {name} attends by {part.normalise}, not by softmax"
         if part.window is not None:

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.decoding.conversion import KINDS, refuses
-from regard.decoding.engines import NAMES, Engine
+from regard.decoding import conversion
+from regard.decoding.conversion import KINDS
+from regard.decoding.engines import NAMES, Engine, weights
 from regard.decoding.folder import Opened, open_folder
 from regard.decoding.shortlist import Shortlist
 from regard.decoding.translator import Translator
@@ -95,7 +96,8 @@ def _bundle(opened: Opened, device: str) -> "Bundle":
 
 def _against(name: str, opened: Opened, device: str) -> str:
     """Why a model does not run in our own C or in CTranslate2 here, in words; empty if it does."""
-    if against := refuses(opened.description.model):
+    model = opened.description.model
+    if against := weights.refuses(model) if name == "native" else conversion.refuses(model):
         return against
     if device not in ("auto", "cpu"):
         return f"it is to run on {device}"

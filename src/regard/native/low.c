@@ -39,5 +39,5 @@ void regard_linear(const float *x, float *out, int64_t start, int64_t stop, int6
     free(scales);
     free(bytes);
 #endif
-    linear(m, x, 0, panels_of(m->outputs), n, out, m->outputs);
+    linear(m, x, m->inputs, 0, panels_of(m->outputs), n, out, m->outputs);
 }

@@ -94,9 +94,8 @@ ALWAYS void tile(const int rows, const float *x, int64_t stride, const float *pa
 }
 
 /* out [n, some outputs] = x [n, inputs] W' + b, for the outputs of panels `first` to `end` */
-static void linear(const Linear *m, const float *x, int64_t first, int64_t end, int64_t n, float *out,
-                   int64_t out_stride) {
-    int64_t stride = m->inputs;
+static inline void linear(const Linear *m, const float *x, int64_t stride, int64_t first, int64_t end, int64_t n,
+                          float *out, int64_t out_stride) {
     for (int64_t p = first; p < end; p++) {
         const float *panel = m->panels + p * m->inputs * COLUMNS, *bias = m->bias + p * COLUMNS;
         int64_t left = m->outputs - p * COLUMNS;
@@ -157,7 +156,7 @@ static inline int make_low(Linear *m, const float *weight) {
 
 #if WHOLE_NUMBERS
 /* Rows as bytes: x = scale (byte - 128). */
-static void as_bytes(const float *x, int64_t stride, int64_t n, int64_t inputs, uint8_t *out, float *scales) {
+static inline void as_bytes(const float *x, int64_t stride, int64_t n, int64_t inputs, uint8_t *out, float *scales) {
     int64_t wide = fours(inputs) * 4;
     for (int64_t row = 0; row < n; row++, x += stride, out += wide) {
         vec most = splat(0);
@@ -204,8 +203,8 @@ ALWAYS void low_tile(const int rows, const uint8_t *x, int64_t wide, const float
 }
 
 /* linear(), from bytes as `as_bytes` makes them */
-static void low_linear(const Linear *m, const uint8_t *x, const float *x_scales, int64_t first, int64_t end, int64_t n,
-                       float *out, int64_t out_stride) {
+static inline void low_linear(const Linear *m, const uint8_t *x, const float *x_scales, int64_t first, int64_t end,
+                              int64_t n, float *out, int64_t out_stride) {
     int64_t wide = fours(m->inputs) * 4;
     for (int64_t p = first; p < end; p++) {
         const int8_t *panel = m->low + p * wide * COLUMNS;

@@ -140,7 +140,7 @@ def test_a_run_that_may_not_be_written_to_is_converted_elsewhere(subwords: Subwo
 
 
 def test_the_engine_is_chosen_and_told(subwords: Subwords, tmp_path: Path) -> None:
-    for name, part in (("a", ("transformer", "transformer")), ("b", ("recurrent", "bahdanau"))):
+    for name, part in (("a", ("transformer", "transformer")), ("b", ("recurrent", "transformer"))):
         (tmp_path / name).mkdir()
         saved(subwords, tmp_path / name, *part)
     fast, slow = load(tmp_path / "a", device="cpu"), load(tmp_path / "b", device="cpu")
@@ -150,7 +150,7 @@ def test_the_engine_is_chosen_and_told(subwords: Subwords, tmp_path: Path) -> No
     assert (other.engine.name, other.why) == ("ctranslate2", "CTranslate2, int8")
     assert (slow.engine.name, slow.why) == (
         "torch",
-        "PyTorch, since the encoder is recurrent, and only Transformers are run otherwise",
+        "PyTorch, since the encoder is recurrent, not a Transformer",
     )
     assert load(tmp_path / "a", engine="torch").engine.name == "torch"
     with pytest.raises(ValueError, match="CTranslate2 cannot run this model here, since the encoder is recurrent"):

@@ -12,14 +12,18 @@ from regard.data.subwords import Subwords
 from regard.decoding.engines import native as engines
 from regard.decoding.engines.native import NativeEngine
 from regard.decoding.engines.pytorch import TorchEngine
+from regard.decoding.engines.weights import refuses
 from regard.decoding.folder import open_folder
 from regard.decoding.loading import load
 from regard.decoding.results import Sampling, Search
 from regard.decoding.shortlist import Shortlist
+from regard.models.presets import PRESETS
+from regard.models.settings import ModelSettings
 from regard.tokens import END
 from tests.decoding.conftest import LINES
 from tests.decoding.engines.test_ctranslate import RUN, TEXTS, saved
 from tests.decoding.engines.test_shortlisted import some_words
+from tests.models.variants import DECODERS, ENCODERS
 
 HOWS = [
     Search(1, longest=20),
@@ -52,6 +56,54 @@ def test_every_transformer_that_it_runs_says_the_same(subwords: Subwords, tmp_pa
     assert len(lengths) > 1 or tie != "none"
 
 
+RECURRENT = [name for name, part in DECODERS.items() if part["kind"] == "recurrent"]
+READERS = [name for name, part in ENCODERS.items() if part["kind"] == "recurrent"]
+
+
+def is_run(encoder: str, decoder: str) -> bool:
+    return not refuses(ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"}))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder"),
+    [(READERS[n % len(READERS)], name) for n, name in enumerate(RECURRENT)] + [(name, "bahdanau") for name in READERS],
+)
+def test_every_recurrent_model_that_it_runs_says_the_same(
+    subwords: Subwords, tmp_path: Path, encoder: str, decoder: str
+) -> None:
+    cannot = ("cosine", "sparsemax", "entmax", "sigmoid")
+    assert is_run(encoder, decoder) == (not any(word in decoder for word in cannot))
+    if not is_run(encoder, decoder):
+        return
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    compared = different = 0
+    for ends in (-3, 0, 2):
+        bundle = saved(subwords, tmp_path, encoder, decoder, "none", ends)
+        fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+        for how in HOWS:
+            for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
+                compared += 1
+                if [h.tokens for h in theirs] == [h.tokens for h in ours]:
+                    assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+                else:
+                    different += 1
+    assert different <= compared // 50
+
+
+@pytest.mark.parametrize("tie", ["target", "all"])
+def test_recurrent_models_may_share_tables(subwords: Subwords, tmp_path: Path, tie: str) -> None:
+    bundle = saved(subwords, tmp_path, "recurrent", "luong fed", tie)
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+    for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
+        assert [h.tokens for h in theirs] == [h.tokens for h in ours]
+
+
+@pytest.mark.parametrize("name", ["vanilla-rnn", "bahdanau", "luong", "luong-local", "hard"])
+def test_recurrent_presets_run(name: str) -> None:
+    assert not refuses(ModelSettings.parse(PRESETS[name][1]["model"]))
+
+
 def test_encoder_and_decoder_may_differ(subwords: Subwords, tmp_path: Path) -> None:
     bundle = saved(subwords, tmp_path, "swiglu", "post norm", "none", 0)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
@@ -62,8 +114,11 @@ def test_encoder_and_decoder_may_differ(subwords: Subwords, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("listed", [False, True])
-def test_company_changes_no_bit(subwords: Subwords, tmp_path: Path, precision: str, listed: bool) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
+@pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "after local-p fed")])
+def test_company_changes_no_bit(
+    subwords: Subwords, tmp_path: Path, precision: str, listed: bool, parts: tuple[str, str]
+) -> None:
+    saved(subwords, tmp_path, *parts, "none", -1)
     words = some_words(len(subwords)) if listed else None
     sources = [[*tokens, END] for tokens in subwords.encode([*TEXTS, *LINES])] * 3
     one = NativeEngine(open_folder(tmp_path), kind=precision, threads=1, shortlist=words)
@@ -86,8 +141,9 @@ def test_int8_is_near_float32(subwords: Subwords, tmp_path: Path) -> None:
     assert np.mean(same) > 0.5, "a model with random weights is as sensitive as can be"
 
 
-def test_a_shortlist_is_kept_to(subwords: Subwords, tmp_path: Path) -> None:
-    bundle = saved(subwords, tmp_path, "transformer", "transformer", "target", 0)
+@pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "bahdanau")])
+def test_a_shortlist_is_kept_to(subwords: Subwords, tmp_path: Path, parts: tuple[str, str]) -> None:
+    bundle = saved(subwords, tmp_path, *parts, "target", 0)
     words = some_words(len(subwords))
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     fast, exact = NativeEngine(open_folder(tmp_path), threads=1, shortlist=words), TorchEngine(bundle, words)
