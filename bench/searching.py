@@ -2,25 +2,32 @@
 
     python -m bench.searching
 
-Weights are random and the end is ruled out, so that both say exactly as many words for every source. JoeyNMT is
-installed apart (see bench/training.py; its search wants subword-nmt, too).
+Ours in int8 with a shortlist, in int8 (what a run is translated with if nothing else is asked for), in float32, and in
+PyTorch. Weights are random and the end is ruled out, so that all say exactly as many words. JoeyNMT is installed apart
+(see bench/training.py; its search wants subword-nmt, too).
 """
 
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from bench.measure import Claim, report
 from bench.trainees import SHAPES, VOCABULARY, joeynmt
 from bench.workers import Worker, interleaved, serve
 from regard.data.batches import padded
-from regard.decoding.lowering import lowered
+from regard.decoding.engines.native import NativeEngine
+from regard.decoding.folder import Description
 from regard.decoding.results import Search
 from regard.decoding.searches import search
+from regard.decoding.shortlist import FREQUENT, Shortlist
 from regard.models.presets import PRESETS
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -28,8 +35,9 @@ from regard.settings import merged
 from regard.tokens import END, PAD
 
 SENTENCES, LENGTH, SAID = 64, 14, 16
+WORDS = 340  # of a source's own, beside the most frequent
 ROUNDS = 5
-CANDIDATES = ("ours", "ours-int8", "joeynmt")
+CANDIDATES = ("shortlist", "int8", "float32", "torch", "joeynmt")
 
 
 def sources() -> Tensor:
@@ -38,16 +46,35 @@ def sources() -> Tensor:
     return padded([[*torch.randint(4, VOCABULARY, (int(n),), generator=dice).tolist(), END] for n in lengths.tolist()])
 
 
-def ours(beam: int, *, low: bool) -> Callable[[], object]:
+def shortlist() -> Shortlist:
+    """For each source about as many words as one learnt from Multi30k has; which they are does not change the work."""
+    dice = np.random.default_rng(1)
+    table = dice.integers(4, VOCABULARY, (VOCABULARY, WORDS // LENGTH), np.int32)
+    return Shortlist(table, np.arange(FREQUENT, dtype=np.int32))
+
+
+def ours(beam: int, kind: str) -> Callable[[], object]:
     torch.manual_seed(1)
-    settings = merged(PRESETS["bahdanau"][1]["model"], {"tie": "none"})
-    model = Seq2Seq(ModelSettings.parse(settings), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
+    settings = ModelSettings.parse(merged(PRESETS["bahdanau"][1]["model"], {"tie": "none"}))
+    model = Seq2Seq(settings, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
     with torch.no_grad():
         model.output.bias[END] = -1e4
-    model = lowered(model) if low else model
     source = sources()
     how = Search(beam, longest=SAID, relative=100.0, patient=False)
-    return lambda: search(model, source, source != PAD, how)
+    if kind == "torch":
+        return lambda: search(model, source, source != PAD, how)
+    with tempfile.TemporaryDirectory() as folder:
+        save_file(model.state_dict(), Path(folder) / "model.safetensors")
+        opened: Any = SimpleNamespace(
+            folder=Path(folder),
+            description=Description(longest=SAID, model=settings),
+            source_subwords=range(VOCABULARY),
+            target_subwords=range(VOCABULARY),
+        )
+        words = shortlist() if kind == "shortlist" else None
+        engine = NativeEngine(opened, kind="int8" if words else kind, threads=1, shortlist=words)
+    lists = [[token for token in row if token != PAD] for row in source.tolist()]
+    return lambda: engine.search(lists, how)
 
 
 def theirs(beam: int) -> Callable[[], object]:
@@ -103,16 +130,16 @@ def theirs(beam: int) -> Callable[[], object]:
 def main() -> None:
     if len(sys.argv) == 3:  # a worker
         name, beam = sys.argv[1], int(sys.argv[2])
-        serve(theirs(beam) if name == "joeynmt" else ours(beam, low=name == "ours-int8"))
+        serve(theirs(beam) if name == "joeynmt" else ours(beam, name))
         return
     claims = []
     for beam in (5, 1):
         taken = interleaved({name: Worker("bench.searching", name, str(beam)) for name in CANDIDATES}, ROUNDS)
         print(f"\nbeam {beam}: sentences per second, {SAID} words each")
         for name, seconds in taken.items():
-            print(f"  {name:12} {SENTENCES / seconds:8.1f}")
+            print(f"  {name:12} {SENTENCES / seconds:8.1f}  {taken['joeynmt'] / seconds:6.2f}x JoeyNMT")
         what = f"recurrent model with attention, beam {beam}"
-        claims.append(Claim(what, "JoeyNMT", taken["joeynmt"] / min(taken["ours"], taken["ours-int8"]), 10.0))
+        claims.append(Claim(f"{what}, a shortlist", "JoeyNMT", taken["joeynmt"] / taken["shortlist"], 10.0))
     report(claims)
 
 

@@ -40,6 +40,7 @@ struct Model {
     int64_t width, vocabulary, low; /* width: of the features; low: whether layers are multiplied in int8 */
     Linear output;
     float *rows, *bias; /* the output layer again, row by row: for shortlists, and to look again at the best words */
+    int8_t *low_rows;   /* and in int8, if it is multiplied in it */
     /* Reads all sources. What it gives is handed to `step` and `end`; NULL if there was no memory. */
     void *(*begin)(const Model *, const Asked *);
     /* The features of the next word, [rows of all these beams, width], after `step` words were said. */
@@ -93,18 +94,51 @@ static inline void read_output(Reader *from, Model *m) {
     from->next = given;
     m->rows = copied(from, V * D);
     m->bias = copied(from, V);
-    if (m->bias || from->failed) return;
-    m->bias = aligned(V * 4);
-    if (m->bias)
-        memset(m->bias, 0, V * 4);
-    else
+    if (!m->bias && !from->failed) {
+        m->bias = aligned(V * 4);
+        if (m->bias)
+            memset(m->bias, 0, V * 4);
+        else
+            from->failed = 1;
+    }
+    if (from->failed || !m->output.low) return;
+    int64_t quads = fours(D);
+    m->low_rows = aligned(V * quads * 4);
+    if (!m->low_rows) {
         from->failed = 1;
+        return;
+    }
+    for (int64_t o = 0; o < V; o++)
+        for (int64_t k = 0; k < quads; k++)
+            memcpy(m->low_rows + (o * quads + k) * 4, low_place(&m->output, o) + k * COLUMNS * 4, 4);
+}
+
+/* The output layer of these words alone. */
+static inline int make_part(Linear *part, const Model *m, const int32_t *words, int64_t count) {
+    int64_t D = m->width, quads = fours(D);
+    if (!m->output.low) {
+        if (make_linear(part, count, D)) return -1;
+        for (int64_t i = 0; i < count; i++) put_output(part, i, m->rows + words[i] * D);
+    } else {
+        *part = (Linear){.outputs = count, .inputs = D};
+        if (make_low_room(part) || !(part->bias = aligned(panels_of(count) * COLUMNS * 4))) return -1;
+        for (int64_t i = 0; i < count; i++) {
+            int8_t *to = low_place(part, i);
+            const int8_t *from = m->low_rows + words[i] * quads * 4;
+            for (int64_t k = 0; k < quads; k++) memcpy(to + k * COLUMNS * 4, from + k * 4, 4);
+            part->scales[i] = m->output.scales[words[i]];
+            part->sums[i] = m->output.sums[words[i]];
+        }
+    }
+    for (int64_t i = 0; i < count; i++) part->bias[i] = m->bias[words[i]];
+    return 0;
 }
 
 static inline void free_output(Model *m) {
     free_linear(&m->output);
     free(m->rows);
     free(m->bias);
+    free(m->low_rows);
 }
 
 /* ---- products, in int8 where the matrix has it ---- */

@@ -126,22 +126,31 @@ static inline void linear(const Linear *m, const float *x, int64_t stride, int64
 
 static inline int64_t fours(int64_t n) { return (n + 3) / 4; }
 
+/* Room for the int8 form. The lanes that fill up the last panel are never looked at. */
+static inline int make_low_room(Linear *m) {
+    int64_t filled = panels_of(m->outputs) * COLUMNS;
+    m->low = aligned(filled * fours(m->inputs) * 4);
+    m->scales = aligned(filled * 4);
+    m->sums = aligned(filled * 4);
+    return m->low && m->scales && m->sums ? 0 : -1;
+}
+
+/* Where an output's first four begin; the next four lie COLUMNS fours further. */
+static inline int8_t *low_place(const Linear *m, int64_t output) {
+    return m->low + (output / COLUMNS * fours(m->inputs) * COLUMNS + output % COLUMNS) * 4;
+}
+
 /* The int8 form of a weight [outputs, inputs]: each output by its own scale. */
 static inline int make_low(Linear *m, const float *weight) {
     int64_t filled = panels_of(m->outputs) * COLUMNS, quads = fours(m->inputs);
-    m->low = aligned(filled * quads * 4);
-    m->scales = aligned(filled * 4);
-    m->sums = aligned(filled * 4);
-    if (!m->low || !m->scales || !m->sums) return -1;
+    if (make_low_room(m)) return -1;
     memset(m->low, 0, filled * quads * 4);
-    memset(m->scales, 0, filled * 4);
-    memset(m->sums, 0, filled * 4);
     for (int64_t o = 0; o < m->outputs; o++) {
         const float *row = weight + o * m->inputs;
         float most = 0;
         for (int64_t k = 0; k < m->inputs; k++) most = fabsf(row[k]) > most ? fabsf(row[k]) : most;
         float scale = most > 0 ? most / 127 : 1;
-        int8_t *panel = m->low + o / COLUMNS * quads * COLUMNS * 4 + o % COLUMNS * 4;
+        int8_t *panel = low_place(m, o);
         int64_t whole_sum = 0;
         for (int64_t k = 0; k < m->inputs; k++) {
             int8_t q = (int8_t)lrintf(row[k] / scale);

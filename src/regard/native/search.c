@@ -56,12 +56,14 @@ static void see(Seen *s, const float *logits, int64_t count, int64_t first, int6
     s->sum += sum(sums);
 }
 
-/* The best words by logits that were multiplied in int8, as they are: computed again, and ranked again. */
-static void look_again(const Model *m, const float *feature, Seen *s) {
+/* The best words by logits that were multiplied in int8, as they are: computed again, and ranked again. `words`: which
+ * they are, if not all. */
+static void look_again(const Model *m, const float *feature, const int32_t *words, Seen *s) {
     for (int64_t i = 0; i < s->have; i++) {
         Candidate c = s->best[i];
         float before = c.total;
-        c.total = dot(feature, m->rows + c.word * m->width, m->width) + m->bias[c.word];
+        int64_t word = words ? words[c.word] : c.word;
+        c.total = dot(feature, m->rows + word * m->width, m->width) + m->bias[word];
         s->sum += expf(c.total - s->highest) - expf(before - s->highest);
         int64_t at = i;
         for (; at > 0 && c.total > s->best[at - 1].total; at--) s->best[at] = s->best[at - 1];
@@ -144,21 +146,13 @@ static void free_beam(Beam *b, int64_t K) {
 }
 
 static int make_beam(const Model *m, Beam *b, int64_t K) {
-    int64_t D = m->width;
     b->tokens = calloc(K * b->limit, sizeof(int32_t));
     b->places = calloc(K * b->limit, sizeof(int32_t));
     b->totals = calloc(K, sizeof(float));
     b->found = calloc(K, sizeof(Found));
     b->rows = 1;
     if (!b->tokens || !b->places || !b->totals || !b->found) return -1;
-    if (b->words) {
-        if (make_linear(&b->output, b->count, D)) return -1;
-        for (int64_t i = 0; i < b->count; i++) {
-            put_output(&b->output, i, m->rows + b->words[i] * D);
-            b->output.bias[i] = m->bias[b->words[i]];
-        }
-    }
-    return 0;
+    return b->words ? make_part(&b->output, m, b->words, b->count) : 0;
 }
 
 /* Room for one search. */
@@ -172,11 +166,7 @@ typedef struct {
 } Room;
 
 static int make_room(const Model *m, const Asked *asked, Room *r) {
-    int64_t K = asked->beam, rows = asked->sources * K, V = m->vocabulary, wide = 0;
-    for (int64_t b = 0; asked->words && b < asked->sources; b++) {
-        int64_t own = asked->word_starts[b + 1] - asked->word_starts[b];
-        wide = own > wide ? own : wide;
-    }
+    int64_t K = asked->beam, rows = asked->sources * K, V = m->vocabulary;
     r->all = calloc(asked->sources, sizeof(Beam));
     r->alive = calloc(asked->sources, sizeof(Beam *));
     r->list = calloc(2 * K, sizeof(Candidate));
@@ -184,7 +174,7 @@ static int make_room(const Model *m, const Asked *asked, Room *r) {
     r->spare = malloc(2 * K * asked->longest * sizeof(int32_t));
     r->seen = calloc(rows, sizeof(Seen));
     r->ends = calloc(rows, sizeof(float));
-    r->logits = aligned((asked->words ? K * wide : rows * BLOCK) * 4);
+    r->logits = aligned(rows * BLOCK * 4);
     if (!r->all || !r->alive || !r->list || !r->best || !r->spare || !r->seen || !r->ends || !r->logits) return -1;
     if (make_scratch(&r->scratch, rows, m->width)) return -1;
     for (int64_t b = 0; b < asked->sources; b++) {
@@ -206,44 +196,40 @@ static void free_room(const Asked *asked, Room *r) {
     free_scratch(&r->scratch);
 }
 
-/* All words' logits after the features x [n, D], some at a time, and the end's. */
-static void see_all(const Model *m, const float *x, int64_t n, int64_t most, Room *r) {
-    const Linear *w = &m->output;
+/* Logits of a matrix' outputs of panels `from` to `to`, after x [n, D]; or, in int8, after what it was made to. */
+static void logits_of(const Linear *w, const float *x, int64_t from, int64_t to, int64_t n, int64_t stride, Room *r) {
+#if WHOLE_NUMBERS
+    if (w->low) {
+        low_linear(w, r->scratch.bytes, r->scratch.scales, from, to, n, r->logits, stride);
+        return;
+    }
+#endif
+    linear(w, x, w->inputs, from, to, n, r->logits, stride);
+}
+
+/* What all words' or one source's own words' logits show of n rows with features x [n, D], the first of them row `at`.
+ * Some words at a time, while their logits are in the cache. */
+static void see_all(const Model *m, const Linear *w, const int32_t *words, const float *x, int64_t at, int64_t n,
+                    int64_t most, Room *r) {
     int64_t D = m->width, V = w->outputs, spare = w->low ? SPARE : 0;
 #if WHOLE_NUMBERS
     if (w->low) as_bytes(x, D, n, D, r->scratch.bytes, r->scratch.scales);
 #endif
     for (int64_t first = 0; first < V; first += BLOCK) {
         int64_t from = first / COLUMNS, to = (first + BLOCK) / COLUMNS, count = V - first < BLOCK ? V - first : BLOCK;
-        to = to < panels_of(V) ? to : panels_of(V);
-#if WHOLE_NUMBERS
-        if (w->low) low_linear(w, r->scratch.bytes, r->scratch.scales, from, to, n, r->logits, BLOCK);
-#endif
-        if (!w->low) linear(w, x, D, from, to, n, r->logits, BLOCK);
+        logits_of(w, x, from, to < panels_of(V) ? to : panels_of(V), n, BLOCK, r);
         for (int64_t row = 0; row < n; row++) {
             float *logits = r->logits + row * BLOCK;
             if (!first) {
-                logits[PAD] = logits[BEGIN] = -INFINITY;
-                r->ends[row] = logits[END];
+                logits[PAD] = logits[BEGIN] = -INFINITY; /* special words come first in every list */
+                r->ends[at + row] = logits[END];
             }
-            see(r->seen + row, logits, count, first, most + spare);
+            see(r->seen + at + row, logits, count, first, most + spare);
         }
     }
     for (int64_t row = 0; row < n && spare; row++) {
-        look_again(m, x + row * D, r->seen + row);
-        r->ends[row] = dot(x + row * D, m->rows + END * D, D) + m->bias[END];
-    }
-}
-
-/* The same for one source's own words; its rows' features begin at row `at`. */
-static void see_own(const Beam *beam, const float *x, int64_t at, int64_t most, Room *r) {
-    int64_t D = beam->output.inputs;
-    linear(&beam->output, x + at * D, D, 0, panels_of(beam->count), beam->rows, r->logits, beam->count);
-    for (int64_t row = 0; row < beam->rows; row++) {
-        float *logits = r->logits + row * beam->count;
-        logits[PAD] = logits[BEGIN] = -INFINITY;
-        r->ends[at + row] = logits[END];
-        see(r->seen + at + row, logits, beam->count, 0, most);
+        look_again(m, x + row * D, words, r->seen + at + row);
+        r->ends[at + row] = dot(x + row * D, m->rows + END * D, D) + m->bias[END];
     }
 }
 
@@ -258,11 +244,11 @@ static int64_t one_step(const Model *m, void *call, const Asked *asked, int64_t 
     const float *x = m->step(m, call, r->alive, count, step);
     for (int64_t row = 0; row < n; row++)
         r->seen[row] = (Seen){.highest = -INFINITY, .best = r->best + row * (2 * K + SPARE)};
-    if (!asked->words) see_all(m, x, n, 2 * K, r);
+    if (!asked->words) see_all(m, &m->output, NULL, x, 0, n, 2 * K, r);
     n = 0;
     for (int64_t b = 0; b < count; b++) {
         Beam *beam = r->alive[b];
-        if (asked->words) see_own(beam, x, n, 2 * K, r);
+        if (asked->words) see_all(m, &beam->output, beam->words, x + n * m->width, n, beam->rows, 2 * K, r);
         int64_t have = 0;
         int last = step + 1 == beam->limit;
         for (int64_t row = 0; row < beam->rows; row++, n++)
