@@ -7,6 +7,7 @@ subwords, and the most frequent ones, which come of nothing in particular.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +32,14 @@ class Shortlist:
 
     def of(self, source: Sequence[int]) -> NDArray[np.int32]:
         """The target tokens that may be said of these source tokens, sorted; special ones are always among them."""
-        own = self.candidates[np.asarray(source, np.int64)].ravel()
-        return np.union1d(self.always, own[own >= 0]).astype(np.int32)
+        said = np.zeros(self._highest + 2, np.bool_)
+        said[self.candidates[np.asarray(source, np.int64)]] = True
+        said[self.always] = True
+        return np.flatnonzero(said[:-1]).astype(np.int32)  # the last is what lists are filled up with
+
+    @cached_property
+    def _highest(self) -> int:
+        return int(max(self.candidates.max(initial=0), self.always.max(initial=0)))
 
     def as_bytes(self) -> bytes:
         """A safetensors file's content."""
