@@ -155,6 +155,42 @@ static void attend(const float *q, const float *const *keys, const float *const 
     }
 }
 
+/* The same over keys that lie dimension by dimension, [D, stride], so that many places are compared at once; the value of
+ * place j is at values + j * apart. */
+static void attend_still(const float *q, const float *keys, int64_t stride, const float *values, int64_t apart,
+                         int64_t n, int64_t D, int64_t heads, float *w, float *out) {
+    int64_t width = D / heads;
+    float scale = 1 / sqrtf((float)width);
+    for (int64_t h = 0; h < heads; h++) {
+        const float *own = q + h * width, *first = keys + h * width * stride;
+        for (int64_t j = 0; j < n; j += LANES) {
+            vec s[4] = {splat(0), splat(0), splat(0), splat(0)}; /* four sums at a time: none waits for another */
+            int64_t d = 0;
+            for (; d + 4 <= width; d += 4)
+                for (int i = 0; i < 4; i++) s[i] += own[d + i] * load(first + (d + i) * stride + j);
+            for (; d < width; d++) s[0] += own[d] * load(first + d * stride + j);
+            store(w + j, scale * ((s[0] + s[1]) + (s[2] + s[3])));
+        }
+        softmax(w, n);
+        for (int64_t d = 0; d < width; d += LANES) {
+            vec s = splat(0);
+            for (int64_t j = 0; j < n; j++) s += w[j] * load_part(values + j * apart + h * width + d, width - d, 0);
+            store_part(out + h * width + d, s, width - d);
+        }
+    }
+}
+
+static int64_t filled(int64_t places) { return (places + LANES - 1) / LANES * LANES; }
+
+/* Keys [n, D] that lie `apart` -> [D, filled(n)] */
+static void turned(const float *keys, int64_t apart, int64_t n, int64_t D, float *out) {
+    int64_t stride = filled(n);
+    for (int64_t d = 0; d < D; d++) {
+        for (int64_t j = 0; j < n; j++) out[d * stride + j] = keys[j * apart + d];
+        for (int64_t j = n; j < stride; j++) out[d * stride + j] = 0;
+    }
+}
+
 /* ---- room for one call ---- */
 
 typedef struct {
@@ -163,7 +199,8 @@ typedef struct {
     float *x, *y, *z, *inner, *weights;
     const float **keys, **values;
     float **cache;  /* of each source: [layers, limit, beam, 2 D] */
-    float **memory; /* of each source: [layers, Ts, 2 D] */
+    float **memory; /* of each source, for each layer: keys [D, filled(Ts)], values [Ts, D] */
+    float *turned;  /* keys of one source */
     Scratch scratch;
 } Call;
 
@@ -173,11 +210,15 @@ static void free_call(void *given) {
         if (r->cache) free(r->cache[b]);
         if (r->memory) free(r->memory[b]);
     }
-    void *all[] = {r->x, r->y, r->z, r->inner, r->weights, r->keys, r->values, r->cache, r->memory};
-    for (int i = 0; i < 9; i++) free(all[i]);
+    void *all[] = {r->x, r->y, r->z, r->inner, r->weights, r->keys, r->values, r->cache, r->memory,
+                   r->turned};
+    for (int i = 0; i < 10; i++) free(all[i]);
     free_scratch(&r->scratch);
     free(r);
 }
+
+/* Of one layer's keys and values of a source. */
+static int64_t memory_size(int64_t length, int64_t D) { return (filled(length) + length) * D; }
 
 static Call *make_call(const Transformer *m, const Asked *asked) {
     const int64_t *starts = asked->starts;
@@ -202,11 +243,12 @@ static Call *make_call(const Transformer *m, const Asked *asked) {
     r->values = aligned(places * sizeof(float *));
     r->cache = calloc(sources, sizeof(float *));
     r->memory = calloc(sources, sizeof(float *));
+    r->turned = aligned(D * filled(places) * 4);
     int failed = make_scratch(&r->scratch, rows, wide) || !r->x || !r->y || !r->z || !r->inner || !r->weights ||
-                 !r->keys || !r->values || !r->cache || !r->memory;
+                 !r->keys || !r->values || !r->cache || !r->memory || !r->turned;
     for (int64_t b = 0; b < sources && !failed; b++) {
         r->cache[b] = aligned(L * asked->limits[b] * K * 2 * D * 4);
-        r->memory[b] = aligned(L * (starts[b + 1] - starts[b]) * 2 * D * 4);
+        r->memory[b] = aligned(L * memory_size(starts[b + 1] - starts[b], D) * 4);
         failed = !r->cache[b] || !r->memory[b];
     }
     if (!failed) return r;
@@ -251,12 +293,11 @@ static void encode(const Transformer *m, const int64_t *tokens, Call *r) {
         float *attended = r->inner; /* as wide as the width at least */
         for (int64_t b = 0; b < sources; b++) {
             int64_t length = starts[b + 1] - starts[b];
-            for (int64_t j = 0; j < length; j++) {
-                r->keys[j] = r->z + (starts[b] + j) * 3 * D + D;
-                r->values[j] = r->keys[j] + D;
-            }
+            const float *first = r->z + starts[b] * 3 * D;
+            turned(first + D, 3 * D, length, D, r->turned);
             for (int64_t t = starts[b]; t < starts[b + 1]; t++)
-                attend(r->z + t * 3 * D, r->keys, r->values, length, D, s->heads, r->weights, attended + t * D);
+                attend_still(r->z + t * 3 * D, r->turned, filled(length), first + 2 * D, 3 * D, length, D, s->heads,
+                             r->weights, attended + t * D);
         }
         product(&y->self_out, attended, D, n, r->y, &r->scratch);
         SUMMED(&y->self_norm)
@@ -276,8 +317,10 @@ static void *begin(const Model *base, const Asked *asked) {
     for (int64_t l = 0; l < m->decoder.layers; l++)
         for (int64_t b = 0; b < r->sources; b++) {
             int64_t length = r->starts[b + 1] - r->starts[b];
-            product(&m->decoder.layer[l].kv, r->x + r->starts[b] * D, D, length, r->memory[b] + l * length * 2 * D,
-                    &r->scratch);
+            float *keys = r->memory[b] + l * memory_size(length, D), *values = keys + D * filled(length);
+            product(&m->decoder.layer[l].kv, r->x + r->starts[b] * D, D, length, r->z, &r->scratch);
+            turned(r->z, 2 * D, length, D, keys);
+            for (int64_t j = 0; j < length; j++) memcpy(values + j * D, r->z + j * 2 * D + D, D * 4);
         }
     return r;
 }
@@ -308,12 +351,10 @@ static void attend_over(Call *r, Beam *const *beams, int64_t count, int64_t l, i
     int64_t at = 0;
     for (int64_t b = 0; b < count; b++) {
         int64_t source = beams[b]->source, length = r->starts[source + 1] - r->starts[source];
-        for (int64_t j = 0; j < length; j++) {
-            r->keys[j] = r->memory[source] + (l * length + j) * 2 * D;
-            r->values[j] = r->keys[j] + D;
-        }
+        const float *keys = r->memory[source] + l * memory_size(length, D), *values = keys + D * filled(length);
         for (int64_t row = 0; row < beams[b]->rows; row++, at++)
-            attend(r->z + at * D, r->keys, r->values, length, D, heads, r->weights, attended + at * D);
+            attend_still(r->z + at * D, keys, filled(length), values, D, length, D, heads, r->weights,
+                         attended + at * D);
     }
 }
 
