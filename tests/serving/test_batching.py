@@ -3,7 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 import pytest
 
@@ -32,9 +33,20 @@ class Fake:
         return [Result(text, text.upper(), 0.0, [], []) for text in texts]
 
 
-def run(work) -> None:
+Work = Callable[[Batcher, Fake], Coroutine[None, None, None]]
+
+
+def run(work: Work, *, held: bool = True, **settings: Any) -> None:
+    """Some work with a batcher of these settings. `held`: nothing is translated until `fake.go` is set."""
+
     async def whole() -> None:
-        await asyncio.wait_for(work(), 30)
+        fake = Fake()
+        batcher = Batcher(fake, **settings)
+        batcher.start()
+        if held:
+            fake.go.clear()
+        await asyncio.wait_for(work(batcher, fake), 30)
+        await batcher.stop()
 
     asyncio.run(whole())
 
@@ -44,26 +56,18 @@ async def asked(batcher: Batcher, *texts: str, options: Options = FAST, seconds:
 
 
 def test_many_clients_share_batches_and_each_gets_its_own() -> None:
-    async def work() -> None:
-        fake = Fake()
-        batcher = Batcher(fake, budget=2000)
-        batcher.start()
+    async def work(batcher: Batcher, fake: Fake) -> None:
         answers = await asyncio.gather(*(asked(batcher, f"text {n}", f"more {n}") for n in range(100)))
         assert answers == [[f"TEXT {n}", f"MORE {n}"] for n in range(100)]
         assert len(fake.batches) < 20
         assert batcher.count.texts == 200
         assert batcher.count.batches == len(fake.batches)
-        await batcher.stop()
 
-    run(work)
+    run(work, held=False, budget=2000)
 
 
 def test_a_batch_has_a_budget_and_one_kind_of_options() -> None:
-    async def work() -> None:
-        fake = Fake()
-        fake.go.clear()
-        batcher = Batcher(fake, budget=300)
-        batcher.start()
+    async def work(batcher: Batcher, fake: Fake) -> None:
         waiting = [
             asyncio.create_task(asked(batcher, f"{n} " + "x" * 70, options=FAST if n % 2 else SLOW)) for n in range(12)
         ]
@@ -77,34 +81,24 @@ def test_a_batch_has_a_budget_and_one_kind_of_options() -> None:
         assert len(fake.batches) == 4
         # A text over the budget is translated alone.
         assert (await asked(batcher, "y" * 900))[0] == "Y" * 900
-        await batcher.stop()
 
-    run(work)
+    run(work, budget=300)
 
 
 def test_one_that_fails_does_not_take_its_batch_down() -> None:
-    async def work() -> None:
-        fake = Fake()
-        fake.go.clear()
-        batcher = Batcher(fake)
-        batcher.start()
+    async def work(batcher: Batcher, fake: Fake) -> None:
         waiting = [asyncio.create_task(asked(batcher, text)) for text in ("a", "boom", "b", "c")]
         await asyncio.sleep(0.05)
         fake.go.set()
         answers = await asyncio.gather(*waiting)
         assert answers == [["A"], ["it could not be translated (RuntimeError)"], ["B"], ["C"]]
         assert batcher.count.failed == 1
-        await batcher.stop()
 
     run(work)
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
-    async def work() -> None:
-        fake = Fake()
-        fake.go.clear()
-        batcher = Batcher(fake, most_waiting=1000)
-        batcher.start()
+    async def work(batcher: Batcher, fake: Fake) -> None:
         first = asyncio.create_task(asked(batcher, "x" * 100))
         await asyncio.sleep(0.05)  # it is being translated
         waiting = [asyncio.create_task(asked(batcher, "y" * 400)) for _ in range(2)]
@@ -116,17 +110,12 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
         fake.go.set()
         await asyncio.gather(first, *waiting)
         assert await asked(batcher, "z" * 2000) == ["Z" * 2000], "nobody waits: even a large one may come"
-        await batcher.stop()
 
-    run(work)
+    run(work, most_waiting=1000)
 
 
 def test_what_waits_too_long_is_told_and_never_translated() -> None:
-    async def work() -> None:
-        fake = Fake()
-        fake.go.clear()
-        batcher = Batcher(fake)
-        batcher.start()
+    async def work(batcher: Batcher, fake: Fake) -> None:
         first = asyncio.create_task(asked(batcher, "first"))
         await asyncio.sleep(0.05)
         late = asyncio.create_task(asked(batcher, "late", seconds=0.05))
@@ -137,17 +126,12 @@ def test_what_waits_too_long_is_told_and_never_translated() -> None:
             await late
         assert batcher.count.late == 1
         assert not any("late" in batch for batch in fake.batches)
-        await batcher.stop()
 
     run(work)
 
 
 def test_a_client_that_leaves_is_not_translated_for() -> None:
-    async def work() -> None:
-        fake = Fake()
-        fake.go.clear()
-        batcher = Batcher(fake)
-        batcher.start()
+    async def work(batcher: Batcher, fake: Fake) -> None:
         first = asyncio.create_task(asked(batcher, "first"))
         await asyncio.sleep(0.05)
         gone = asyncio.create_task(asked(batcher, "gone", "gone too"))
@@ -160,17 +144,12 @@ def test_a_client_that_leaves_is_not_translated_for() -> None:
         assert fake.batches == [["first"], ["stays"]]
         assert batcher.count.left == 2
         assert batcher._size == 0, "nothing is left behind"
-        await batcher.stop()
 
     run(work)
 
 
 def test_what_waits_at_the_end_is_told() -> None:
-    async def work() -> None:
-        fake = Fake()
-        fake.go.clear()
-        batcher = Batcher(fake)
-        batcher.start()
+    async def work(batcher: Batcher, fake: Fake) -> None:
         tasks = [asyncio.create_task(asked(batcher, "x")) for _ in range(3)]
         await asyncio.sleep(0.05)
         more = asyncio.create_task(asked(batcher, "y"))
