@@ -46,6 +46,15 @@ def test_a_run_says_what_it_does_and_leaves_what_it_promised(trained: Path) -> N
     assert result["sources_cut"] == 1
 
 
+def test_a_run_is_judged_as_it_is_served(trained: Path) -> None:
+    judged = {}
+    for how in (("--engine", "torch"), (), ("--precision", "int8")):
+        done = regard("evaluate", trained / "run", trained / "test.tsv", "--json", "--metric", "exact", *how)
+        judged[json.loads(done.stdout)["engine"]] = json.loads(done.stdout)["scores"][0]["value"]
+    assert list(judged) == ["PyTorch", "our own engine, float32", "our own engine, int8"]
+    assert len(set(list(judged.values())[:2])) == 1
+
+
 def test_mistakes_are_one_sentence(trained: Path, tmp_path: Path) -> None:
     data, run = trained / "dates.tsv", trained / "run"
     assert "there is no such file" in refused("train", tmp_path / "none.tsv", "-o", tmp_path / "a")

@@ -15,6 +15,9 @@ Set = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the fastest there is.")]
+Engine = Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")]
+Precision = Annotated[str, typer.Option(help="What weights are multiplied in: int8, float32 or auto.")]
+Shortlist = Annotated[bool, typer.Option("--shortlist", help="Only words of the run's shortlist; faster.")]
 
 
 @contextlib.contextmanager

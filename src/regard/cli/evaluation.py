@@ -1,13 +1,17 @@
 """regard evaluate."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from regard.cli.common import Device, Json
+from regard.cli.common import Device, Engine, Json, Precision, Shortlist
+
+if TYPE_CHECKING:
+    from regard.evaluation.report import Outputs
 
 Files = list[Path]
 
@@ -47,10 +51,15 @@ def evaluate(
     ] = None,
     source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
     target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
+    engine: Engine = "auto",
+    precision: Precision = "float32",
+    shortlist: Shortlist = False,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Score a trained model, or a file of outputs, on a test set."""
+    from regard.cli.common import progress
+    from regard.decoding.options import Options
     from regard.evaluation.metrics import NAMES
 
     known = {name.lower(): name for name in NAMES}
@@ -72,18 +81,18 @@ def evaluate(
 
     check_tokeniser(tokenize)
     test = _test_set(pairs or [], source, reference or [], outputs, source_language, target_language)
-    report = _report(
-        run,
-        compare,
-        test,
-        names,
-        tokenize,
-        beam,
-        length_penalty,
-        coverage_penalty,
-        device,
-        as_json,
-    )
+    options = Options(beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
+
+    def say(which: Path, sources: list[str]) -> "Outputs":
+        from regard.decoding.loading import load
+        from regard.evaluation.report import run_model
+
+        translator = load(which, engine=engine, device=device, precision=precision, shortlist=shortlist)
+        with progress(f"translating with {which}", len(sources), as_json) as done:
+            return run_model(translator, sources, options, done)
+
+    report = _report(run, compare, test, names, tokenize, say)
+    report |= {"beam": beam} if run is not None else {}
     if output is not None:
         output.write_text("".join(f"{text}\n" for text in report["texts"]), "utf-8")
     if picture is not None:
@@ -146,11 +155,7 @@ def _report(
     test: Judged,
     names: list[str],
     tokenize: str | None,
-    beam: int,
-    length_penalty: float,
-    coverage_penalty: float,
-    device: str,
-    quiet: bool,
+    say: Callable[[Path, list[str]], "Outputs"],
 ) -> dict[str, Any]:
     from regard.evaluation.comparison import compare
     from regard.evaluation.report import by_length, lengths, scores
@@ -162,8 +167,8 @@ def _report(
     if run is None:
         report["texts"] = texts
     else:
-        said = _run(run, sources, beam, length_penalty, coverage_penalty, device, quiet)
-        report |= {"run": str(run), "texts": said.texts, "seconds": round(said.seconds, 2), "beam": beam}
+        said = say(run, sources)
+        report |= {"run": str(run), "texts": said.texts, "seconds": round(said.seconds, 2), "engine": said.engine}
         report |= {
             "tokens_per_second": round(said.tokens / said.seconds),
             "sentences_per_second": round(len(sources) / said.seconds, 1),
@@ -172,7 +177,7 @@ def _report(
         report["series"][str(run)] = by_length(names[0], sources, said.texts, references, how)
     report["scores"] = [asdict(score) for score in scores(names, report["texts"], references, how)]
     if other is not None:
-        theirs = _run(other, sources, beam, length_penalty, coverage_penalty, device, quiet)
+        theirs = say(other, sources)
         report["series"][str(other)] = by_length(names[0], sources, theirs.texts, references, how)
         compared = [
             compare(name, report["texts"], theirs.texts, references, tokenize=how) for name in names if name != "ter"
@@ -182,20 +187,6 @@ def _report(
     return report
 
 
-def _run(
-    run: Path, sources: list[str], beam: int, length_penalty: float, coverage_penalty: float, device: str, quiet: bool
-) -> Any:
-    from regard.cli.common import progress
-    from regard.decoding.loading import load
-    from regard.decoding.options import Options
-    from regard.evaluation.report import run_model
-
-    translator = load(run, engine="torch", device=device)
-    options = Options(beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
-    with progress(f"translating with {run}", len(sources), quiet) as done:
-        return run_model(translator, sources, options, done)
-
-
 def _print(report: dict[str, Any], names: list[str]) -> None:
     typer.echo(f"{report['sentences']:,} sentences")
     for score in report["scores"]:
@@ -203,7 +194,7 @@ def _print(report: dict[str, Any], names: list[str]) -> None:
     if "seconds" in report:
         typer.echo(
             f"  {report['sentences_per_second']:,} sentences/s, {report['tokens_per_second']:,} tokens/s, "
-            f"beam {report['beam']}"
+            f"beam {report['beam']}, {report['engine']}"
         )
     if report.get("sources_cut"):
         typer.echo(f"  {report['sources_cut']:,} sources are longer than the model reads; their ends were left out")

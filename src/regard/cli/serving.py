@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.common import Engine, Precision, Shortlist
+
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
@@ -32,9 +34,9 @@ def serve(
         list[str] | None, typer.Option(help="A web page that may use it, such as https://example.org. May be repeated.")
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="Ask for a key, one of this file's; see regard key.")] = None,
-    engine: Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")] = "auto",
-    precision: Annotated[str, typer.Option(help="What weights are multiplied in: int8, float32 or auto.")] = "auto",
-    shortlist: Annotated[bool, typer.Option("--shortlist", help="Only words of the runs' shortlists; faster.")] = False,
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    shortlist: Shortlist = False,
     log: Annotated[bool, typer.Option("--log", help="Write a line for every request.")] = False,
 ) -> None:
     """Translate over HTTP: a page, an API, and what clients of LibreTranslate and DeepL speak."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.common import Device, Json
+from regard.cli.common import Device, Engine, Json, Precision, Shortlist
 
 if TYPE_CHECKING:
     from regard.decoding.options import Options
@@ -64,10 +64,10 @@ def translate(
     ] = None,
     source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
     target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
-    engine: Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")] = "auto",
-    precision: Annotated[str, typer.Option(help="What weights are multiplied in: int8, float32 or auto.")] = "auto",
+    engine: Engine = "auto",
+    precision: Precision = "auto",
     threads: Annotated[int, typer.Option(help="0 for one on each processor core.")] = 0,
-    shortlist: Annotated[bool, typer.Option("--shortlist", help="Only words of the run's shortlist; faster.")] = False,
+    shortlist: Shortlist = False,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:

@@ -21,6 +21,7 @@ class Outputs:
     seconds: float
     tokens: int  # that it wrote
     cut: int  # sources that were longer than the model reads
+    engine: str  # what ran it
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def run_model(translator: Translator, sources: Sequence[str], options: Options, 
     results = translator.results(sources, options, done=done)
     tokens = sum(len(result.tokens) for result in results)
     cut = sum(result.left_out > 0 for result in results)
-    return Outputs([result.text for result in results], time.perf_counter() - began, tokens, cut)
+    return Outputs([result.text for result in results], time.perf_counter() - began, tokens, cut, translator.why)
 
 
 def scores(names: Sequence[str], outputs: Sequence[str], references: References, tokenize: str) -> list[Score]:
