@@ -1,7 +1,7 @@
 """Text files, a text a line; or a paragraph a line, each split into sentences and put back."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from regard.documents import Layout, decoded
 from regard.documents.sentences import sentences
@@ -13,31 +13,33 @@ class PlainText:
     """Lines of text. Line ends, empty lines and blanks around a line stay."""
 
     def __init__(self, content: bytes, name: str, layout: Layout) -> None:
-        text, self._mark = decoded(content, name, lenient=True)
-        self._parts: list[str | int] = []  # what stays, or the number of a text
-        self.texts: Sequence[str] = []
-        texts: list[str] = []
-        at = 0
-        for found in LINE_ENDS.finditer(text):
-            self._line(text[at : found.start()], texts, layout.paragraphs)
-            self._parts.append(found[0])
-            at = found.end()
-        self._line(text[at:], texts, layout.paragraphs)
-        self.texts = texts
+        self._text, self._mark = decoded(content, name, lenient=True)
+        self._paragraphs = layout.paragraphs
+        self.texts: Sequence[str] = [part for part, stays in self._parts() if not stays]
 
-    def _line(self, line: str, texts: list[str], paragraphs: bool) -> None:
+    def _parts(self) -> Iterator[tuple[str, bool]]:
+        """The whole file part by part, and whether each stays; read anew each time: parts weigh more than the file."""
+        at = 0
+        for found in LINE_ENDS.finditer(self._text):
+            yield from self._line(self._text[at : found.start()])
+            yield found[0], True
+            at = found.end()
+        yield from self._line(self._text[at:])
+
+    def _line(self, line: str) -> Iterator[tuple[str, bool]]:
         body = line.strip()
+        start = line.index(body[0]) if body else len(line)
+        yield line[:start], True
         if not body:
-            self._parts.append(line)
             return
-        start = line.index(body[0])
-        self._parts.append(line[:start])
-        for sentence, blanks in sentences(body) if paragraphs else [(body, "")]:
-            self._parts += [len(texts), blanks]
-            texts.append(sentence)
-        self._parts.append(line[start + len(body) :])
+        for sentence, blanks in sentences(body) if self._paragraphs else [(body, "")]:
+            yield sentence, False
+            yield blanks, True
+        yield line[start + len(body) :], True
 
     def written(self, translations: Sequence[str | None]) -> bytes:
         """What has no translation is empty."""
-        said = (part if isinstance(part, str) else translations[part] or "" for part in self._parts)
-        return self._mark + "".join(said).encode("utf-8", "surrogateescape")
+        said = iter(translations)
+        return self._mark + "".join(part if stays else next(said) or "" for part, stays in self._parts()).encode(
+            "utf-8", "surrogateescape"
+        )
