@@ -130,6 +130,15 @@ def test_what_is_unusual_is_judged_by_this_corpus(pairs: list[tuple[str, str]], 
     assert corpus.set_aside == {"unusual ratio of lengths": 1}
 
 
+def test_placeholders_are_text_where_they_are_not_wanted(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    lines = [(f"{source} %s", f"%s {target}") for source, target in pairs]
+    kept = prepared(tmp_path / "a", table(tmp_path / "a.tsv", lines))
+    assert kept.treatments == {"printf": "symbol"}
+    plain = prepared(tmp_path / "b", table(tmp_path / "a.tsv", lines), placeholders=False)
+    assert not plain.protection.uses_symbols
+    assert plain.protection.fragments("a <b>c</b> %d {x}") == [("a <b>c</b> %d {x}", False)], "no piece by piece"
+
+
 def test_a_half_character_in_json_does_not_stop_the_rest(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     lines = [json.dumps(pair) + "\n" for pair in [*pairs, ("one \ud83d", "eins"), ("two", "zwei \udc4d")]]
     corpus = prepared(tmp_path / "c", write(tmp_path / "a.jsonl", "".join(lines)))

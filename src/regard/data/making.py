@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.door import SMOOTHING, SetAside, admitted, examples
-from regard.data.placeholders import SYMBOLS, Census, Protection, Treatment
+from regard.data.placeholders import KINDS, SYMBOLS, TEXT, Census, Protection, Treatment
 from regard.data.ragged import Ragged, RaggedWriter, text_of
 from regard.data.readers import Example
 from regard.data.settings import DataSettings
@@ -44,7 +44,7 @@ def make(settings: DataSettings, folder: Path, mark: str, report: Report) -> Non
             if not len(_store(found, folder, "valid", origins["valid"], report)):
                 raise ValueError(_nothing_left("validation", aside))
         usual = _usual_lengths(folder, settings, origins["train"], aside)
-        treatments = _census(folder, usual) if settings.placeholders else {}
+        treatments = _census(folder, usual) if settings.placeholders else dict.fromkeys(KINDS, TEXT)
         protection = Protection(treatments)
         usual &= _same_placeholders(folder, protection, origins["train"], aside, usual)
         subwords = _learn(settings, folder, usual, protection, report)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Treatment = Literal["symbol", "text"]
+TEXT: Treatment = "text"
 
 FIRST = 0xE000  # symbols are characters for private use, in the order of their first appearance in the source
 MOST = 24  # different placeholders in one source
