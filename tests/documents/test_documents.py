@@ -92,8 +92,9 @@ def test_tables_get_a_column() -> None:
 
 def test_json_lines_get_a_field() -> None:
     document = read('{"id": 1, "text": "one"}\n{"id": 2}\nnonsense\n{"text": "vier", "x": [1]}\n', "jsonl")
-    assert document.texts == ["one", "", "", "vier"]
-    written = document.written(["eins", None, None, "4"]).decode().splitlines()
+    assert document.texts == ["one", "vier"]
+    assert document.notes == ["line 3: this is not JSON"]
+    written = document.written(["eins", "4"]).decode().splitlines()
     assert json.loads(written[0]) == {"id": 1, "text": "one", "translation": "eins"}
     assert json.loads(written[1]) == {"id": 2, "translation": None}
     assert written[2] == "nonsense"
@@ -102,6 +103,28 @@ def test_json_lines_get_a_field() -> None:
         read("nonsense\n", "jsonl")
     with pytest.raises(ValueError, match="which field is the text"):
         read('{"a": "x", "b": "y"}\n', "jsonl")
+
+
+def test_tables_keep_every_other_byte() -> None:
+    content = 'id,text\r\n1,"a dog"\r\n\r\n2,"two\nlines",\r\n'
+    document = read(content, "csv", column=2)
+    assert document.texts == ["a dog", "two\nlines"], "a header is known by its names"
+    written = document.written(["ein Hund", "zwei\nZeilen"]).decode()
+    assert written == 'id,text,translation\r\n1,"a dog",ein Hund\r\n\r\n2,"two\nlines",,"zwei\nZeilen"\r\n'
+    assert read("id;text\n1;a, b\n", "csv", column="text").written(["x;y"]) == b'id;text;translation\n1;a, b;"x;y"\n'
+    document = read("source\ttranslation\none\t\ntwo\tzwei\n", "tsv")
+    assert document.texts == ["one"]
+    assert document.written(["eins"]) == b"source\ttranslation\none\teins\ntwo\tzwei\n"
+    escaped = '{"text": "caf\\u00e9"}\n{"text": "b", "translation": "OLD"}\n{}\n{"text": 5}\n'
+    document = read(escaped, "jsonl")
+    assert document.texts == ["café"]
+    first, *others = document.written(["Café"]).decode().splitlines()
+    assert first == '{"text": "caf\\u00e9", "translation": "Café"}'
+    assert others == [
+        '{"text": "b", "translation": "OLD"}',
+        '{"translation": null}',
+        '{"text": 5, "translation": null}',
+    ]
 
 
 PO = r"""# A comment of a translator.
@@ -246,13 +269,57 @@ TMX = """<?xml version="1.0"?>
 """
 
 
+def test_xliff_keeps_namespaces_order_and_what_is_not_for_translation() -> None:
+    content = (
+        '<x:xliff xmlns:x="urn:oasis:names:tc:xliff:document:1.2" version="1.2"><x:file>'
+        "<x:trans-unit id='1'><x:source>A &#8211; b &#x1F600;</x:source><x:seg-source>A</x:seg-source></x:trans-unit>"
+        "<x:trans-unit id='2'><x:source>C</x:source><x:target/></x:trans-unit>"
+        '<x:group translate="no"><x:trans-unit id="3"><x:source>D</x:source></x:trans-unit></x:group>'
+        "</x:file></x:xliff>"
+    )
+    document = read(content, "xliff")
+    assert document.texts == ["A – b 😀", "C"]
+    written = document.written(["X – y", "Z"]).decode()
+    ET.fromstring(written)
+    assert '</x:seg-source><x:target state="needs-review-translation">X – y</x:target></x:trans-unit>' in written
+    assert "<x:target>Z</x:target>" in written
+
+
+def test_files_in_other_languages_are_refused() -> None:
+    unit = "<unit id='1'><segment><source>A</source></segment></unit>"
+    two = f'<xliff version="2.0" srcLang="en-US" trgLang="fr"><file id="f">{unit}</file></xliff>'
+    assert read(two, "xliff", source_language="en", target_language="fr-CA").texts == ["A"]
+    assert read(two, "xliff").texts == ["A"]
+    with pytest.raises(ValueError, match="its languages are en-US → fr, not en → de"):
+        read(two, "xliff", source_language="en", target_language="de")
+    kept = two.replace("<unit ", '<unit translate="no" ')
+    assert read(kept, "xliff").texts == []
+    po = 'msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid " a "\nmsgstr ""\n'
+    assert read(po, "po", target_language="fr_CA").written(["b"]).decode().endswith('msgstr " b "\n')
+    with pytest.raises(ValueError, match="its language is fr, not de"):
+        read(po, "po", target_language="de")
+    with pytest.raises(ValueError, match="it is in ISO-8859-1"):
+        read('msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1\\n"\n', "po")
+    with pytest.raises(ValueError, match="it has no zz; it has de"):
+        read(TMX, "tmx", source_language="zz", target_language="de")
+
+
+def test_tmx_keeps_what_is_in_a_variant() -> None:
+    unit = '<tu><tuv xml:lang="en"><seg>One</seg></tuv><tuv xml:lang="de-AT"><prop>KEEP</prop>{}</tuv></tu>'
+    for empty in ("<seg></seg>", "<seg/>", ""):
+        document = read(
+            f"<tmx><body>{unit.format(empty)}</body></tmx>", "tmx", source_language="en", target_language="de"
+        )
+        assert document.written(["Eins"]).decode() == f"<tmx><body>{unit.format('<seg>Eins</seg>')}</body></tmx>"
+
+
 def test_tmx_gets_a_language() -> None:
     document = read(TMX, "tmx", source_language="en", target_language="de")
     assert document.texts == ["One", "Three"]
     assert document.written([None, None]) == TMX.encode()
     written = document.written(["Eins & mehr", "Drei"]).decode()
     assert '\n    <tuv xml:lang="de"><seg>Eins &amp; mehr</seg></tuv>\n    <tuv xml:lang="fr">' in written
-    assert '<tuv xml:lang="de"><seg>Drei</seg></tuv></tu>' in written
+    assert '<tuv lang="de-DE"><seg>Drei</seg></tuv></tu>' in written, "what is there is kept"
     assert not read(written, "tmx", source_language="en", target_language="de").texts
     with pytest.raises(ValueError, match="say from which language to which"):
         read(TMX, "tmx")

@@ -29,6 +29,7 @@ class Document(Protocol):
     """A file that was read."""
 
     texts: Sequence[str]  # what is to be translated, in order
+    notes: Sequence[str]  # on what could not be read and stays as it is
 
     def written(self, translations: Sequence[str | None]) -> bytes:
         """The whole file with a translation for each text; None where there is none."""
@@ -75,10 +76,10 @@ def read_document(content: bytes, name: str, kind: str, layout: Layout) -> Docum
     if kind == "po":
         from regard.documents.po import Catalogue
 
-        return Catalogue(content, name)
+        return Catalogue(content, name, layout)
     from regard.documents.markup import Tmx, Xliff
 
-    return Tmx(content, name, layout) if kind == "tmx" else Xliff(content, name)
+    return Tmx(content, name, layout) if kind == "tmx" else Xliff(content, name, layout)
 
 
 def decoded(content: bytes, name: str, *, lenient: bool = False) -> tuple[str, bytes]:

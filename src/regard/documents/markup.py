@@ -5,15 +5,17 @@ The file is changed at the places where a parser found its elements, not written
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from xml.parsers import expat
-from xml.sax.saxutils import escape, unescape
+from xml.sax.saxutils import escape
 
 from regard.documents import Layout
 
 DECLARED = re.compile(rb"^\s*<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
 TAG = re.compile(r"<[^<>]*>")
+NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+ESCAPE = re.compile(rf"&({'|'.join(NAMED)}|#\d+|#[xX][0-9A-Fa-f]+);")
 LONGEST = 1 << 29
 
 
@@ -26,7 +28,9 @@ class _Element:
     inside: int
     end_tag: int = 0
     end: int = 0
+    prefix: str = ""  # of its namespace, with the colon
     attributes: dict[str, str] = field(default_factory=dict)
+    above: dict[str, str] = field(default_factory=dict)  # attributes of all that it is in, the nearest's last
     children: list["_Element"] = field(default_factory=list)
 
     def child(self, name: str) -> "_Element | None":
@@ -52,6 +56,7 @@ class _Xml:
         self.found: list[_Element] = []
         self.root: _Element | None = None
         self._open: list[_Element | None] = []
+        self._above: list[dict[str, str]] = [{}]
         self._wanted = wanted
         self._parse()
 
@@ -69,13 +74,14 @@ class _Xml:
         raise ValueError(f"{self.name}: it defines entities, which a translation file need not; refused.")
 
     def _start(self, parser: expat.XMLParserType, name: str, given: dict[str, str]) -> None:
-        local = name.rpartition(":")[2]
+        prefix, colon, local = name.rpartition(":")
         at = parser.CurrentByteIndex
         above = next((element for element in reversed(self._open) if element is not None), None)
+        self._above.append({**self._above[-1], **given})
         if self.root is not None and local not in self._wanted and above is None:
             self._open.append(None)
             return
-        element = _Element(local, at, _tag_end(self.content, at), attributes=dict(given))
+        element = _Element(local, at, _tag_end(self.content, at), 0, 0, prefix + colon, dict(given), self._above[-1])
         if self.root is None:
             self.root = element
             self._open.append(None)  # what is in the file is in it; it is nobody's text
@@ -85,6 +91,7 @@ class _Xml:
 
     def _finish(self, parser: expat.XMLParserType) -> None:
         element = self._open.pop()
+        self._above.pop()
         if element is None:
             return
         at = parser.CurrentByteIndex
@@ -96,6 +103,13 @@ class _Xml:
     def raw(self, element: _Element) -> str:
         """What is inside, as it is written."""
         return self.content[element.inside : element.end_tag].decode("utf-8")
+
+    def filled(self, element: _Element, inside: str) -> tuple[int, int, str]:
+        """The change that puts this inside an empty element."""
+        if element.end_tag == element.inside == element.end:  # <name/>
+            tag = self.content[element.start : element.end].decode("utf-8").rstrip(">").rstrip("/").rstrip()
+            return element.start, element.end, f"{tag}>{inside}</{element.prefix}{element.name}>"
+        return element.inside, element.end_tag, inside
 
     def changed(self, changes: list[tuple[int, int, str]]) -> bytes:
         """The file with bytes from one place to another replaced, in its own encoding."""
@@ -130,9 +144,15 @@ def _tag_end(content: bytes, at: int) -> int:
 def _as_text(raw: str) -> str:
     """What is inside an element as a translator sees it: its markup as it is, its text without escapes."""
     return "".join(
-        part if TAG.fullmatch(part) else unescape(part, {"&quot;": '"', "&apos;": "'"})
-        for part in re.split(f"({TAG.pattern})", raw)
+        part if TAG.fullmatch(part) else ESCAPE.sub(_unescaped, part) for part in re.split(f"({TAG.pattern})", raw)
     )
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    name = found[1]
+    if name.startswith("#"):
+        return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))  # a parser has found it to be a character
+    return NAMED[name]
 
 
 def _as_markup(raw: str, said: str) -> str:
@@ -161,25 +181,49 @@ def _well_formed(inside: str) -> bool:
     return True
 
 
+LANGUAGES = (("source-language", "srcLang"), ("target-language", "trgLang"))  # in XLIFF 1.2, and in 2
+
+
+def _fits(own: str | None, wanted: str | None) -> bool:
+    """Whether a language is the wanted one, as far as both are told."""
+    return not own or not wanted or _primary(own) == _primary(wanted)
+
+
+def _primary(language: str) -> str:
+    return language.lower().replace("_", "-").partition("-")[0]
+
+
 class Xliff:
     """Units that have a source and no target."""
 
-    def __init__(self, content: bytes, name: str) -> None:
+    notes: Sequence[str] = ()
+
+    def __init__(self, content: bytes, name: str, layout: Layout) -> None:
         self._xml = _Xml(content, name, frozenset({"trans-unit", "segment"}))
         root = self._xml.root
         if root is None or root.name != "xliff":
             raise ValueError(f"{name}: this is XML, but not XLIFF.")
-        self._units: list[tuple[_Element, _Element | None]] = []
+        self._units: list[tuple[_Element, _Element, _Element | None]] = []  # a unit, its source and its empty target
         texts: list[str] = []
+        others: set[str] = set()  # pairs of languages that are not wanted
         for unit in self._xml.found:
             source, target = unit.child("source"), unit.child("target")
             empty = target is None or not self._xml.raw(target).strip()
-            if source is None or unit.attributes.get("translate") == "no" or not empty:
+            if source is None or unit.above.get("translate") == "no" or not empty:
+                continue
+            ours = [unit.above.get(old) or unit.above.get(new) for old, new in LANGUAGES]
+            if not all(map(_fits, ours, (layout.source_language, layout.target_language))):
+                others.add(" → ".join(language or "?" for language in ours))
                 continue
             text = _as_text(self._xml.raw(source))
             if text.strip():
-                self._units.append((source, target))
+                self._units.append((unit, source, target))
                 texts.append(text)
+        if others and not texts:
+            raise ValueError(
+                f"{name}: its languages are {', '.join(sorted(others))}, not {layout.source_language or '?'} → "
+                f"{layout.target_language or '?'}; if they are right, name them with --from and --to."
+            )
         self._old = (root.attributes.get("version") or "1.2").startswith("1")
         self.texts: Sequence[str] = texts
 
@@ -187,24 +231,24 @@ class Xliff:
         """What has no translation stays without a target."""
         state = ' state="needs-review-translation"' if self._old else ""
         changes: list[tuple[int, int, str]] = []
-        for (source, target), said in zip(self._units, translations, strict=True):
+        for (unit, source, target), said in zip(self._units, translations, strict=True):
             if not said:
                 continue
             inside = _as_markup(self._xml.raw(source), said)
             if target is None:
-                changes.append(
-                    (source.end, source.end, f"{self._xml.indent(source.start)}<target{state}>{inside}</target>")
-                )
-            elif target.end_tag == target.inside == target.end:  # <target/>
-                tag = self._xml.content[target.start : target.end].decode("utf-8").rstrip(">").rstrip("/").rstrip()
-                changes.append((target.start, target.end, f"{tag}>{inside}</target>"))
+                behind = (unit.child("seg-source") or source).end  # that is where the standard has it
+                name = f"{source.prefix}target"
+                new = f"{self._xml.indent(source.start)}<{name}{state}>{inside}</{name}>"
+                changes.append((behind, behind, new))
             else:
-                changes.append((target.inside, target.end_tag, inside))
+                changes.append(self._xml.filled(target, inside))
         return self._xml.changed(changes)
 
 
 class Tmx:
     """Units that have the source language and lack the target language."""
+
+    notes: Sequence[str] = ()
 
     def __init__(self, content: bytes, name: str, layout: Layout) -> None:
         if not layout.source_language or not layout.target_language:
@@ -215,8 +259,10 @@ class Tmx:
         self._target = layout.target_language
         self._units: list[tuple[_Element, _Element | None]] = []  # the source's variant, and an empty one of the target
         texts: list[str] = []
+        languages: set[str] = set()
         for unit in self._xml.found:
             by_language = {_language(variant): variant for variant in unit.children if variant.name == "tuv"}
+            languages |= set(by_language)
             source, target = _matching(by_language, layout.source_language), _matching(by_language, self._target)
             segments = [variant.child("seg") if variant is not None else None for variant in (source, target)]
             if source is None or segments[0] is None:
@@ -227,6 +273,8 @@ class Tmx:
             if text.strip():
                 self._units.append((source, target))
                 texts.append(text)
+        if languages and _name_of(languages, layout.source_language) is None:
+            raise ValueError(f"{name}: it has no {layout.source_language}; it has {', '.join(sorted(languages))}.")
         self.texts: Sequence[str] = texts
 
     def written(self, translations: Sequence[str | None]) -> bytes:
@@ -237,11 +285,17 @@ class Tmx:
             if not said or segment is None:
                 continue
             inside = _as_markup(self._xml.raw(segment), said)
-            new = f'<tuv xml:lang="{escape(self._target)}"><seg>{inside}</seg></tuv>'
+            place = target.child("seg") if target is not None else None
             if target is None:
+                tuv, seg = f"{source.prefix}tuv", f"{segment.prefix}seg"
+                new = f'<{tuv} xml:lang="{escape(self._target)}"><{seg}>{inside}</{seg}></{tuv}>'
                 changes.append((source.end, source.end, self._xml.indent(source.start) + new))
+            elif place is not None:
+                changes.append(self._xml.filled(place, inside))
+            elif target.end_tag == target.end:  # <tuv/>
+                changes.append(self._xml.filled(target, f"<{segment.prefix}seg>{inside}</{segment.prefix}seg>"))
             else:
-                changes.append((target.start, target.end, new))
+                changes.append((target.end_tag, target.end_tag, f"<{segment.prefix}seg>{inside}</{segment.prefix}seg>"))
         return self._xml.changed(changes)
 
 
@@ -250,9 +304,14 @@ def _language(variant: _Element) -> str:
 
 
 def _matching(by_language: dict[str, _Element], language: str) -> _Element | None:
+    name = _name_of(by_language, language)
+    return None if name is None else by_language[name]
+
+
+def _name_of(languages: Iterable[str], language: str) -> str | None:
     wanted = language.lower().replace("_", "-")
-    for name, variant in by_language.items():
+    for name in languages:
         own = name.replace("_", "-")
         if own == wanted or own.startswith(f"{wanted}-") or wanted.startswith(f"{own}-"):
-            return variant
+            return name
     return None

@@ -12,6 +12,8 @@ LINE_ENDS = re.compile(r"\r\n|\n|\r")
 class PlainText:
     """Lines of text. Line ends, empty lines and blanks around a line stay."""
 
+    notes: Sequence[str] = ()
+
     def __init__(self, content: bytes, name: str, layout: Layout) -> None:
         self._text, self._mark = decoded(content, name, lenient=True)
         self._paragraphs = layout.paragraphs

@@ -8,9 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from regard.documents import decoded
+from regard.documents import Layout, decoded
 
 KEYWORD = re.compile(r'^(msgctxt|msgid|msgid_plural|msgstr)(?:\[(\d+)\])?\s+"(.*)"\s*$')
+CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
+LANGUAGE = re.compile(r"^Language:[ \t]*(\S+)", re.MULTILINE)
+HEADER = 1 << 13  # bytes in which the header is looked for
 MORE = re.compile(r'^"(.*)"\s*$')
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
@@ -34,14 +37,24 @@ class _Entry:
 class Catalogue:
     """Entries whose msgstr is empty. Plural forms are translated from the form that they are of."""
 
-    def __init__(self, content: bytes, name: str) -> None:
+    notes: Sequence[str] = ()
+
+    def __init__(self, content: bytes, name: str, layout: Layout) -> None:
+        charset = CHARSET.search(content[:HEADER])
+        if charset and charset[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii", b"charset"):
+            raise ValueError(
+                f"{name}: it is in {charset[1].decode('ascii')}; convert it first, as in: msgconv -t utf-8."
+            )
         text, self._mark = decoded(content, name)
         self._lines = text.splitlines(keepends=True)
         self._places: list[tuple[_Entry, str]] = []
         texts: list[str] = []
         for entry in _entries(self._lines, name):
             source = entry.fields.get("msgid")
-            if source is None or not source.text:  # the header
+            if source is None:
+                continue
+            if not source.text:  # the header
+                _check_language(entry, name, layout)
                 continue
             forms = {key: value for key, value in entry.fields.items() if key.startswith("msgstr")}
             if any(value.text for value in forms.values()):
@@ -71,6 +84,13 @@ class Catalogue:
                 elif "fuzzy" not in (lines[entry.flags] or ""):
                     lines[entry.flags] = (lines[entry.flags] or "").replace("#,", "#, fuzzy,", 1)
         return self._mark + "".join(line for line in lines if line is not None).encode("utf-8")
+
+
+def _check_language(header: _Entry, name: str, layout: Layout) -> None:
+    found = LANGUAGE.search(header.fields["msgstr"].text) if "msgstr" in header.fields else None
+    wanted = layout.target_language
+    if found and wanted and re.split("[-_@]", found[1].lower())[0] != re.split("[-_@]", wanted.lower())[0]:
+        raise ValueError(f"{name}: its language is {found[1]}, not {wanted}; if that is right, say so with --to.")
 
 
 def _entries(lines: list[str], name: str) -> list[_Entry]:
@@ -123,6 +143,7 @@ def _quoted(key: str, text: str, end: str) -> str:
 
 
 def _like(source: str, said: str) -> str:
-    """A translation that begins and ends with a line end where its source does: gettext insists on it."""
-    said = said.strip("\n")
-    return ("\n" if source.startswith("\n") else "") + said + ("\n" if source.endswith("\n") else "")
+    """A translation with the blanks and line ends around it that its source has: gettext insists on the latter."""
+    body = source.strip()
+    start = source.index(body) if body else 0
+    return source[:start] + said.strip() + source[start + len(body) :]

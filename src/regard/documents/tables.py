@@ -1,108 +1,168 @@
-"""TSV, CSV and JSONL: a column is read, another is added beside it."""
+"""TSV, CSV and JSONL: a column is read, another is added or, where it is there, filled; every other byte stays."""
 
 import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from regard.data.readers import SOURCE_NAMES
 from regard.documents import Layout, decoded
 
+NAMES = (*SOURCE_NAMES[:-1], "text", "sentence")  # of a source's column; a first row with one of them is a header
+
+
+@dataclass
+class _Row:
+    """A row as it is written, without its line end; its cells, or its JSON object, or why it has neither."""
+
+    raw: str
+    end: str
+    cells: list[str] = field(default_factory=list)
+    record: dict[str, Any] | None = None
+    wrong: str = ""
+
 
 class Table:
-    """Rows of cells, or of JSON objects. The translation is a new last column, or a new field."""
+    """Rows of cells, or of JSON objects. The translation goes into the column or the field of its name.
+
+    A row that has one already stays as it is, and so does one without a text; what could not be read is in `notes`.
+    """
 
     def __init__(self, content: bytes, name: str, kind: str, layout: Layout) -> None:
         text, self._mark = decoded(content, name, lenient=True)
         self._kind, self._into = kind, layout.into
-        self._end = "\r\n" if "\r\n" in text else "\n"
-        self._ends = text.endswith("\n")
-        self._rows: list[Any] = _rows(text, name, kind)
+        self._between = "\t"
+        if kind == "csv":
+            first = text.partition("\n")[0]
+            self._between = ";" if ";" in first and "," not in first else ","
+        self._rows = _json_rows(text, name) if kind == "jsonl" else _cell_rows(text, name, kind, self._between)
+        self.notes: Sequence[str] = [f"line {n:,}: {row.wrong}" for n, row in enumerate(self._rows, 1) if row.wrong]
         self._header = False
-        where = layout.column
+        self._target: int | None = None  # the column of translations that is there already
         if kind == "jsonl":
-            self._column: Any = self._field(name, where)
+            key = self._field(name, layout.column)
+            cells = {n: (row.record or {}).get(key) for n, row in enumerate(self._rows) if self._is_open(row)}
         else:
-            first = [cell.strip().lower() for cell in self._rows[0]] if self._rows else []
-            self._header = isinstance(where, str) or any(cell in SOURCE_NAMES[:-1] for cell in first)
-            self._column = self._place(name, where, first)
-        body = self._rows[1:] if self._header else self._rows
-        self.texts: Sequence[str] = [self._cell(row) for row in body]
+            heads = [cell.strip().lower() for cell in self._rows[0].cells] if self._rows else []
+            where = layout.column
+            self._header = isinstance(where, str) or any(cell in NAMES for cell in heads)
+            column = self._place(name, where, heads)
+            if self._header and self._into.lower() in heads:
+                self._target = heads.index(self._into.lower())
+            cells = {
+                n: row.cells[column]
+                for n, row in enumerate(self._rows)
+                if n >= self._header and len(row.cells) > column and self._is_open(row)
+            }
+        self._told = {n: cell for n, cell in cells.items() if isinstance(cell, str) and cell.strip()}
+        self.texts: Sequence[str] = list(self._told.values())
+
+    def _is_open(self, row: _Row) -> bool:
+        """Whether there is room for a translation."""
+        if self._kind == "jsonl":
+            return row.record is not None and not row.record.get(self._into)
+        return self._target is None or (len(row.cells) > self._target and not row.cells[self._target].strip())
 
     def _field(self, name: str, where: str | int | None) -> str:
         if isinstance(where, str):
             return where
-        first = next((row for row in self._rows if isinstance(row, dict)), None)
+        first = next((row.record for row in self._rows if row.record is not None), None)
         if first is None:
             raise ValueError(f"{name}: there is no JSON object in it.")
-        texts = [key for key, value in first.items() if isinstance(value, str)]
-        known = [key for key in texts if key.lower() in (*SOURCE_NAMES, "text")]
+        texts = [key for key, value in first.items() if isinstance(value, str) and key != self._into]
+        known = [key for key in texts if key.lower() in (*NAMES, *SOURCE_NAMES)]
         if not known and len(texts) != 1:
             raise ValueError(f"{name}: which field is the text? Name one with --column: {', '.join(first)}.")
         return str(known[0] if known else texts[0])
 
-    def _place(self, name: str, where: str | int | None, first: list[str]) -> int:
+    def _place(self, name: str, where: str | int | None, heads: list[str]) -> int:
         if isinstance(where, str):
-            if where.lower() not in first:
-                raise ValueError(f"{name}: there is no column {where!r}; the first line has {', '.join(first)}.")
-            return first.index(where.lower())
+            if where.lower() not in heads:
+                raise ValueError(f"{name}: there is no column {where!r}; the first line has {', '.join(heads)}.")
+            return heads.index(where.lower())
         if where is not None:
-            if not 1 <= where <= max(1, len(first)):
-                raise ValueError(f"{name}: there is no column {where}; it has {len(first)}, counted from 1.")
+            if not 1 <= where <= max(1, len(heads)):
+                raise ValueError(f"{name}: there is no column {where}; it has {len(heads)}, counted from 1.")
             return where - 1
-        known = [place for place, cell in enumerate(first) if cell in SOURCE_NAMES] if self._header else []
+        known = [place for place, cell in enumerate(heads) if cell in (*NAMES, *SOURCE_NAMES)] if self._header else []
         return known[0] if known else 0
-
-    def _cell(self, row: Any) -> str:
-        if self._kind == "jsonl":
-            value = row.get(self._column) if isinstance(row, dict) else None
-            return value if isinstance(value, str) else ""
-        return str(row[self._column]) if len(row) > self._column else ""
 
     def written(self, translations: Sequence[str | None]) -> bytes:
         """What has no translation gets an empty cell, or null."""
+        said = dict(zip(self._told, translations, strict=True))
+        lines = [self._line(row, said.get(n), head=self._header and n == 0) for n, row in enumerate(self._rows)]
+        return self._mark + "".join(lines).encode("utf-8", "surrogateescape")
+
+    def _line(self, row: _Row, said: str | None, *, head: bool) -> str:
         if self._kind == "jsonl":
-            lines = [
-                json.dumps({**row, self._into: said}, ensure_ascii=False) if isinstance(row, dict) else str(row)
-                for row, said in zip(self._rows, translations, strict=True)
-            ]
-        else:
-            body = self._rows[1:] if self._header else self._rows
-            rows = [[*row, said or ""] for row, said in zip(body, translations, strict=True)]
-            if self._header:
-                rows.insert(0, [*self._rows[0], self._into])
-            lines = [_line(row, self._kind) for row in rows]
-        text = self._end.join(lines) + (self._end if self._ends and lines else "")
-        return self._mark + text.encode("utf-8", "surrogateescape")
+            if not self._is_open(row):
+                return row.raw + row.end
+            inside = row.raw.rstrip()[:-1].rstrip()  # without its last brace
+            if row.record is not None and self._into in row.record:  # as null or as nothing: written anew
+                return json.dumps({**row.record, self._into: said}, ensure_ascii=False) + row.end
+            comma = ", " if row.record else ""
+            return f"{inside}{comma}{json.dumps(self._into)}: {json.dumps(said, ensure_ascii=False)}}}{row.end}"
+        if not row.raw:
+            return row.end
+        if self._target is None:
+            return f"{row.raw}{self._between}{self._cell(self._into if head else said or '')}{row.end}"
+        if said is None or not self._is_open(row):
+            return row.raw + row.end
+        cells = [self._cell(said if n == self._target else cell) for n, cell in enumerate(row.cells)]
+        return self._between.join(cells) + row.end
+
+    def _cell(self, text: str) -> str:
+        if self._kind == "tsv":
+            return " ".join(text.split())
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n", delimiter=self._between).writerow([text, ""])
+        return out.getvalue()[: -len(self._between) - 1]
 
 
-def _rows(text: str, name: str, kind: str) -> list[Any]:
-    if kind == "csv":
-        csv.field_size_limit(1 << 24)
-        try:
-            return list(csv.reader(io.StringIO(text, newline=""), strict=True))
-        except csv.Error as error:
-            raise ValueError(f"{name}: this is not CSV: {error}.") from None
-    lines = [line.rstrip("\r") for line in text.split("\n")]
-    if lines and not lines[-1]:
-        lines.pop()
+def _lines(text: str) -> list[str]:
+    return io.StringIO(text, newline="").readlines()
+
+
+def _apart(line: str) -> tuple[str, str]:
+    """A line without its end, and its end."""
+    body = line.rstrip("\r\n")
+    return body, line[len(body) :]
+
+
+def _cell_rows(text: str, name: str, kind: str, between: str) -> list[_Row]:
+    lines = _lines(text)
     if kind == "tsv":
-        return [line.split("\t") for line in lines]
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(json.loads(line))
-        except (ValueError, RecursionError):
-            if number == 1:
-                raise ValueError(f"{name}, line 1: this is not JSON; a .jsonl file has an object a line.") from None
-            rows.append(line)  # as it is
+        return [_Row(body, end, body.split("\t")) for body, end in map(_apart, lines)]
+    csv.field_size_limit(1 << 24)
+    reader = csv.reader(lines, strict=True, delimiter=between)
+    rows: list[_Row] = []
+    at = 0
+    try:
+        for cells in reader:  # a row may have several lines
+            whole = "".join(lines[at : reader.line_num])
+            at = reader.line_num
+            rows.append(_Row(*_apart(whole), cells))
+    except csv.Error as error:
+        raise ValueError(f"{name}: this is not CSV: {error}.") from None
     return rows
 
 
-def _line(cells: list[str], kind: str) -> str:
-    if kind == "tsv":
-        return "\t".join([*cells[:-1], " ".join(cells[-1].split())])
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(cells)
-    return out.getvalue()
+def _json_rows(text: str, name: str) -> list[_Row]:
+    rows: list[_Row] = []
+    for number, line in enumerate(_lines(text), 1):
+        row = _Row(*_apart(line))
+        rows.append(row)
+        if not row.raw.strip():
+            continue
+        try:
+            found = json.loads(row.raw)
+        except (ValueError, RecursionError):
+            if number == 1:
+                raise ValueError(f"{name}, line 1: this is not JSON; a .jsonl file has an object a line.") from None
+            row.wrong = "this is not JSON"
+            continue
+        row.record = found if isinstance(found, dict) else None
+        row.wrong = "" if isinstance(found, dict) else "this is no JSON object"
+    return rows
