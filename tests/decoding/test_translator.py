@@ -1,6 +1,7 @@
 """Texts in, results out: in order, whatever the batches."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from regard.decoding.loading import in_torch
 from regard.decoding.options import Options
 from regard.decoding.results import Result, Search
 from regard.decoding.searches import search
+from regard.decoding.sentences import parts_within
 from regard.tokens import END
 from tests.decoding.conftest import LINES, bundle_of
 from tests.models.variants import DECODERS
@@ -29,14 +31,16 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
     options = Options(beam=3, nbest=3)
     results = translator.translate(TEXTS, options)
     assert [result.source for result in results] == TEXTS
-    assert any(result.left_out for result in results)
+    assert any(result.parts > 1 for result in results)
     for text, result in zip(TEXTS, results, strict=True):
         if not text:
             assert (result.text, result.tokens, result.wrong) == ("", [], "")
             continue
-        tokens = [*bundle.source_subwords.encode([text])[0][:11], END]
+        tokens = [*bundle.source_subwords.encode([text])[0], END]
+        assert (result.parts > 1) == (len(tokens) > 12)
+        if result.parts > 1:
+            continue
         assert result.source_tokens == tokens
-        assert result.left_out == max(0, len(bundle.source_subwords.encode([text])[0]) - 11)
         source = torch.tensor([tokens])
         (found,) = search(bundle.model, source, source > 0, translator.search(options))
         assert result.tokens == found[0].tokens
@@ -44,6 +48,45 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
         said = bundle.target_subwords.decode([h.tokens for h in found])
         assert [result.text, *(other.text for other in result.others)] == said
         assert [other.tokens for other in result.others] == [h.tokens for h in found[1:]]
+
+
+def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
+    translator = in_torch(bundle)
+    words = "cat dog, the park and Hund " * 30
+    result = translator.translate(f"  {words}\t", beam=1)
+    parts = [part for part, _ in parts_within(f"  {words}\t", translator._fits)]
+    assert result.parts == sum(bool(part.strip()) for part in parts) > 10
+    assert all(len(bundle.source_subwords.encode([part])[0]) < 12 for part in parts)
+    alone = [translator.translate(part.strip(), beam=1).text for part in parts if part.strip()]
+    assert result.text.split() == " ".join(alone).split(), "nothing is left out"
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"cat", [None], ["cat", 5]])
+def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
+    with pytest.raises(ValueError, match="is not a text; give a text, or a list of texts"):
+        in_torch(bundle).translate(wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"required": "cat"}, "required: give a list of words"),
+        ({"forbidden": [5]}, "forbidden: give a list of words"),
+        ({"glossary": ["a"]}, "glossary: give terms and what they become"),
+        ({"beam": 2.5}, "beam: 2.5 is not possible; it must be a whole number"),
+        ({"nbest": "3"}, "nbest: '3' is not possible"),
+        ({"nbest": 0}, "nbest: 0 is not possible; it must be at least 1"),
+        ({"most": float("inf")}, "most: inf is not possible; it must be a number"),
+        ({"length_penalty": float("nan")}, "length_penalty: nan is not possible"),
+        ({"diversity": -1}, "diversity: -1 is not possible"),
+        ({"top_k": 0}, "top_k: 0 is not possible"),
+        ({"prefix": 5}, "prefix: 5 is not possible; it must be a text"),
+        ({"required": ["a"], "forbidden": ["a"]}, "'a' is both required and forbidden"),
+    ],
+)
+def test_impossible_options_are_sentences(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Options.of(options)
 
 
 def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,10 +124,11 @@ def test_the_size_of_batches_changes_nothing(bundle: Bundle, texts: list[str], a
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translators, "MOST", most)
         results = translator.results(texts, options, done=heard.append)
-    assert [result.tokens for result in results] == [alone[text].tokens for text in texts]
+    assert [result.text for result in results] == [alone[text].text for text in texts]
     assert sum(heard) == len(texts)
     assert heard[0] == texts.count(""), "what is empty is done at once"
-    assert all(0 < count <= most for count in heard[1:])
+    in_parts = sum(result.parts > 1 for result in results)
+    assert all(0 < count <= max(most, in_parts) for count in heard[1:])
 
 
 @given(text=st.text(max_size=30))
@@ -124,8 +168,7 @@ def test_a_search_has_the_limits_that_suit_the_model(subwords: Subwords) -> None
     translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
     options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
     assert translator.search(options) == Search(4, 0.5, 0.1, 2, 1.25, 9)
-    result = translator.translate("the cat sat on the mat and the dog ran in the park", options)
-    assert len(result.source_tokens) == 9
+    result = translator.translate("the cat", options)
     assert result.source_tokens[-1] == END
     assert len(result.tokens) <= 9
 

@@ -43,7 +43,7 @@ def test_a_run_says_what_it_does_and_leaves_what_it_promised(trained: Path) -> N
     result = json.loads(done.stdout)
     assert [score["name"] for score in result["scores"]] == ["exact", "cer", "bleu"]
     assert result["sentences"] == 21
-    assert result["sources_cut"] == 1
+    assert result["sources_in_parts"] == 1
 
 
 def test_a_run_is_judged_as_it_is_served(trained: Path) -> None:

@@ -172,7 +172,7 @@ def _report(
         report |= {
             "tokens_per_second": round(said.tokens / said.seconds),
             "sentences_per_second": round(len(sources) / said.seconds, 1),
-            "sources_cut": said.cut,
+            "sources_in_parts": said.long,
         }
         report["series"][str(run)] = by_length(names[0], sources, said.texts, references, how)
     report["scores"] = [asdict(score) for score in scores(names, report["texts"], references, how)]
@@ -196,8 +196,8 @@ def _print(report: dict[str, Any], names: list[str]) -> None:
             f"  {report['sentences_per_second']:,} sentences/s, {report['tokens_per_second']:,} tokens/s, "
             f"beam {report['beam']}, {report['engine']}"
         )
-    if report.get("sources_cut"):
-        typer.echo(f"  {report['sources_cut']:,} sources are longer than the model reads; their ends were left out")
+    if report.get("sources_in_parts"):
+        typer.echo(f"  {report['sources_in_parts']:,} sources are longer than the model reads, and were read in parts")
     for label, buckets in report["series"].items():
         typer.echo(f"{names[0]} by the source's length in {report['length_in']}, {label}")
         for bucket in buckets:

@@ -161,10 +161,6 @@ def _print(result: "Result", options: "Options", scores: bool, as_json: bool) ->
         typer.echo(pharaoh(result.alignment))
     if result.missing:
         typer.echo(f"regard: could not be kept: {', '.join(result.missing)}", err=True)
-    if result.left_out:
-        typer.echo(
-            f"regard: the last {result.left_out:,} tokens of this text are beyond what the model reads.", err=True
-        )
 
 
 def _record(result: "Result") -> dict[str, Any]:
@@ -175,7 +171,7 @@ def _record(result: "Result") -> dict[str, Any]:
         record["token_scores"] = [round(score, 6) for score in result.token_scores]
     if result.alignment is not None:
         record["alignment"] = result.alignment
-    for name in ("missing", "wrong", "left_out"):
+    for name in ("missing", "wrong"):
         if value := getattr(result, name):
             record[name] = value
     return record

@@ -34,6 +34,8 @@ def load(
         raise ValueError(f"engine: there is no {engine!r}; there are {', '.join(NAMES)}.")
     if precision not in ("auto", *KINDS):
         raise ValueError(f"precision: there is no {precision!r}; there are auto, {', '.join(KINDS)}.")
+    if threads < 0:
+        raise ValueError(f"threads: {threads} is not possible; it must be at least 1, or 0 for one on each core.")
     opened = open_folder(Path(path))
     words = opened.shortlist() if shortlist else None
     if shortlist and words is None:

@@ -1,5 +1,7 @@
 """What a person may ask of a translation: one set of options for Python, the command line and the service."""
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -36,6 +38,22 @@ class Options:
     scores: bool = False
     attention: bool = False
     alignment: bool = False
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            kind = each.type.__name__ if isinstance(each.type, type) else str(each.type)
+            _check(each.name, kind, getattr(self, each.name))
+        for name in ("forbidden", "required"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.nbest < 1:
+            raise ValueError(f"nbest: {self.nbest} is not possible; it must be at least 1.")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k: {self.top_k} is not possible; it must be at least 1.")
+        if self.diversity < 0:
+            raise ValueError(f"diversity: {self.diversity} is not possible; it must be at least 0.")
+        for phrase in (*self.required, *self.glossary.values()):
+            if phrase in self.forbidden:
+                raise ValueError(f"{phrase!r} is both required and forbidden; leave one out.")
 
     @staticmethod
     def of(given: dict[str, Any]) -> "Options":
@@ -78,3 +96,28 @@ class Options:
             sampling=sampling,
             relative=self.most,
         )
+
+
+def _check(name: str, kind: str, value: Any) -> None:
+    """Raises ValueError, in words, for a value that is not of the kind that an option is annotated with."""
+    if value is None and kind.endswith("None"):
+        return
+    if kind.startswith("tuple"):
+        if (
+            isinstance(value, str)
+            or not isinstance(value, Sequence)
+            or not all(isinstance(each, str) for each in value)
+        ):
+            raise ValueError(f"{name}: give a list of words or phrases, such as ['dog', 'in the park'].")
+    elif kind.startswith("dict"):
+        pairs = value.items() if isinstance(value, Mapping) else [(None, None)]
+        if not all(isinstance(each, str) for pair in pairs for each in pair):
+            raise ValueError(f"{name}: give terms and what they become, such as {{'dog': 'Hund'}}.")
+    elif kind.startswith("float"):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{name}: {value!r} is not possible; it must be a number.")
+    elif kind.startswith("int"):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name}: {value!r} is not possible; it must be a whole number.")
+    elif kind == "str" and not isinstance(value, str):
+        raise ValueError(f"{name}: {value!r} is not possible; it must be a text.")

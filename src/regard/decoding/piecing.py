@@ -1,4 +1,5 @@
-"""Texts around what a model does not know: the parts between placeholders are translated one by one, and put back.
+"""Texts in parts that are translated one by one and put back: around placeholders that a model does not know, and where
+a text is longer than it reads.
 
 This keeps every placeholder where it was, whatever the model makes of the words; the words lose sight of each other.
 """
@@ -19,10 +20,9 @@ class Pieces:
 
     @staticmethod
     def of(text: str, parts: Sequence[tuple[str, bool]]) -> "Pieces":
-        """From parts of which each is kept, or is text."""
-        words = [
-            number for number, (part, kept) in enumerate(parts) if not kept and any(letter.isalpha() for letter in part)
-        ]
+        """From parts of which each is kept, or is text. Numbers and signs alone stay, if there are words."""
+        texts = [number for number, (part, kept) in enumerate(parts) if not kept and any(map(str.isalnum, part))]
+        words = [number for number in texts if any(map(str.isalpha, parts[number][0]))] or texts
         return Pieces(text, tuple(part for part, _ in parts), tuple(words))
 
     @property
@@ -41,7 +41,6 @@ class Pieces:
         wrong = next((result.wrong for result in results if result.wrong), "")
         missing = [each for result in results for each in result.missing]
         score = sum(result.score for result in results) / max(1, len(results))
-        left_out = sum(result.left_out for result in results)
         return Result(
-            self.text, "" if wrong else "".join(parts), score, [], [], [], left_out, missing=missing, wrong=wrong
+            self.text, "" if wrong else "".join(parts), score, [], [], parts=len(results), missing=missing, wrong=wrong
         )

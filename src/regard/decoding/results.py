@@ -142,7 +142,7 @@ class Result:
     source_tokens: list[int]
     tokens: list[int]
     others: list[Other] = field(default_factory=list)  # the next best, if asked for
-    left_out: int = 0  # source tokens at its end that the model has no room for
+    parts: int = 1  # in which it was translated: more where it is longer than the model reads
     token_scores: list[float] | None = None  # log-probability of each token, if asked for
     attention: list[NDArray[np.float32]] | None = None  # [H, Tt, Ts] of each layer that attends, if asked for
     alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0, if asked for

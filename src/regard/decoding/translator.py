@@ -17,6 +17,7 @@ from regard.decoding.folder import Description
 from regard.decoding.options import Options
 from regard.decoding.piecing import Pieces
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
+from regard.decoding.sentences import parts_within
 from regard.tokens import END
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ class _Source:
 
     text: str
     tokens: list[int]
-    left_out: int = 0
     wish: Wish = field(default_factory=Wish)  # what a person asked for
     originals: tuple[str, ...] = ()  # the placeholders that the symbols among its tokens stand for
     counted: Mapping[int, int] = field(default_factory=dict)  # how often the output must say each of them
@@ -94,9 +94,10 @@ class Translator:
         chosen = Options.of(more) if options is None else replace(options, **more)
         if isinstance(texts, str):
             return self.results([texts], chosen)[0]
-        if isinstance(texts, Sequence):
-            return self.results(texts, chosen)
-        return self._stream(iter(texts), chosen)
+        given: object = texts  # a caller may hand in anything
+        if isinstance(given, bytes) or not isinstance(given, Iterable):
+            raise ValueError(f"translate: {repr(given)[:60]} is not a text; give a text, or a list of texts.")
+        return self.results(texts, chosen) if isinstance(texts, Sequence) else self._stream(iter(texts), chosen)
 
     def _stream(self, texts: Iterator[str], options: Options) -> Iterator[Result]:
         while some := list(islice(texts, WINDOW)):
@@ -104,9 +105,11 @@ class Translator:
 
     def results(self, texts: Sequence[str], options: Options, *, done: Callable[[int], None] = _nobody) -> list[Result]:
         """A result for each text, in order. `done` hears how many more are finished."""
+        for text in texts:
+            if not isinstance(text, str):
+                raise ValueError(f"translate: {repr(text)[:60]} is not a text; give a text, or a list of texts.")
         results: dict[int, Result] = {}
-        # What has placeholders of a kind that the model has never seen is translated around them.
-        around = {number: Pieces.of(text, parts) for number, text in enumerate(texts) if (parts := self._unknown(text))}
+        around = {number: Pieces.of(text, parts) for number, text in enumerate(texts) if (parts := self._parts(text))}
         whole = [number for number in range(len(texts)) if number not in around]
         for number, result in zip(whole, self._found([texts[n] for n in whole], options, done), strict=True):
             if not result.missing or options.required or options.glossary:
@@ -114,16 +117,62 @@ class Translator:
             else:  # there was no room for its placeholders
                 around[number] = Pieces.of(texts[number], self._protection.all_parts(texts[number]))
         if around:
-            sources = [source for pieces in around.values() for source in pieces.sources]
-            found = iter(self._found(sources, replace(options, prefix=""), _nobody))
-            for number, pieces in around.items():
-                results[number] = pieces.joined([next(found) for _ in pieces.words])
+            results |= self._joined(around, options)
             done(len(texts) - len(whole))
         return [results[number] for number in range(len(texts))]
 
-    def _unknown(self, text: str) -> list[tuple[str, bool]]:
-        parts = self._protection.fragments(text) if SIGNS.search(text) else []
-        return parts if any(kept for _, kept in parts) else []
+    def _joined(self, around: Mapping[int, Pieces], options: Options) -> dict[int, Result]:
+        """Results of texts in parts. The first part has the prefix, the longest what is required."""
+        asked: dict[tuple[bool, bool], list[tuple[int, int]]] = {}
+        sources = {number: pieces.sources for number, pieces in around.items()}
+        for number, own in sources.items():
+            lengths = [len(source) for source in own]
+            for at in range(len(own)):
+                asked.setdefault((at == 0, at == lengths.index(max(lengths))), []).append((number, at))
+        plain = replace(options, nbest=1, scores=False, alignment=False, attention=False)
+        found: dict[tuple[int, int], Result] = {}
+        for (first, longest), places in asked.items():
+            how = replace(plain, prefix=plain.prefix * first, required=plain.required * longest)
+            some = [sources[number][at] for number, at in places]
+            found |= zip(places, self._found(some, how, _nobody), strict=True)
+        return {
+            number: pieces.joined([found[number, at] for at in range(len(sources[number]))])
+            for number, pieces in around.items()
+        }
+
+    def _parts(self, text: str) -> list[tuple[str, bool]]:
+        """What is translated part by part, and whether each part stays; nothing where the whole can be.
+
+        That is what has placeholders of a kind that the model has never seen, and what is longer than it reads.
+        """
+        fragments = self._protection.fragments(text) if SIGNS.search(text) else []
+        if not any(kept for _, kept in fragments):
+            fragments = [(text, False)]
+        parts: list[tuple[str, bool]] = []
+        for fragment, kept in fragments:
+            if kept or self._fits(fragment):
+                parts.append((fragment, kept))
+            else:
+                for part, blanks in parts_within(fragment, self._fits):
+                    parts += [(part, False), (blanks, True)]
+        return parts if len(parts) > 1 else []
+
+    def _fits(self, text: str) -> bool:
+        """Whether the model reads all of it."""
+        if len(text.encode("utf-8", "surrogatepass")) < self._longest:  # a token is a byte at least
+            return True
+        if HALF.search(text):
+            return True  # it is wrong anyway
+        protected = self._protection.protect(tidy(text))
+        return protected is None or len(self.source_subwords.encode([self._cased(protected.text)])[0]) < self._longest
+
+    @cached_property
+    def _longest(self) -> int:
+        """Source tokens with their end that the model reads at most."""
+        return min(self.description.longest, self.description.model.encoder.most_tokens or self.description.longest)
+
+    def _cased(self, text: str) -> str:
+        return text.lower() if self.description.lowercase else text
 
     def _found(self, texts: Sequence[str], options: Options, done: Callable[[int], None]) -> list[Result]:
         """A result for each text, placeholders and all."""
@@ -159,8 +208,6 @@ class Translator:
         return options.search(per_token=about.per_token, longest=longest, vocabulary=len(self.target_subwords))
 
     def _sources(self, texts: Sequence[str], options: Options) -> list[_Source]:
-        about = self.description
-        longest = min(about.longest, about.model.encoder.most_tokens or about.longest)
         sources: list[_Source] = []
         given: list[str] = []
         for text in texts:
@@ -179,11 +226,11 @@ class Translator:
                 counts = protected.counts
                 # All symbols count: what the source has not, the output must not have, either.
                 counted = {token: counts.get(symbol, 0) for symbol, token in self._symbols.items()}
-            given.append("" if protected is None else protected.text.lower() if about.lowercase else protected.text)
-            sources.append(_Source(text, [], 0, self._wish(text, options), originals, counted, wrong))
+            given.append("" if protected is None else self._cased(protected.text))
+            sources.append(_Source(text, [], self._wish(text, options), originals, counted, wrong))
         whole = self.source_subwords.encode(given)
         return [
-            replace(source, tokens=[*tokens[: longest - 1], END], left_out=max(0, len(tokens) + 1 - longest))
+            replace(source, tokens=[*tokens[: self._longest - 1], END])
             for source, tokens in zip(sources, whole, strict=True)
         ]
 
@@ -207,7 +254,7 @@ class Translator:
         return Wish(prefix=self._target_tokens(options.prefix), required=tuple(filter(None, required)))
 
     def _target_tokens(self, text: str) -> tuple[int, ...]:
-        text = tidy(text.lower() if self.description.lowercase else text)
+        text = tidy(self._cased(text))
         return tuple(self.target_subwords.encode([text])[0]) if text else ()
 
     def _searched(
@@ -248,9 +295,7 @@ class Translator:
             lost = source.counted[token] - tokens.count(token)
             if lost:
                 missing += [restore(symbol, source.originals)] * max(1, lost)
-        return Result(
-            source.text, said[0], found[0].score, source.tokens, tokens, others, source.left_out, missing=missing
-        )
+        return Result(source.text, said[0], found[0].score, source.tokens, tokens, others, missing=missing)
 
     def _told(self, results: list[Result], options: Options) -> list[Result]:
         """With what a forced pass tells."""

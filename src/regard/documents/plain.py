@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from regard.decoding.sentences import sentences
 from regard.documents import Layout, decoded
-from regard.documents.sentences import sentences
 
 LINE_ENDS = re.compile(r"\r\n|\n|\r")
 

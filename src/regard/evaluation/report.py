@@ -20,7 +20,7 @@ class Outputs:
     texts: list[str]
     seconds: float
     tokens: int  # that it wrote
-    cut: int  # sources that were longer than the model reads
+    long: int  # sources that are longer than the model reads, and were translated in parts
     engine: str  # what ran it
 
 
@@ -39,8 +39,8 @@ def run_model(translator: Translator, sources: Sequence[str], options: Options, 
     began = time.perf_counter()
     results = translator.results(sources, options, done=done)
     tokens = sum(len(result.tokens) for result in results)
-    cut = sum(result.left_out > 0 for result in results)
-    return Outputs([result.text for result in results], time.perf_counter() - began, tokens, cut, translator.why)
+    long = sum(result.parts > 1 for result in results)
+    return Outputs([result.text for result in results], time.perf_counter() - began, tokens, long, translator.why)
 
 
 def scores(names: Sequence[str], outputs: Sequence[str], references: References, tokenize: str) -> list[Score]:

@@ -11,7 +11,7 @@ from fastapi import Request
 
 from regard.decoding.options import Options
 from regard.decoding.results import Result
-from regard.documents.sentences import sentences
+from regard.decoding.sentences import sentences
 from regard.serving.batching import Late, Overloaded
 from regard.serving.models import Model
 from regard.serving.settings import Limits

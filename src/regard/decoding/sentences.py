@@ -6,12 +6,14 @@ number's dot, nothing ends.
 """
 
 import re
+from collections.abc import Callable
 
 ENDS = re.compile(
     r"""(?P<wide>[。！？｡]+[」』”’）)\]]*)          # these need no blank
         |[.!?…؟।۔]+["'»”’)\]]*(?=\s)          # these do""",
     re.VERBOSE,
 )
+WEAKER = [re.compile(pattern) for pattern in (r"[.!?…;:]+(\s+)", r"[,،、，](\s*)", r"(\s+)")]  # ends of parts, in order
 BLANKS = re.compile(r"\s*")
 ABBREVIATIONS = frozenset(
     """mr mrs ms dr prof st jr sr vs etc inc ltd co no nr dept est fig vol al ca cf eg ie approx e.g i.e a.m p.m u.s u.k
@@ -39,6 +41,30 @@ def sentences(paragraph: str) -> list[tuple[str, str]]:
         text = rest.rstrip()
         parts.append((text, rest[len(text) :]))
     return parts
+
+
+def parts_within(text: str, fits: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """The same for parts that fit: sentences, or, of one that does not, halves at its best place, however often."""
+    if fits(text) or len(text) < 2:
+        return [(text, "")]
+    parts = sentences(text)
+    if len(parts) < 2:
+        parts = _halves(text)
+    found: list[tuple[str, str]] = []
+    for part, blanks in parts:
+        smaller = parts_within(part, fits)
+        found += [*smaller[:-1], (smaller[-1][0], smaller[-1][1] + blanks)]
+    return found
+
+
+def _halves(text: str) -> list[tuple[str, str]]:
+    middle = len(text) / 2
+    for pattern in WEAKER:
+        places = [found for found in pattern.finditer(text) if found.start(1) > 0 and found.end() < len(text)]
+        if places:
+            best = min(places, key=lambda found: abs(found.start(1) - middle))
+            return [(text[: best.start(1)], best[1]), (text[best.end() :], "")]
+    return [(text[: len(text) // 2], ""), (text[len(text) // 2 :], "")]
 
 
 def _ends(sentence: str, following: str) -> bool:
