@@ -1,6 +1,7 @@
 """A file translated by a real process: killed, it goes on where it was, and the output is the same."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path)
     outcome = translate_document(
         in_torch(bundle), document, Options(beam=1), tmp_path / "out", mark=mark_of(content, "")
     )
-    assert outcome.wrong == [(1, "it has half a character (a lone surrogate)")]
+    assert outcome.wrong == [(1, "it is not UTF-8, or has half a character (a lone surrogate)")]
     lines = (tmp_path / "out").read_text().split("\n")
     assert lines[1] == ""
     assert lines[0] == in_torch(bundle).translate("the cat", beam=1).text
@@ -140,11 +141,67 @@ def test_the_command(run: Path, tmp_path: Path) -> None:
     assert said(str(table)) == f"the cat\t1\t{' '.join(one.split())}\n"
 
 
+def test_an_output_is_a_file_and_stays_one(run: Path, tmp_path: Path) -> None:
+    source, pipe, link = tmp_path / "in.txt", tmp_path / "pipe", tmp_path / "link.txt"
+    source.write_text("the cat\n")
+
+    def asked(output: str) -> "subprocess.CompletedProcess[str]":
+        given = command(run, str(source), "-o", output, "--beam", "1")
+        return subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+
+    os.mkfifo(pipe)
+    assert "pipe cannot be written; name another file" in asked(str(pipe)).stderr
+    assert pipe.is_fifo()
+    assert "there is no folder" in asked(str(tmp_path / "none" / "x.txt")).stderr
+    (tmp_path / "real.txt").write_text("old")
+    link.symlink_to("real.txt")
+    done = asked(str(link))
+    assert done.stderr == f"1 text into {tmp_path / 'real.txt'}\n"
+    assert link.is_symlink()
+    assert (tmp_path / "real.txt").read_text() == asked("-").stdout
+
+
+def test_lines_are_answered_as_they_come(run: Path) -> None:
+    process = subprocess.Popen(
+        command(run, "-", "--beam", "1"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for line in ("the cat", "a dog"):
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+        assert process.stdout.readline().strip(), "answered while the input is open"
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def test_lines_of_a_file_with_more_than_their_text(run: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("the cat\na dog\n")
+    done = subprocess.run(
+        command(run, str(source), "--json", "--nbest", "2"), capture_output=True, text=True, timeout=120, check=True
+    )
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["source"] for record in records] == ["the cat", "a dog"]
+    assert all(len(record["others"]) == 1 for record in records)
+    given = command(run, str(source), "--nbest", "2", "-o", str(tmp_path / "x"))
+    refused = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+    assert "without --output" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (["missing.txt", "-o", "x.txt"], "missing.txt: there is no such file."),
-        (["-", "-o", "x.txt"], "--output: lines of input go to the output"),
+        (["missing.po"], "missing.po: there is no such file."),
+        (["./missing"], "./missing: there is no such file."),
+        (["."], ".: this is a folder"),
+        (["-", "-o", "x.txt"], "--output: it is for files"),
+        (["the cat", "-o", "x.txt"], "--output: it is for files"),
+        (["-", "--paragraphs"], "--paragraphs, --kind and --column are for files"),
+        (["the cat", "--nbest", "0"], "nbest: 0 is not possible; it must be at least 1"),
+        (["the cat", "--most", "inf"], "most: inf is not possible"),
+        (["the cat", "--threads", "-1"], "threads: -1 is not possible"),
         (["the cat", "--engine", "fast"], "engine: there is no 'fast'"),
         (["the cat", "--beam", "0"], "beam: "),
         (["the cat", "--glossary", "terms.doc"], "--glossary: terms.doc must be a .tsv"),

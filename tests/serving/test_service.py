@@ -2,8 +2,11 @@
 
 import base64
 import json
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -88,6 +91,45 @@ def test_libretranslates_shapes(server: Server, expected: dict[str, str]) -> Non
         answer = server.ask("/translate", wrong)
         assert answer.status == 400
         assert "error" in answer.json()
+
+
+def test_a_damaged_model_ends_it_with_a_sentence(runs: list[Path], tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(runs[0], broken)
+    (broken / "model.safetensors").write_bytes(b"nonsense")
+    command = [sys.executable, "-m", "regard", "serve", str(broken), "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "model.safetensors: it is damaged" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_in_use_is_a_sentence(server: Server, runs: list[Path]) -> None:
+    command = [sys.executable, "-m", "regard", "serve", str(runs[0]), "--port", server.url.rpartition(":")[2]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "cannot be listened on (Address already in use); choose another --port." in done.stderr
+
+
+def test_a_body_that_never_comes_is_refused_early(server: Server) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as client:
+        client.sendall(
+            b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n{"
+        )
+        assert client.recv(100).startswith(b"HTTP/1.1 4")
+
+
+def test_errors_have_one_shape(server: Server) -> None:
+    for answer, status in (
+        (server.ask("/nowhere"), 404),
+        (server.ask("/v1/translate"), 405),
+        (server.ask("/v1/translate", form=b"text=x"), 400),
+        (server.ask("/v1/translate", form=b"{", headers={"content-type": "application/json"}), 400),
+        (server.ask("/v1/translate", {"text": "x", "required": ["a"], "forbidden": ["a"], "target": "de"}), 400),
+    ):
+        assert answer.status == status
+        assert list(answer.json()) == ["error"]
 
 
 def test_clients_of_deepl(server: Server, expected: dict[str, str]) -> None:

@@ -1,11 +1,14 @@
 """regard serve, regard key."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.common import Engine, Precision, Shortlist
+
+if TYPE_CHECKING:
+    import socket
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
@@ -26,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 def serve(
     runs: Annotated[list[Path], typer.Argument(help="Trained runs' folders.")],
     host: Annotated[str, typer.Option(help="Where to listen; only this machine, unless told otherwise.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 for any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
     name: Annotated[
         list[str] | None, typer.Option(help="A name that this service goes by, beside localhost. May be repeated.")
     ] = None,
@@ -61,8 +64,9 @@ def serve(
         )
     limits = Limits()
     hosts = (*LOCAL, *(name or ()), *([host] if host not in ("0.0.0.0", "::") else []))
+    models = Models(list(runs), limits, engine=engine, precision=precision, shortlist=shortlist)
     app = new_app(
-        Models(list(runs), limits, engine=engine, precision=precision, shortlist=shortlist),
+        models,
         limits=limits,
         keys=known,
         hosts=tuple(each.lower() for each in hosts),
@@ -83,16 +87,43 @@ def serve(
     )
     server = uvicorn.Server(config)
 
+    async def stop_if_they_fail() -> None:
+        while not models.ready and not models.wrong:
+            await asyncio.sleep(0.05)
+        server.should_exit = bool(models.wrong)
+
     async def run_and_tell() -> None:
-        sockets = [config.bind_socket()]
+        sockets = [_listening(host, port)]
         where = sockets[0].getsockname()
         shown = f"[{where[0]}]" if ":" in where[0] else where[0]
         typer.echo(f"http://{shown}:{where[1]}/  (Ctrl-C stops it)", err=True)
         if open_to_all and not known.asked:
             typer.echo("Anybody who can reach it may use it: no keys are asked for.", err=True)
+        watching = asyncio.create_task(stop_if_they_fail())
         await server.serve(sockets=sockets)
+        watching.cancel()
 
     asyncio.run(run_and_tell())
+    if models.wrong:
+        raise ValueError(models.wrong)
+
+
+def _listening(host: str, port: int) -> "socket.socket":
+    """A socket at this place. Raises ValueError if it cannot be had."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise ValueError(
+            f"{host} port {port} cannot be listened on ({error.strerror or error}); choose another --port."
+        ) from None
+    made.set_inheritable(True)
+    return made
 
 
 def key(name: Annotated[str, typer.Argument(help="Whose it is; for you to know.")]) -> None:

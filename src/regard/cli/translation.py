@@ -1,7 +1,10 @@
 """regard translate."""
 
+import contextlib
 import json
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 Texts = list[str]
+AT_ONCE = 4096  # lines of input that are translated together, if they are there
 SHOWN = 10  # texts that something went wrong with
 
 
@@ -94,19 +98,18 @@ def translate(
         scores=scores and as_json,
         alignment=alignment,
     )
-    path = Path(what)
-    is_file = what != "-" and len(what) < 1000 and (path.is_file() or (output is not None and path.suffix != ""))
-    if output is not None and what == "-":
-        raise ValueError("--output: lines of input go to the output; redirect it with > instead.")
+    output = None if output == Path("-") else output
+    path = _file_named(what, output)
+    if path is None and (paragraphs or kind or column):
+        raise ValueError("--paragraphs, --kind and --column are for files; name one.")
     from regard.decoding.loading import load
 
-    if is_file and not path.is_file():
-        raise ValueError(f"{path}: there is no such file.")
     translator = load(run, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
     if sys.stderr.isatty() and not as_json:
         typer.echo(f"{translator.why}", err=True)
-    if is_file:
-        from regard.documents import Layout
+    more = nbest > 1 or scores or alignment  # than a file has a place for
+    if path is not None:
+        from regard.documents import Layout, kind_of
 
         place: str | int | None = int(column) if column is not None and column.isdigit() else column
         about = translator.description
@@ -117,16 +120,70 @@ def translate(
             paragraphs=paragraphs,
             kind=kind,
         )
-        _file(translator, run, path, output, layout, options, as_json)
+        as_lines = kind_of(path, layout) == "text" and not paragraphs and output is None and (more or as_json)
+        if more and not as_lines:
+            raise ValueError("--nbest, --scores and --alignment are for texts and for lines, without --output.")
+        if not as_lines:
+            _file(translator, run, path, output, layout, options, as_json)
+            return
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            for result in translator.translate((line.rstrip("\r\n") for line in file), options):
+                _print(result, options, scores, as_json)
         return
-    if what == "-":
-        lines = (line.rstrip("\r\n") for line in sys.stdin)
-        # A person who types wants each answer at once; a file is faster in batches.
-        typed = (translator.translate(line, options) for line in lines)
-        for result in typed if sys.stdin.isatty() else translator.translate(lines, options):
+    if what != "-":
+        _print(translator.translate(what, options), options, scores, as_json)
+        return
+    for lines in _as_they_come():
+        for result in translator.translate(lines, options):
             _print(result, options, scores, as_json)
-        return
-    _print(translator.translate(what, options), options, scores, as_json)
+        sys.stdout.flush()
+
+
+def _file_named(what: str, output: Path | None) -> Path | None:
+    """The file that is meant, or None if it is a text. Raises ValueError where neither would be right."""
+    if what == "-" or len(what) > 1000 or "\n" in what or "\0" in what:
+        path = None
+    else:
+        from regard.documents import KINDS
+
+        path = Path(what)
+        if path.is_dir():
+            raise ValueError(f"{what}: this is a folder; name a file in it.")
+        ending = path.suffix.lower().lstrip(".")
+        if not path.is_file():
+            if not any(map(str.isspace, what)) and (ending in KINDS or what.startswith(("/", "./", "../", "~/"))):
+                raise ValueError(f"{what}: there is no such file.")
+            if output is not None and ending:
+                raise ValueError(f"{what}: there is no such file.")
+            path = None
+    if path is None and output is not None:
+        raise ValueError("--output: it is for files; what else is said goes to the output, so redirect it with >.")
+    return path
+
+
+def _as_they_come() -> Iterator[list[str]]:
+    """The lines of the input that are there, whenever there are some: a typist is answered at once, a file in bulk."""
+    import queue
+    import threading
+
+    if sys.stdin is None:
+        raise ValueError("there is no input to read; name a text or a file.")
+    waiting: queue.Queue[str | None] = queue.Queue(2 * AT_ONCE)
+
+    def read() -> None:
+        for line in sys.stdin:
+            waiting.put(line.rstrip("\r\n"))
+        waiting.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    more = True
+    while more:
+        lines = [waiting.get()]
+        with contextlib.suppress(queue.Empty):
+            while lines[-1] is not None and len(lines) < AT_ONCE:
+                lines.append(waiting.get(timeout=0.01))
+        more = lines[-1] is not None
+        yield [line for line in lines if line is not None]
 
 
 def _terms(path: Path) -> dict[str, str]:
@@ -192,22 +249,28 @@ def _file(
             results = translate_texts(translator, document.texts, options, done=done)
         sys.stdout.buffer.write(document.written([None if result.wrong else result.text for result in results]))
         return
-    if output.is_dir() or (output.exists() and output.samefile(path)):
-        raise ValueError(f"--output: {output} cannot be written; name another file.")
+    output = _place_for(output, path)
     about = f"{stamp_of(run)} {translator.why} {options} {layout}"
     with progress(f"translating {path.name}", len(document.texts), as_json) as done:
-        outcome = translate_document(translator, document, options, output, mark=mark_of(content, about), done=done)
+        try:
+            outcome = translate_document(translator, document, options, output, mark=mark_of(content, about), done=done)
+        except KeyboardInterrupt:
+            typer.echo("Stopped; the same command goes on from here.", err=True)
+            raise
     record = {
         "output": str(output),
         "texts": len(outcome.texts),
         "resumed": outcome.resumed,
         "wrong": [{"text": number + 1, "why": why} for number, why in outcome.wrong],
         "lost": [{"text": number + 1, "what": what} for number, what in outcome.lost],
+        "notes": list(document.notes),
     }
     if as_json:
         typer.echo(json.dumps(record, ensure_ascii=False))
         return
-    typer.echo(f"{len(outcome.texts):,} texts into {output}", err=True)
+    typer.echo(f"{len(outcome.texts):,} text{'s' * (len(outcome.texts) != 1)} into {output}", err=True)
+    for note in document.notes[:SHOWN]:
+        typer.echo(f"  {note}; it stays as it is", err=True)
     if outcome.resumed:
         typer.echo(f"{outcome.resumed:,} of them were done before it was stopped", err=True)
     for number, why in outcome.wrong[:SHOWN]:
@@ -217,3 +280,17 @@ def _file(
     for count, which in ((len(outcome.wrong), "without a translation"), (len(outcome.lost), "that lost something")):
         if count > SHOWN:
             typer.echo(f"  in all {count:,} {which}", err=True)
+
+
+def _place_for(output: Path, source: Path) -> Path:
+    """The file that is to be written. Raises ValueError if it cannot be: devices and pipes would become files."""
+    output = output.resolve()
+    if output.exists() and (not output.is_file() or output.samefile(source)):
+        raise ValueError(
+            f"--output: {output} cannot be written; name another file, or leave it out and redirect with >."
+        )
+    if not output.parent.is_dir():
+        raise ValueError(f"--output: there is no folder {output.parent}; make it first.")
+    if not os.access(output.parent, os.W_OK):
+        raise ValueError(f"--output: {output.parent} may not be written to; check its permissions.")
+    return output

@@ -160,9 +160,13 @@ def specification(opened: Opened) -> Any:
 def read_arrays(path: Path) -> Arrays:
     """A model's weights, by name. Raises ValueError if they are damaged."""
     try:
-        return load_file(path)
+        arrays: Arrays = load_file(path)
     except (OSError, SafetensorError) as error:
         raise ValueError(f"{path}: it is damaged and cannot be read ({error}).") from None
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"{path}: {name} has numbers that are not finite; train the model or copy it again.")
+    return arrays
 
 
 def _of(arrays: Arrays, name: str) -> NDArray[np.float32]:

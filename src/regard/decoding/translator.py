@@ -217,7 +217,7 @@ class Translator:
             protected = None if HALF.search(text) else self._protection.protect(tidy(text))
             if protected is None:
                 wrong = (
-                    "it has half a character (a lone surrogate)"
+                    "it is not UTF-8, or has half a character (a lone surrogate)"
                     if HALF.search(text)
                     else f"it has over {MOST_PLACEHOLDERS} different placeholders"
                 )

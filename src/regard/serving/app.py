@@ -12,11 +12,12 @@ from fastapi import FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 from regard import __version__
 from regard.decoding.options import Options
 from regard.serving import deepl, files, libretranslate
-from regard.serving.guard import App, Guard, TooLarge
+from regard.serving.guard import App, Guard, Slow, TooLarge
 from regard.serving.keys import Keys
 from regard.serving.metrics import Metrics
 from regard.serving.models import Model, Models, Unknown
@@ -61,7 +62,10 @@ class Asked(BaseModel):
         """For a translator."""
         given = self.model_dump(exclude={"text", "model", "source", "target", "forbidden", "required"})
         given["beam"] = max(self.beam, self.nbest) if self.beam > 0 else self.beam
-        return Options.of({**given, "forbidden": tuple(self.forbidden), "required": tuple(self.required)})
+        try:
+            return Options.of({**given, "forbidden": tuple(self.forbidden), "required": tuple(self.required)})
+        except ValueError as error:
+            raise Refused(400, str(error)) from None
 
 
 def as_record(one: Translated, model: Model) -> dict[str, Any]:
@@ -232,7 +236,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         return StreamingResponse(content, media_type="application/x-ndjson")
 
     for path, (name, kind) in PAGE.items():
-        app.add_api_route(path, _page(name, kind), include_in_schema=False)
+        app.add_api_route(path, _page(name, kind), methods=["GET", "HEAD"], include_in_schema=False)
 
 
 def _bearer(authorization: str) -> str | None:
@@ -259,6 +263,16 @@ def _errors(app: FastAPI) -> None:
     async def large(request: Request, error: TooLarge) -> Response:
         return JSONResponse({"error": "the body is larger than is allowed."}, 413, headers={"connection": "close"})
 
+    @app.exception_handler(Slow)
+    async def slow(request: Request, error: Slow) -> Response:
+        return JSONResponse({"error": "the body did not come in time."}, 408, headers={"connection": "close"})
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        what = {404: "there is nothing here; see /docs", 405: "this is asked for in another way; see /docs"}
+        said = what.get(error.status_code, str(error.detail).lower().rstrip("."))
+        return JSONResponse({"error": f"{said}."}, error.status_code, headers=error.headers)
+
     @app.exception_handler(Left)
     async def left(request: Request, error: Left) -> Response:
         return Response(status_code=499)
@@ -266,13 +280,15 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        if first["type"] == "json_invalid":
+            return JSONResponse({"error": "the body is not JSON."}, 400)
+        if first["loc"] == ("body",):
+            return JSONResponse(
+                {"error": "the body is to be JSON, with the header content-type: application/json."}, 400
+            )
+        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "str", "list[str]"))
         what = first["msg"].lower()
         return JSONResponse({"error": f"{where}: {what}." if where else f"{what}."}, 400)
-
-    @app.exception_handler(404)
-    async def nothing(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": "there is nothing here; see /docs."}, 404)
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:

@@ -1,5 +1,7 @@
 """Around every request: hosts, sizes, headers, log lines."""
 
+import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -29,10 +31,15 @@ HEADERS = {
 
 
 DRAINED = 4 << 20  # bytes
+PATIENCE = 2.0  # seconds for what nobody will look at
 
 
 class TooLarge(Exception):  # noqa: N818
     """A body over its limit."""
+
+
+class Slow(Exception):  # noqa: N818
+    """A body that does not come."""
 
 
 class Guard:
@@ -71,7 +78,8 @@ class Guard:
             if not self._known(headers.get("host", "")):
                 await _refuse(answer, 421, "this service does not go by that name.")
             elif self._declared(headers) > self._limit(scope):
-                await _drain(receive)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(_drain(receive), PATIENCE)
                 await _refuse(answer, 413, f"the body is over {self._limit(scope):,} bytes.")
             elif scope["method"] == "OPTIONS" and headers.get("origin") in self._origins:
                 await answer({"type": "http.response.start", "status": 204, "headers": []})
@@ -89,11 +97,16 @@ class Guard:
 
     async def _within(self, scope: Scope, receive: Receive, answer: Send) -> None:
         read = 0
-        begun = False
+        begun = whole = False
+        until = time.monotonic() + self._limits.seconds
 
         async def counted() -> Message:
-            nonlocal read
-            message = await receive()
+            nonlocal read, whole
+            try:  # once all is there, what comes next is that the client leaves
+                message = await (receive() if whole else asyncio.wait_for(receive(), until - time.monotonic()))
+            except TimeoutError:
+                raise Slow from None
+            whole = whole or not message.get("more_body")
             read += len(message.get("body", b""))
             if read > self._limit(scope):
                 raise TooLarge
@@ -109,6 +122,9 @@ class Guard:
         except TooLarge:
             if not begun:
                 await _refuse(answer, 413, f"the body is over {self._limit(scope):,} bytes.")
+        except Slow:
+            if not begun:
+                await _refuse(answer, 408, f"the body did not come within {self._limits.seconds:g} seconds.")
 
     def _limit(self, scope: Scope) -> int:
         return self._limits.file if scope["path"] == "/v1/file" else self._limits.body
@@ -116,7 +132,7 @@ class Guard:
     @staticmethod
     def _declared(headers: dict[str, str]) -> int:
         given = headers.get("content-length", "0")
-        return int(given) if given.isascii() and given.isdigit() and len(given) < 16 else 0
+        return int(given[:16]) if given.isascii() and given.isdigit() else 0
 
     def _known(self, host: str) -> bool:
         if "*" in self._hosts:
