@@ -61,6 +61,14 @@ def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
     assert result.text.split() == " ".join(alone).split(), "nothing is left out"
 
 
+def test_the_longest_terms_of_a_glossary_count() -> None:
+    glossary = {"dog": "Hund", "dog run": "Auslauf", "Cat": "Katze", "": "x", "o": "y"}
+    assert translators._terms_in("a DOG  run and a cat", glossary) == ["Auslauf", "Katze"]
+    assert translators._terms_in("the dog in the dog run", glossary) == ["Hund", "Auslauf"]
+    assert translators._terms_in("dogs run", glossary) == []
+    assert translators._terms_in("我有狗", {"狗": "Hund"}) == ["Hund"]
+
+
 @pytest.mark.parametrize("wrong", [None, 5, b"cat", [None], ["cat", 5]])
 def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
     with pytest.raises(ValueError, match="is not a text; give a text, or a list of texts"):
@@ -81,6 +89,7 @@ def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
         ({"diversity": -1}, "diversity: -1 is not possible"),
         ({"top_k": 0}, "top_k: 0 is not possible"),
         ({"prefix": 5}, "prefix: 5 is not possible; it must be a text"),
+        ({"required": ["a"], "temperature": 0.5}, "need a search"),
         ({"required": ["a"], "forbidden": ["a"]}, "'a' is both required and forbidden"),
     ],
 )

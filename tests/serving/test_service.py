@@ -169,6 +169,9 @@ def test_a_file_comes_back(server: Server, expected: dict[str, str]) -> None:
     (entry,) = polib.pofile(written + "\n# end\n")
     assert entry.msgstr == expected["the dog ran"]
     assert "#, fuzzy" in written
+    table = server.ask("/v1/file?name=a.csv&model=en-de&column=2", form=b"1,the dog ran\n")
+    filled = base64.b64decode(json.loads(table.body.splitlines()[-1])["content"])
+    assert filled.startswith(b"1,the dog ran,")
     wrong = server.ask("/v1/file?name=a.xlf&model=en-de", form=b"<html/>")
     assert wrong.status == 400
     assert "not XLIFF" in wrong.json()["error"]

@@ -51,6 +51,8 @@ class Options:
             raise ValueError(f"top_k: {self.top_k} is not possible; it must be at least 1.")
         if self.diversity < 0:
             raise ValueError(f"diversity: {self.diversity} is not possible; it must be at least 0.")
+        if self.draws and (self.required or self.glossary):
+            raise ValueError("required words and a glossary need a search; leave out temperature, top_k and top_p.")
         for phrase in (*self.required, *self.glossary.values()):
             if phrase in self.forbidden:
                 raise ValueError(f"{phrase!r} is both required and forbidden; leave one out.")

@@ -249,8 +249,7 @@ class Translator:
     def _wish(self, text: str, options: Options) -> Wish:
         if not (options.prefix or options.required or options.glossary):
             return Wish()
-        terms = [target for source, target in options.glossary.items() if _says(text, source)]
-        required = [self._target_tokens(phrase) for phrase in (*options.required, *terms)]
+        required = [self._target_tokens(each) for each in (*options.required, *_terms_in(text, options.glossary))]
         return Wish(prefix=self._target_tokens(options.prefix), required=tuple(filter(None, required)))
 
     def _target_tokens(self, text: str) -> tuple[int, ...]:
@@ -329,14 +328,20 @@ def _keeps(result: Result, source: _Source) -> bool:
     return all(tokens.count(token) == count for tokens in outputs for token, count in source.counted.items())
 
 
-def _says(text: str, term: str) -> bool:
-    """Whether a text has a term, whatever its case; as whole words, where words are separated."""
-    term = tidy(term)
-    if not term:
-        return False
-    before = r"(?<!\w)" if _separated(term[0]) else ""
-    after = r"(?!\w)" if _separated(term[-1]) else ""
-    return re.search(before + re.escape(term) + after, tidy(text), re.IGNORECASE) is not None
+def _terms_in(text: str, glossary: Mapping[str, str]) -> list[str]:
+    """What a text must become by a glossary: the longest terms that it has, whatever their case, as whole words where
+    words are separated."""
+    rest, found = tidy(text), {}
+    for term in sorted(glossary, key=len, reverse=True):
+        plain = tidy(term)
+        if not plain:
+            continue
+        before = r"(?<!\w)" if _separated(plain[0]) else ""
+        after = r"(?!\w)" if _separated(plain[-1]) else ""
+        rest, count = re.subn(before + re.escape(plain) + after, "\n", rest, flags=re.IGNORECASE)
+        if count:
+            found[term] = glossary[term]
+    return [found[term] for term in glossary if term in found]
 
 
 def _separated(letter: str) -> bool:

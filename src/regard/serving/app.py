@@ -8,7 +8,7 @@ from dataclasses import asdict
 from importlib import resources
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Header, Request, Response
+from fastapi import FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 
 from regard import __version__
 from regard.decoding.options import Options
+from regard.documents import Layout
 from regard.serving import deepl, files, libretranslate
 from regard.serving.guard import App, Guard, Slow, TooLarge
 from regard.serving.keys import Keys
@@ -223,6 +224,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         model: str | None = None,
         source: str | None = None,
         target: str | None = None,
+        column: Annotated[str | None, Query(description="Of a table: the text's, by name or from 1.")] = None,
         authorization: Annotated[str, Header()] = "",
     ) -> Response:
         service.admit(_bearer(authorization))
@@ -231,7 +233,9 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         except Unknown as error:
             raise Refused(400, str(error)) from None
         plain = files.plain_name(name)
-        document = await files.opened(await request.body(), plain, chosen, service.limits)
+        place = int(column) if column is not None and column.isdigit() else column
+        layout = Layout(chosen.source or source, chosen.target or target, place)
+        document = await files.opened(await request.body(), plain, layout, service.limits)
         content = files.translated_file(document, plain, chosen, Options(), service.limits)
         return StreamingResponse(content, media_type="application/x-ndjson")
 

@@ -27,9 +27,8 @@ def plain_name(given: str) -> str:
     return "".join(letter if letter.isprintable() else "_" for letter in name) or "file.txt"
 
 
-async def opened(content: bytes, plain: str, model: Model, limits: Limits) -> Document:
+async def opened(content: bytes, plain: str, layout: Layout, limits: Limits) -> Document:
     """A file that was sent. Raises Refused."""
-    layout = Layout(model.source, model.target)
     try:
         document = await asyncio.to_thread(read_document, content, plain, kind_of(PurePath(plain), layout), layout)
     except ValueError as error:
