@@ -7,6 +7,7 @@ a server that takes one request at a time. With --minutes, 64 clients go on that
 """
 
 import asyncio
+import atexit
 import json
 import re
 import signal
@@ -69,6 +70,7 @@ class Load:
 class Server:
     def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)
         assert self.process.stderr is not None
         found = None
         while found is None:

@@ -117,6 +117,7 @@ def _listening(host: str, port: int) -> "socket.socket":
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
+        made.listen(2048)  # so that who reads the address below finds somebody there
     except OSError as error:
         made.close()
         raise ValueError(
