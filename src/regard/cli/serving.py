@@ -83,6 +83,7 @@ def serve(
         timeout_keep_alive=15,
         timeout_graceful_shutdown=60,
         server_header=False,
+        http="h11",  # the faster httptools takes headers of any size
         h11_max_incomplete_event_size=32 << 10,
     )
     server = uvicorn.Server(config)
@@ -113,7 +114,9 @@ def _listening(host: str, port: int) -> "socket.socket":
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    made = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # asyncio sends at once only where it is told TCP
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
