@@ -114,9 +114,8 @@ def _listening(host: str, port: int) -> "socket.socket":
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(
-        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    )  # asyncio sends at once only where it is told TCP
+    # Only of a socket that is told to be TCP does asyncio send at once.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
