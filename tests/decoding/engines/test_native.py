@@ -166,6 +166,11 @@ def test_weights_that_are_no_numbers_are_told(subwords: Subwords, tmp_path: Path
     tensors = load_file(tmp_path / "model.safetensors")
     tensors["decoder.norm.weight"][:] = torch.nan
     save_file(tensors, tmp_path / "model.safetensors")
+    for kind in ("float32", "int8"):
+        with pytest.raises(ValueError, match=r"decoder\.norm\.weight has numbers that are not finite"):
+            NativeEngine(open_folder(tmp_path), threads=1, kind=kind)
+    tensors["decoder.norm.weight"][:] = 3e38
+    save_file(tensors, tmp_path / "model.safetensors")
     fast = NativeEngine(open_folder(tmp_path), threads=1)
     for how in HOWS[:2]:
         with pytest.raises(ValueError, match="its weights are damaged"):
