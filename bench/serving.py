@@ -1,9 +1,10 @@
 """The service under load: clients in closed loop, every answer held to the offline one.
 
-    python -m bench.serving RUN SOURCE [--seconds 30] [--minutes 10]
+    python -m bench.serving RUN SOURCE [--seconds 30] [--minutes 10] [--engine torch]
 
 1, 8, 64 and 256 clients ask for a sentence, wait for its answer and ask for the next. Beside it, the same model behind
-a server that takes one request at a time. With --minutes, 64 clients go on that long, and memory must stay flat.
+a server that takes one request at a time. The offline answer is that of each of its sentences, as the service splits
+them. With --minutes, 64 clients go on that long, and memory must stay flat.
 """
 
 import asyncio
@@ -20,13 +21,15 @@ from pathlib import Path
 
 import regard
 from bench.measure import Claim, report
+from regard.decoding.sentences import sentences
+from regard.decoding.translator import Translator
 
 CLIENTS = (1, 8, 64, 256)
 ONE_BY_ONE = """
 import json, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 import regard
-translator = regard.load(sys.argv[1], device="cpu")
+translator = regard.load(sys.argv[1], device="cpu", engine=sys.argv[2])
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_POST(self):
@@ -138,6 +141,13 @@ def loaded(server: Server, path: str, texts: list[str], expected: list[str], cli
     return load
 
 
+def offline(translator: Translator, texts: list[str]) -> list[str]:
+    """What a translator says to the sentences of each text, put back."""
+    parts = [sentences(text) for text in texts]
+    said = iter(translator.translate([sentence for each in parts for sentence, _ in each]))
+    return ["".join(next(said).text + blanks for _, blanks in each) for each in parts]
+
+
 def show(name: str, load: Load, memory: tuple[float, float]) -> None:
     p50, p95, p99 = (load.at(share) for share in (0.5, 0.95, 0.99))
     print(
@@ -150,17 +160,21 @@ def show(name: str, load: Load, memory: tuple[float, float]) -> None:
 def main() -> None:
     given = sys.argv[1:]
     settings = {"--seconds": 30.0, "--minutes": 0.0}
-    for name in settings:
+    engine = "auto"
+    for name in (*settings, "--engine"):
         if name in given:
             at = given.index(name)
-            settings[name] = float(given[at + 1])
+            if name == "--engine":
+                engine = given[at + 1]
+            else:
+                settings[name] = float(given[at + 1])
             del given[at : at + 2]
     if len(given) != 2:
         raise SystemExit(__doc__)
     run, texts = given[0], Path(given[1]).read_text("utf-8").splitlines()
-    translator = regard.load(run, device="cpu")
-    expected = [result.text for result in translator.translate(texts)]
-    server = Server([sys.executable, "-m", "regard", "serve", run, "--port", "0"])
+    translator = regard.load(run, device="cpu", engine=engine)
+    expected = offline(translator, texts)
+    server = Server([sys.executable, "-m", "regard", "serve", run, "--port", "0", "--engine", engine])
     path = "/v1/translate"
     while asyncio.run(ask(server, path, json.dumps({"text": texts[0]}).encode()))[0] != 200:
         time.sleep(0.2)
@@ -170,7 +184,7 @@ def main() -> None:
         before = server.memory()
         loads[clients] = loaded(server, path, texts, expected, clients, settings["--seconds"])
         show(f"{clients} clients", loads[clients], (before, server.memory()))
-    alone = Server([sys.executable, "-c", ONE_BY_ONE, run])
+    alone = Server([sys.executable, "-c", ONE_BY_ONE, run, engine])
     before = alone.memory()
     one_by_one = loaded(alone, path, texts, expected, 64, settings["--seconds"])
     show("64, one at a time", one_by_one, (before, alone.memory()))
