@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from regard.decoding import shortlist as shortlists
-from regard.decoding.shortlist import CANDIDATES, FREQUENT, learn, load_shortlist
+from regard.decoding.shortlist import CANDIDATES, FREQUENT, Shortlist, learn, load_shortlist
 from regard.tokens import END
 
 WORDS = 400
@@ -105,3 +105,9 @@ def test_nothing_gives_nothing_and_much_is_cut_short(monkeypatch: pytest.MonkeyP
 
     learn(many(), source_vocabulary=WORDS, target_vocabulary=2 * WORDS)
     assert seen < 20
+
+
+def test_special_entries_are_there_whatever_a_file_has() -> None:
+    bare = Shortlist(np.array([[7, -1], [-1, -1]], np.int32), np.array([5], np.int32))
+    assert bare.of([0]).tolist() == [0, 1, 2, 3, 5, 7]
+    assert Shortlist(np.full((1, 1), -1, np.int32), np.zeros(0, np.int32)).of([0]).tolist() == [0, 1, 2, 3]

@@ -286,6 +286,7 @@ def test_placeholders_that_a_model_has_never_seen_stay_where_they_were(talker: B
         assert result.text.count(each) == 1
     assert result.text.startswith(words["the cat"] + " %s ")
     assert translator.translate("%s: {0}!").text == "%s: {0}!", "nothing to translate"
+    assert translator.translate("%s (5)").text == "%s (5)"
 
 
 @pytest.fixture

@@ -175,6 +175,15 @@ def test_lines_are_answered_as_they_come(run: Path) -> None:
     assert process.wait(60) == 0
 
 
+def test_input_that_is_not_utf8_does_not_hang(run: Path) -> None:
+    given = command(run, "-", "--beam", "1")
+    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(given, input=b"the cat\n\xe4\n", capture_output=True, timeout=120, check=False, env=strict)
+    assert done.returncode in (0, 2)
+    assert b"Traceback" not in done.stderr
+    assert b"UTF-8" in done.stderr
+
+
 def test_lines_of_a_file_with_more_than_their_text(run: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("the cat\na dog\n")

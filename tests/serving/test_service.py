@@ -1,5 +1,6 @@
 """The service as a process: what it says, whom it lets in, and what it survives."""
 
+import asyncio
 import base64
 import json
 import shutil
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import deepl
 import polib
@@ -19,7 +21,9 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 import regard
+from regard.serving.guard import Guard
 from regard.serving.keys import hashed, new_key
+from regard.serving.settings import Limits
 from tests.serving.conftest import TEXTS, Server
 
 
@@ -118,6 +122,26 @@ def test_a_body_that_never_comes_is_refused_early(server: Server) -> None:
             b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n{"
         )
         assert client.recv(100).startswith(b"HTTP/1.1 4")
+
+
+def test_a_body_that_comes_too_slowly_is_told_so() -> None:
+    said: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+
+    async def receive() -> Any:
+        await asyncio.sleep(0.06)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    guard = Guard(app, limits=Limits(seconds=0.2), hosts=("localhost",))
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"localhost")]}
+    asyncio.run(asyncio.wait_for(guard(scope, receive, send), 20))
+    assert said[0]["status"] == 408
 
 
 def test_errors_have_one_shape(server: Server) -> None:

@@ -169,10 +169,14 @@ def _as_they_come() -> Iterator[list[str]]:
     if sys.stdin is None:
         raise ValueError("there is no input to read; name a text or a file.")
     waiting: queue.Queue[str | None] = queue.Queue(2 * AT_ONCE)
+    failed: list[Exception] = []
 
     def read() -> None:
-        for line in sys.stdin:
-            waiting.put(line.rstrip("\r\n"))
+        try:
+            for line in sys.stdin:
+                waiting.put(line.rstrip("\r\n"))
+        except (OSError, ValueError) as error:
+            failed.append(error)
         waiting.put(None)
 
     threading.Thread(target=read, daemon=True).start()
@@ -184,6 +188,8 @@ def _as_they_come() -> Iterator[list[str]]:
                 lines.append(waiting.get(timeout=0.01))
         more = lines[-1] is not None
         yield [line for line in lines if line is not None]
+    if failed:
+        raise ValueError(f"the input cannot be read ({failed[0]}); convert it to UTF-8 first.")
 
 
 def _terms(path: Path) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
 from typing import Any
 
 from regard.decoding.results import SMALL, Sampling, Search
@@ -116,10 +117,10 @@ def _check(name: str, kind: str, value: Any) -> None:
         if not all(isinstance(each, str) for pair in pairs for each in pair):
             raise ValueError(f"{name}: give terms and what they become, such as {{'dog': 'Hund'}}.")
     elif kind.startswith("float"):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise ValueError(f"{name}: {value!r} is not possible; it must be a number.")
     elif kind.startswith("int"):
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, Integral):
             raise ValueError(f"{name}: {value!r} is not possible; it must be a whole number.")
     elif kind == "str" and not isinstance(value, str):
         raise ValueError(f"{name}: {value!r} is not possible; it must be a text.")

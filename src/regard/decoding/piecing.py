@@ -20,9 +20,8 @@ class Pieces:
 
     @staticmethod
     def of(text: str, parts: Sequence[tuple[str, bool]]) -> "Pieces":
-        """From parts of which each is kept, or is text. Numbers and signs alone stay, if there are words."""
-        texts = [number for number, (part, kept) in enumerate(parts) if not kept and any(map(str.isalnum, part))]
-        words = [number for number in texts if any(map(str.isalpha, parts[number][0]))] or texts
+        """From parts of which each is kept, or is text. Signs alone stay."""
+        words = [number for number, (part, kept) in enumerate(parts) if not kept and any(map(str.isalnum, part))]
         return Pieces(text, tuple(part for part, _ in parts), tuple(words))
 
     @property
@@ -44,3 +43,8 @@ class Pieces:
         return Result(
             self.text, "" if wrong else "".join(parts), score, [], [], parts=len(results), missing=missing, wrong=wrong
         )
+
+
+def words_only(parts: Sequence[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """The same parts, with those between placeholders that have no letter kept, too: 5 stays 5."""
+    return [(part, kept or not any(map(str.isalpha, part))) for part, kept in parts]

@@ -35,11 +35,12 @@ class Shortlist:
         said = np.zeros(self._highest + 2, np.bool_)
         said[self.candidates[np.asarray(source, np.int64)]] = True
         said[self.always] = True
+        said[: END + 1] = True
         return np.flatnonzero(said[:-1]).astype(np.int32)  # the last is what lists are filled up with
 
     @cached_property
     def _highest(self) -> int:
-        return int(max(self.candidates.max(initial=0), self.always.max(initial=0)))
+        return int(max(self.candidates.max(initial=END), self.always.max(initial=END)))
 
     def as_bytes(self) -> bytes:
         """A safetensors file's content."""

@@ -15,7 +15,7 @@ from regard.decoding.aligning import word_alignment
 from regard.decoding.engines import Engine
 from regard.decoding.folder import Description
 from regard.decoding.options import Options
-from regard.decoding.piecing import Pieces
+from regard.decoding.piecing import Pieces, words_only
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
 from regard.decoding.sentences import parts_within
 from regard.tokens import END
@@ -115,7 +115,7 @@ class Translator:
             if not result.missing or options.required or options.glossary:
                 results[number] = result
             else:  # there was no room for its placeholders
-                around[number] = Pieces.of(texts[number], self._protection.all_parts(texts[number]))
+                around[number] = Pieces.of(texts[number], words_only(self._protection.all_parts(texts[number])))
         if around:
             results |= self._joined(around, options)
             done(len(texts) - len(whole))
@@ -146,8 +146,7 @@ class Translator:
         That is what has placeholders of a kind that the model has never seen, and what is longer than it reads.
         """
         fragments = self._protection.fragments(text) if SIGNS.search(text) else []
-        if not any(kept for _, kept in fragments):
-            fragments = [(text, False)]
+        fragments = words_only(fragments) if any(kept for _, kept in fragments) else [(text, False)]
         parts: list[tuple[str, bool]] = []
         for fragment, kept in fragments:
             if kept or self._fits(fragment):
@@ -155,7 +154,7 @@ class Translator:
             else:
                 for part, blanks in parts_within(fragment, self._fits):
                     parts += [(part, False), (blanks, True)]
-        return parts if len(parts) > 1 else []
+        return parts if parts != [(text, False)] else []
 
     def _fits(self, text: str) -> bool:
         """Whether the model reads all of it."""

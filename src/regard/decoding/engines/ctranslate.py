@@ -37,7 +37,7 @@ class CTranslate2Engine:
         """All but greedy search and the usual beam search."""
         if how.patient and how.beam > 1:
             return "its beam search ends with the first hypotheses that end"
-        return f"it has no {how.beyond} that does not depend on the batch" if how.beyond else ""
+        return f"it has no {how.beyond} alike in any company" if how.beyond else ""
 
     def search(
         self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None
