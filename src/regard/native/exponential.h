@@ -27,6 +27,8 @@ static inline void store_part(float *p, vec x, int64_t n) {
 
 static inline vec either(whole mask, vec yes, vec no) { return (vec)((mask & (whole)yes) | (~mask & (whole)no)); }
 
+static inline vec higher(vec a, vec b) { return either((whole)(a > b), a, b); }
+
 /* e^x for x <= 0 to about two roundings: 2^n by the exponent's bits, the rest by a polynomial (Cephes' coefficients).
  * Below -87 it is 0. */
 static inline vec exponential(vec x) {

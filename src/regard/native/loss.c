@@ -90,7 +90,7 @@ INLINE Row summary(Logits x) {
     vec tops = splat(-INFINITY), plain = splat(0), mass = splat(0);
     for (int64_t j = 0; j < x.size; j += LANES) {
         vec v = read_at(x, j, -INFINITY);
-        tops = either((whole)(v > tops), v, tops);
+        tops = higher(v, tops);
         plain += read_at(x, j, 0);
     }
     float highest = top(tops), total = sum(plain);

@@ -171,7 +171,7 @@ static inline void as_bytes(const float *x, int64_t stride, int64_t n, int64_t i
         vec most = splat(0);
         for (int64_t j = 0; j < inputs; j += LANES) {
             vec v = -negative_magnitude(load_part(x + j, inputs - j, 0));
-            most = either((whole)(v > most), v, most);
+            most = higher(v, most);
         }
         float highest = top(most), scale = highest > 0 ? highest / 127 : 1;
         scales[row] = scale;

@@ -5,6 +5,7 @@
 
 #define SPARE 16   /* words looked at again, beside those that can matter */
 #define FAINT 20   /* below the highest logit by this much, a word adds nothing to the sum: 2e-9 */
+#define GROUPS 4   /* vectors of maxima that are kept apart */
 #define BLOCK 1024 /* words whose logits are looked at while they are in the cache */
 
 typedef struct {
@@ -32,26 +33,45 @@ typedef struct {
     Candidate *best;
 } Seen;
 
+/* What the `most` best of these values reach at least; equal lanes of all groups are different words. */
+static float reached(const vec *groups, int64_t most) {
+    float values[GROUPS * LANES], best[GROUPS * LANES];
+    memcpy(values, groups, sizeof values);
+    for (int64_t i = 0, have = 0; i < GROUPS * LANES; i++) {
+        if (have == most && !(values[i] > best[most - 1])) continue;
+        int64_t at = have < most ? have++ : most - 1;
+        for (; at > 0 && values[i] > best[at - 1]; at--) best[at] = best[at - 1];
+        best[at] = values[i];
+    }
+    return best[most - 1];
+}
+
 /* More logits of a row, of the words from `first` on. */
 static void see(Seen *s, const float *logits, int64_t count, int64_t first, int64_t most) {
-    vec tops = splat(-INFINITY);
-    for (int64_t j = 0; j < count; j += LANES) {
-        vec v = load_part(logits + j, count - j, -INFINITY);
-        tops = either((whole)(v > tops), v, tops);
-    }
-    float highest = top(tops);
+    vec tops[GROUPS];
+    for (int g = 0; g < GROUPS; g++) tops[g] = splat(-INFINITY);
+    int64_t j = 0;
+    for (; j + GROUPS * LANES <= count; j += GROUPS * LANES)
+        for (int g = 0; g < GROUPS; g++) tops[g] = higher(load(logits + j + g * LANES), tops[g]);
+    for (; j < count; j += LANES) tops[0] = higher(load_part(logits + j, count - j, -INFINITY), tops[0]);
+    float highest = top(higher(higher(tops[0], tops[1]), higher(tops[2], tops[3])));
     if (highest > s->highest) {
         s->sum = s->sum > 0 ? s->sum * expf(s->highest - highest) : 0;
         s->highest = highest;
     }
+    /* Below `least` no word is among the best: as many are above it already. */
+    float least = s->have == most ? s->best[most - 1].total : -INFINITY;
+    if (s->have < most && most <= GROUPS * LANES) least = nextafterf(reached(tops, most), -INFINITY);
     vec sums = splat(0);
-    for (int64_t j = 0; j < count; j += LANES) {
+    for (j = 0; j < count; j += LANES) {
         vec v = load_part(logits + j, count - j, -INFINITY);
         if (any_above(v, s->highest - FAINT)) sums += exponential(v - s->highest);
-        if (s->have == most && !any_above(v, s->best[most - 1].total)) continue;
+        if (!any_above(v, least)) continue;
         for (int64_t i = j; i < j + LANES && i < count; i++)
-            if (logits[i] > -INFINITY)
+            if (logits[i] > least) {
                 s->have = put_in(s->best, s->have, most, (Candidate){logits[i], 0, (int32_t)(first + i)});
+                if (s->have == most && s->best[most - 1].total > least) least = s->best[most - 1].total;
+            }
     }
     s->sum += sum(sums);
 }

@@ -123,7 +123,7 @@ static void activated(float *x, int64_t n, int64_t inner, int64_t kind) {
     if (kind == RELU) {
         for (int64_t j = 0; j < n * inner; j += LANES) {
             vec v = load_part(x + j, n * inner - j, 0);
-            store_part(x + j, either((whole)(v > 0.0f), v, splat(0)), n * inner - j);
+            store_part(x + j, higher(v, splat(0)), n * inner - j);
         }
         return;
     }

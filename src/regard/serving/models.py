@@ -1,6 +1,7 @@
 """The models of a service: loaded in the background, found by name or by languages."""
 
 import asyncio
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,8 @@ class Models:
         except (ValueError, OSError) as error:
             self.wrong = str(error)
             return
+        gc.collect()
+        gc.freeze()  # what is loaded stays: the collector need not look at all of it again and again
         self.ready = True
 
     def _opened(self, folder: Path) -> Translator:

@@ -8,7 +8,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from regard import native
-from regard.data.subwords import Subwords
+from regard.data.settings import SubwordSettings
+from regard.data.subwords import Subwords, train
+from regard.decoding.bundle import save_bundle
 from regard.decoding.engines import native as engines
 from regard.decoding.engines.native import NativeEngine
 from regard.decoding.engines.pytorch import TorchEngine
@@ -110,6 +112,24 @@ def test_encoder_and_decoder_may_differ(subwords: Subwords, tmp_path: Path) -> N
     fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
     for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
         assert [h.tokens for h in theirs] == [h.tokens for h in ours]
+
+
+@pytest.mark.parametrize("beam", [1, 5, 24, 25, 40])
+def test_the_best_of_many_words_are_found(tmp_path: Path, beam: int) -> None:
+    """More words than are looked at at a time, the best of them anywhere, some of them equal."""
+    many = train([f"w{number}" for number in range(2600)], SubwordSettings(kind="word"), 2700)
+    assert len(many) > 2 * 1024
+    bundle = saved(many, tmp_path, "recurrent", "bahdanau", "none", -9)
+    with torch.no_grad():
+        bundle.model.output.weight[2000:2030] = bundle.model.output.weight[7]
+        bundle.model.output.bias[2000:2030] = bundle.model.output.bias[7] + 2
+    save_bundle(tmp_path, bundle)
+    sources = [[*tokens, END] for tokens in many.encode(["w1 w5", "w2599", "w7 w7 w8 w1024"])]
+    how = Search(beam, nbest=beam, longest=3, patient=False)
+    fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+    for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
+        assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+        assert len({tuple(h.tokens) for h in theirs}) == len(theirs)
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
@@ -224,10 +244,9 @@ def test_without_a_compiler_there_is_none(subwords: Subwords, tmp_path: Path) ->
 def test_much_at_once_is_cut_into_pieces(subwords: Subwords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 5)]
-    fast = NativeEngine(open_folder(tmp_path), threads=2)
-    whole = fast.search(sources, HOWS[1])
-    monkeypatch.setattr(engines, "TOGETHER", 3)
-    assert fast.search(sources, HOWS[1]) == whole
+    whole = NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1])
+    monkeypatch.setattr(engines, "FEW", 3)
+    assert NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1]) == whole
 
 
 def test_a_model_goes_with_its_engine(subwords: Subwords, tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ from regard.decoding.folder import Opened
 from regard.decoding.results import Hypothesis, Search, Wish
 from regard.decoding.shortlist import Shortlist
 
-TOGETHER = 16  # sources searched together: their rows fill the processor's vectors, their caches its caches
+# Sources searched together. Small models stay in the processor's caches, which the sources then must leave room in; the
+# weights of large ones are read again for each few of them.
+FEW, MANY, SMALL = 4, 16, 1 << 23
 
 
 class _Asked(ctypes.Structure):
@@ -52,6 +54,8 @@ class NativeEngine:
 
     def _made(self, opened: Opened) -> ctypes.c_void_p:
         given = weights_of(opened)
+        size = sum(each.size for each in given.arrays if each is not None)
+        self._together = FEW if size < SMALL else MANY
         numbers = (ctypes.c_int64 * len(given.numbers))(*given.numbers)
         scales = (ctypes.c_float * len(given.scales))(*given.scales)
         pointers = (ctypes.c_void_p * len(given.arrays))(
@@ -77,7 +81,7 @@ class NativeEngine:
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source, some of them at a time on each thread."""
         assert not any(wishes or ())
-        chunks = [sources[at : at + TOGETHER] for at in range(0, len(sources), TOGETHER)]
+        chunks = [sources[at : at + self._together] for at in range(0, len(sources), self._together)]
         if len(chunks) < 2:
             return self._found(sources, how)
         return [found for some in self._pool.map(lambda chunk: self._found(chunk, how), chunks) for found in some]
