@@ -46,10 +46,7 @@ static void read_side(Reader *from, Side *s, int64_t D, const int64_t *numbers, 
     s->where = copied(from, s->places * D);
     if (from->failed) return;
     s->layer = calloc(s->layers, sizeof(Layer));
-    if (!s->layer) {
-        from->failed = 1;
-        return;
-    }
+    if (!s->layer) from->failed = 1;
     int64_t gated = s->activation >= SWIGLU ? 2 : 1;
     for (int64_t l = 0; l < s->layers && !from->failed; l++) {
         Layer *y = s->layer + l;
@@ -210,8 +207,7 @@ static void free_call(void *given) {
         if (r->cache) free(r->cache[b]);
         if (r->memory) free(r->memory[b]);
     }
-    void *all[] = {r->x, r->y, r->z, r->inner, r->weights, r->keys, r->values, r->cache, r->memory,
-                   r->turned};
+    void *all[] = {r->x, r->y, r->z, r->inner, r->weights, r->keys, r->values, r->cache, r->memory, r->turned};
     for (int i = 0; i < 10; i++) free(all[i]);
     free_scratch(&r->scratch);
     free(r);
