@@ -16,9 +16,10 @@ from regard.decoding import translator as translators
 from regard.decoding.bundle import Bundle
 from regard.decoding.loading import in_torch
 from regard.decoding.options import Options
+from regard.decoding.piecing import Pieces
 from regard.decoding.results import Result, Search
 from regard.decoding.searches import search
-from regard.decoding.sentences import parts_within
+from regard.decoding.sentences import parts_within, sentences
 from regard.tokens import END
 from tests.decoding.conftest import LINES, bundle_of
 from tests.models.variants import DECODERS
@@ -83,7 +84,7 @@ def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
         ({"glossary": ["a"]}, "glossary: give terms and what they become"),
         ({"beam": 2.5}, "beam: 2.5 is not possible; it must be a whole number"),
         ({"nbest": "3"}, "nbest: '3' is not possible"),
-        ({"nbest": 0}, "nbest: 0 is not possible; it must be at least 1"),
+        ({"nbest": 0}, "nbest: 0 is not possible; it must be between 1 and 1,000"),
         ({"most": float("inf")}, "most: inf is not possible; it must be a number"),
         ({"length_penalty": float("nan")}, "length_penalty: nan is not possible"),
         ({"diversity": -1}, "diversity: -1 is not possible"),
@@ -158,8 +159,8 @@ def test_a_wrong_text_does_not_stop_the_others(bundle: Bundle) -> None:
 
 
 def test_white_space_means_what_it_meant_in_training(bundle: Bundle) -> None:
-    """Training tidies it: runs of blanks, tabs and line ends are one blank."""
-    plain, wild = in_torch(bundle).translate(["the cat sat", " the\tcat \n sat\r\n"], beam=1)
+    """Training tidies it: runs of blanks and tabs are one blank."""
+    plain, wild = in_torch(bundle).translate(["the cat sat", " the\tcat \t sat\r\n"], beam=1)
     assert wild.source_tokens == plain.source_tokens
 
 
@@ -326,3 +327,48 @@ def test_too_many_placeholders_are_told(keeper: Bundle) -> None:
     good, bad = in_torch(keeper).translate(["the %s", " ".join(f"%({n})s" for n in range(30))])
     assert bad.wrong == "it has over 24 different placeholders"
     assert good.text
+
+
+def test_lines_of_a_text_stay_lines(bundle: Bundle) -> None:
+    translator = in_torch(bundle)
+    one, two, nothing, around = translator.translate(["the cat", "the cat\n\na dog", "\n", "\nthe cat\n"], beam=1)
+    assert two.text == f"{one.text}\n\n{translator.translate('a dog', beam=1).text}"
+    assert nothing.text == ""
+    assert around.text == one.text
+
+
+def test_what_is_no_word_is_copied(bundle: Bundle) -> None:
+    translator = in_torch(bundle)
+    key = "k3Y/+=" * 50
+    alone, among = translator.translate([key, f"the cat {key} a dog"], beam=1)
+    assert alone.text == key
+    assert among.text == " ".join(
+        [translator.translate("the cat", beam=1).text, key, translator.translate("a dog", beam=1).text]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("a dog runs . two men sit .", "a dog runs ."),
+        ("A dog runs . two men sit .", "A dog runs ."),
+        ("i like dogs. they run.", "i like dogs."),
+        ("what? no! yes.", "what?"),
+        ("use a tool, e.g. this one.", None),
+        ("The firm said approx. five dogs.", None),
+        ("Ah ! dit-il. Puis non.", "Ah ! dit-il."),
+    ],
+)
+def test_sentences_in_small_letters(text: str, first: str | None) -> None:
+    parts = sentences(text)
+    assert "".join(part + blanks for part, blanks in parts) == text
+    assert parts[0][0] == (first or text)
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "whole"),
+    [("a ", "ein .", "ein "), ("dog .", "hund .", "hund ."), ("dog!", "Hund.", "Hund."), ("dog", "Hund!", "Hund!")],
+)
+def test_a_part_ends_as_its_source_does(source: str, said: str, whole: str) -> None:
+    pieces = Pieces.of(source, [(source, False)])
+    assert pieces.joined([Result(source, said, 0.0, [], [])]).text == whole

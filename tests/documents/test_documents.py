@@ -225,11 +225,13 @@ def test_xliff_is_filled_in_and_nothing_else_is_touched(encoding: str) -> None:
     assert (
         f'\n    <target state="needs-review-translation">Fisch &amp; Chips &lt;jetzt&gt; {character}</target>' in text
     )
-    assert '<target state=\'new\'><x id="2"/> oder <g id="1">hier</g></target>' in text
-    assert '<target a="1 > 0">Hallo</target>' in text
+    review = 'state="needs-review-translation"'
+    filled = f'<target {review}><x id="2"/> oder <g id="1">hier</g></target>'
     left = re.sub(r'\n    <target state="needs-review.*?</target>', "", text)
-    left = left.replace('<target state=\'new\'><x id="2"/> oder <g id="1">hier</g></target>', "<target state='new'/>")
-    left = left.replace('<target a="1 > 0">Hallo</target>', '<target a="1 > 0">  </target>')
+    assert filled in left
+    left = left.replace(filled, "<target state='new'/>")
+    assert f'<target a="1 > 0" {review}>Hallo</target>' in left
+    left = left.replace(f'<target a="1 > 0" {review}>Hallo</target>', '<target a="1 > 0">  </target>')
     assert left == XLIFF.format(encoding=encoding)
 
 
@@ -282,7 +284,66 @@ def test_xliff_keeps_namespaces_order_and_what_is_not_for_translation() -> None:
     written = document.written(["X – y", "Z"]).decode()
     ET.fromstring(written)
     assert '</x:seg-source><x:target state="needs-review-translation">X – y</x:target></x:trans-unit>' in written
-    assert "<x:target>Z</x:target>" in written
+    assert '<x:target state="needs-review-translation">Z</x:target>' in written
+
+
+def in_unit(inside: str) -> str:
+    return (
+        '<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2"><file><body><trans-unit id="1">'
+        f"{inside}</trans-unit></body></file></xliff>"
+    )
+
+
+def told(content: str, *said: str) -> str:
+    """The target that comes of these translations."""
+    written = read(content, "xliff").written(said).decode()
+    ET.fromstring(written)
+    found = re.search("<target[^>]*>(.*)</target>", written, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_cdata_is_text_and_comments_are_nobodys() -> None:
+    content = in_unit("<source><![CDATA[a cat<br>& a <b>dog</b>]]> runs<!-- soon <x> --></source>")
+    assert read(content, "xliff").texts == ["a cat<br>& a <b>dog</b> runs"]
+    assert told(content, "Katze<br>& <b>Hund</b>") == "Katze&lt;br&gt;&amp; &lt;b&gt;Hund&lt;/b&gt;"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '<mrk id="m1" translate="no">Acme Dog</mrk>',
+        "<mrk mtype='protected'>Acme <x id='9'/> Dog</mrk>",
+        '<ph id="1">\\cf1 &lt;b></ph>',
+        '<bpt id="1">bold</bpt>',
+        "<it pos='open'/>",
+    ],
+)
+def test_what_is_marked_as_code_is_never_translated(code: str) -> None:
+    content = in_unit(f"<source>Buy {code} now</source>")
+    (text,) = read(content, "xliff").texts
+    assert text.startswith("Buy <")
+    assert text.endswith("> now")
+    assert not any(word in text for word in ("Acme", "cf1", "bold"))
+    tag = text.removeprefix("Buy ").removesuffix(" now")
+    assert told(content, f"Jetzt {tag} kaufen") == f"Jetzt {code} kaufen"
+    assert told(content, "Jetzt kaufen") == f"Jetzt kaufen{code}"
+
+
+def test_other_marks_are_tags_like_any_other() -> None:
+    content = in_unit('<source>a <mrk mtype="term">dog</mrk> runs</source>')
+    assert read(content, "xliff").texts == ['a <mrk mtype="term">dog</mrk> runs']
+
+
+def test_segments_are_texts_of_their_own() -> None:
+    content = in_unit(
+        "<source>One. Two.</source><seg-source><mrk mtype='seg' mid='1'>One.</mrk> <mrk mtype='seg' mid='2'>"
+        "<g id='1'>Two.</g></mrk></seg-source><target/>"
+    )
+    assert read(content, "xliff").texts == ["One.", "<g id='1'>Two.</g>"]
+    inside = "<mrk mtype='seg' mid='1'>Eins.</mrk> <mrk mtype='seg' mid='2'><g id='1'>Zwei.</g></mrk>"
+    assert told(content, "Eins.", "<g id='1'>Zwei.</g>") == inside
+    assert read(content, "xliff").written(["Eins.", None]) == content.encode()
 
 
 def test_files_in_other_languages_are_refused() -> None:
@@ -346,3 +407,14 @@ def test_kinds_are_told_by_names() -> None:
     assert kind_of(Path("a.dat"), Layout(kind="csv")) == "csv"
     with pytest.raises(ValueError, match="'pdf' is not a kind of file; there are text, tsv"):
         kind_of(Path("a.pdf"), Layout(kind="pdf"))
+
+
+def test_short_rows_get_their_translation_in_its_column() -> None:
+    document = read("id,text,note\n4,a cat\n5,a dog,x\n", "csv", column="text")
+    assert document.written(["A", "B"]) == b"id,text,note,translation\n4,a cat,,A\n5,a dog,x,B\n"
+
+
+def test_a_cell_that_is_no_text_is_told() -> None:
+    document = read('{"text": "a"}\n{"text": 5}\n{"text": null}\n', "jsonl")
+    assert document.texts == ["a"]
+    assert list(document.notes) == ["line 2: its text is no string"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from regard.decoding.loading import in_torch
 from regard.decoding.options import Options
 from regard.documents import Layout, read_document
 from regard.documents import translating as translatings
-from regard.documents.translating import mark_of, translate_document, translate_texts
+from regard.documents.translating import mark_of, translate_document
 from tests.decoding.conftest import LINES, bundle_of, subwords  # noqa: F401
 
 
@@ -35,13 +36,6 @@ def run(bundle: Bundle, tmp_path: Path) -> Path:
 
 def command(run: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "regard", "translate", str(run), *more]
-
-
-def test_lines_of_a_text_stay_lines(bundle: Bundle) -> None:
-    translator = in_torch(bundle)
-    one, two, nothing = translate_texts(translator, ["the cat", "the cat\n\na dog", "\n"], Options(beam=1))
-    assert two.text == f"{one.text}\n\n{translator.translate('a dog', beam=1).text}"
-    assert nothing.text == "\n"
 
 
 def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path) -> None:
@@ -68,17 +62,17 @@ def test_a_journal_is_used_if_it_fits(
     document = read_document(content, "file", "text", Layout())
     translate_document(translator, document, options, output, mark="a")
     whole = output.read_bytes()
-    calls = 0
+    calls, results = 0, translator.results
 
     def dying(*given, **more):
         nonlocal calls
         calls += 1
         if calls == 4:
             raise KeyboardInterrupt
-        return translate_texts(*given, **more)
+        return results(*given, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(translatings, "translate_texts", dying)
+        patch.setattr(translator, "results", dying)
         with pytest.raises(KeyboardInterrupt):
             translate_document(translator, document, options, output, mark="b")
     journal = tmp_path / ".out.part"
@@ -91,7 +85,7 @@ def test_a_journal_is_used_if_it_fits(
     assert output.read_bytes() == whole
     assert not journal.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(translatings, "translate_texts", dying)
+        patch.setattr(translator, "results", dying)
         calls = 0
         with pytest.raises(KeyboardInterrupt):
             translate_document(translator, document, options, output, mark="b")
@@ -141,6 +135,30 @@ def test_the_command(run: Path, tmp_path: Path) -> None:
     assert said(str(table)) == f"the cat\t1\t{' '.join(one.split())}\n"
 
 
+def test_columns_of_lines(run: Path) -> None:
+    given = command(run, "-", "--beam", "2", "--nbest", "2", "--scores", "--alignment")
+    done = subprocess.run(given, input="the cat\n\na dog\n", capture_output=True, text=True, timeout=120, check=True)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
+    assert all(len(row) == 4 for row in rows)
+    assert re.fullmatch(r"(\d+-\d+ ?)*", rows[0][3])
+    assert float(rows[0][1]) >= float(rows[1][1])
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("into", [True, False])
+def test_a_text_without_a_translation_shows_in_the_status(
+    run: Path, tmp_path: Path, more: tuple[str, ...], into: bool
+) -> None:
+    source = tmp_path / "in.txt"
+    source.write_bytes(b"the cat\nb\xe4d\na dog\n")
+    given = command(run, str(source), "--beam", "1", *(("-o", str(tmp_path / "out.txt")) if into else ()), *more)
+    done = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "it is not UTF-8" in done.stdout + done.stderr
+    assert not into or more or "2 texts into" in done.stderr
+
+
 def test_an_output_is_a_file_and_stays_one(run: Path, tmp_path: Path) -> None:
     source, pipe, link = tmp_path / "in.txt", tmp_path / "pipe", tmp_path / "link.txt"
     source.write_text("the cat\n")
@@ -150,7 +168,10 @@ def test_an_output_is_a_file_and_stays_one(run: Path, tmp_path: Path) -> None:
         return subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
 
     os.mkfifo(pipe)
-    assert "pipe cannot be written; name another file" in asked(str(pipe)).stderr
+    assert "pipe is no file; name one" in asked(str(pipe)).stderr
+    assert "is no file; name one" in asked("/dev/stdout").stderr
+    assert "in.txt is the file that is translated; name another one" in asked(str(source)).stderr
+    assert source.read_text() == "the cat\n"
     assert pipe.is_fifo()
     assert "there is no folder" in asked(str(tmp_path / "none" / "x.txt")).stderr
     (tmp_path / "real.txt").write_text("old")
@@ -208,7 +229,11 @@ def test_lines_of_a_file_with_more_than_their_text(run: Path, tmp_path: Path) ->
         (["-", "-o", "x.txt"], "--output: it is for files"),
         (["the cat", "-o", "x.txt"], "--output: it is for files"),
         (["-", "--paragraphs"], "--paragraphs, --kind and --column are for files"),
-        (["the cat", "--nbest", "0"], "nbest: 0 is not possible; it must be at least 1"),
+        (["the cat", "--nbest", "0"], "nbest: 0 is not possible; it must be between 1 and 1,000"),
+        (["the cat", "--length-penalty", "1e9"], "length_penalty: 1000000000.0 is not possible; it must be between 0"),
+        (["the cat", "--beam", "20000"], "beam: 20000 is not possible; it must be between 1 and 1,000"),
+        (["the cat", "--groups", "2", "--top-k", "3"], "groups are for a search; leave out"),
+        ([""], "there is nothing to translate"),
         (["the cat", "--most", "inf"], "most: inf is not possible"),
         (["the cat", "--threads", "-1"], "threads: -1 is not possible"),
         (["the cat", "--engine", "fast"], "engine: there is no 'fast'"),
@@ -226,3 +251,12 @@ def test_mistakes_end_in_a_sentence(run: Path, given: list[str], message: str) -
     assert done.stderr.startswith(f"regard: {message}") or message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_files_whose_lines_are_not_text_are_refused(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("<p>the cat</p>\n")
+    done = subprocess.run(command(run, str(file)), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "a .html is not translated as such; there are text, tsv" in done.stderr
+    subprocess.run(command(run, str(file), "--kind", "text", "--beam", "1"), timeout=120, check=True)

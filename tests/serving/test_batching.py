@@ -114,6 +114,16 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
     run(work, most_waiting=1000)
 
 
+def test_what_takes_too_long_is_answered_in_time() -> None:
+    async def work(batcher: Batcher, fake: Fake) -> None:
+        with pytest.raises(Late):
+            await asked(batcher, "slow", seconds=0.1)  # it is being translated, and would be for ever
+        fake.go.set()
+        assert await asked(batcher, "next") == ["NEXT"]
+
+    run(work)
+
+
 def test_what_waits_too_long_is_told_and_never_translated() -> None:
     async def work(batcher: Batcher, fake: Fake) -> None:
         first = asyncio.create_task(asked(batcher, "first"))

@@ -87,8 +87,8 @@ def _sentence(error: Exception) -> str:
     """The system's errors in a person's words."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return (
-            "there is no space left on the disk. Nothing that was saved before is lost: make room; a run goes on with "
-            "regard train --resume and its folder."
+            "there is no space left on the disk. Nothing that was saved before is lost: make room, and say the same "
+            "again; a run goes on with regard train --resume and its folder."
         )
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}." if error.filename else f"{error.strerror.lower()}."

@@ -126,21 +126,29 @@ def translate(
         if not as_lines:
             _file(translator, run, path, output, layout, options, as_json)
             return
+        tell = _Teller(options, scores=scores, numbered=nbest > 1, as_json=as_json)
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             for result in translator.translate((line.rstrip("\r\n") for line in file), options):
-                _print(result, options, scores, as_json)
-        return
-    if what != "-":
-        _print(translator.translate(what, options), options, scores, as_json)
-        return
-    for lines in _as_they_come():
-        for result in translator.translate(lines, options):
-            _print(result, options, scores, as_json)
-        sys.stdout.flush()
+                tell(result)
+    else:
+        tell = _Teller(options, scores=scores, numbered=nbest > 1 and what == "-", as_json=as_json)
+        for lines in _as_they_come() if what == "-" else [[what]]:
+            for result in translator.translate(lines, options):
+                tell(result)
+            sys.stdout.flush()
+    _leave(tell.wrong)
+
+
+def _leave(wrong: int) -> None:
+    """With 1 if there are texts without a translation: programs look at that."""
+    if wrong:
+        raise typer.Exit(1)
 
 
 def _file_named(what: str, output: Path | None) -> Path | None:
     """The file that is meant, or None if it is a text. Raises ValueError where neither would be right."""
+    if not what.strip():
+        raise ValueError("there is nothing to translate; give a text, a file, or - for lines of input.")
     if what == "-" or len(what) > 1000 or "\n" in what or "\0" in what:
         path = None
     else:
@@ -148,7 +156,7 @@ def _file_named(what: str, output: Path | None) -> Path | None:
 
         path = Path(what)
         if path.is_dir():
-            raise ValueError(f"{what}: this is a folder; name a file in it.")
+            raise ValueError(f"{what}: this is a folder; name a file in it, or say it as input: echo {what} | ... -")
         ending = path.suffix.lower().lstrip(".")
         if not path.is_file():
             if not any(map(str.isspace, what)) and (ending in KINDS or what.startswith(("/", "./", "../", "~/"))):
@@ -208,22 +216,32 @@ def _terms(path: Path) -> dict[str, str]:
     return terms
 
 
-def _print(result: "Result", options: "Options", scores: bool, as_json: bool) -> None:
-    from regard.decoding.aligning import pharaoh
+class _Teller:
+    """Tells results, a line for each output: its number if there are several for each text, its score, the text, and
+    which word is from which, as far as that was asked for, with tabs between."""
 
-    if as_json:
-        typer.echo(json.dumps(_record(result), ensure_ascii=False))
-        return
-    if result.wrong:
-        typer.echo(f"regard: {result.wrong}", err=True)
-    outputs = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
-    for text, score in outputs:
-        parts = [f"{score:.4f}"] * scores + [text]
-        typer.echo("\t".join(parts))
-    if options.alignment and result.alignment is not None:
-        typer.echo(pharaoh(result.alignment))
-    if result.missing:
-        typer.echo(f"regard: could not be kept: {', '.join(result.missing)}", err=True)
+    def __init__(self, options: "Options", *, scores: bool, numbered: bool, as_json: bool) -> None:
+        self._options, self._scores, self._numbered, self._as_json = options, scores, numbered, as_json
+        self._count = self.wrong = 0
+
+    def __call__(self, result: "Result") -> None:
+        from regard.decoding.aligning import pharaoh
+
+        self._count += 1
+        self.wrong += bool(result.wrong)
+        if self._as_json:
+            typer.echo(json.dumps(_record(result), ensure_ascii=False))
+            return
+        if result.wrong:
+            typer.echo(f"regard: text {self._count:,} has no translation: {result.wrong}", err=True)
+        outputs = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
+        for place, (text, score) in enumerate(outputs):
+            cells = [str(self._count)] * self._numbered + [f"{score:.4f}"] * self._scores + [text]
+            if self._options.alignment:
+                cells.append(pharaoh(result.alignment) if result.alignment is not None and place == 0 else "")
+            typer.echo("\t".join(cells))
+        if result.missing:
+            typer.echo(f"regard: text {self._count:,} could not keep: {', '.join(result.missing)}", err=True)
 
 
 def _record(result: "Result") -> dict[str, Any]:
@@ -246,14 +264,18 @@ def _file(
     from regard.cli.common import progress
     from regard.decoding.folder import stamp_of
     from regard.documents import kind_of, read_document
-    from regard.documents.translating import mark_of, translate_document, translate_texts
+    from regard.documents.translating import mark_of, translate_document
 
     content = path.read_bytes()
     document = read_document(content, str(path), kind_of(path, layout), layout)
     if output is None:
         with progress(f"translating {path.name}", len(document.texts), as_json) as done:
-            results = translate_texts(translator, document.texts, options, done=done)
+            results = translator.results(document.texts, options, done=done)
         sys.stdout.buffer.write(document.written([None if result.wrong else result.text for result in results]))
+        wrong = [number for number, result in enumerate(results, 1) if result.wrong]
+        for number in wrong[:SHOWN]:
+            typer.echo(f"regard: text {number:,} has no translation: {results[number - 1].wrong}", err=True)
+        _leave(len(wrong))
         return
     output = _place_for(output, path)
     about = f"{stamp_of(run)} {translator.why} {options} {layout}"
@@ -273,8 +295,10 @@ def _file(
     }
     if as_json:
         typer.echo(json.dumps(record, ensure_ascii=False))
+        _leave(len(outcome.wrong))
         return
-    typer.echo(f"{len(outcome.texts):,} text{'s' * (len(outcome.texts) != 1)} into {output}", err=True)
+    told = len(outcome.texts) - len(outcome.wrong)
+    typer.echo(f"{told:,} text{'s' * (told != 1)} into {output}", err=True)
     for note in document.notes[:SHOWN]:
         typer.echo(f"  {note}; it stays as it is", err=True)
     if outcome.resumed:
@@ -286,15 +310,16 @@ def _file(
     for count, which in ((len(outcome.wrong), "without a translation"), (len(outcome.lost), "that lost something")):
         if count > SHOWN:
             typer.echo(f"  in all {count:,} {which}", err=True)
+    _leave(len(outcome.wrong))
 
 
 def _place_for(output: Path, source: Path) -> Path:
     """The file that is to be written. Raises ValueError if it cannot be: devices and pipes would become files."""
+    if output.exists() and not output.is_file():
+        raise ValueError(f"--output: {output} is no file; name one, or leave it out and redirect with >.")
     output = output.resolve()
-    if output.exists() and (not output.is_file() or output.samefile(source)):
-        raise ValueError(
-            f"--output: {output} cannot be written; name another file, or leave it out and redirect with >."
-        )
+    if output.exists() and output.samefile(source):
+        raise ValueError(f"--output: {output} is the file that is translated; name another one.")
     if not output.parent.is_dir():
         raise ValueError(f"--output: there is no folder {output.parent}; make it first.")
     if not os.access(output.parent, os.W_OK):

@@ -8,6 +8,14 @@ from typing import Any
 
 from regard.decoding.results import SMALL, Sampling, Search
 
+BETWEEN = (
+    ("beam", 1, 1000),
+    ("nbest", 1, 1000),
+    ("length_penalty", 0, 10),
+    ("coverage_penalty", 0, 100),
+    ("diversity", 0, 1000),
+)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -46,12 +54,14 @@ class Options:
             _check(each.name, kind, getattr(self, each.name))
         for name in ("forbidden", "required"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        if self.nbest < 1:
-            raise ValueError(f"nbest: {self.nbest} is not possible; it must be at least 1.")
+        for name, least, most in BETWEEN:
+            if not least <= getattr(self, name) <= most:
+                value = getattr(self, name)
+                raise ValueError(f"{name}: {value} is not possible; it must be between {least:,} and {most:,}.")
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top_k: {self.top_k} is not possible; it must be at least 1.")
-        if self.diversity < 0:
-            raise ValueError(f"diversity: {self.diversity} is not possible; it must be at least 0.")
+        if self.draws and self.groups > 1:
+            raise ValueError("groups are for a search; leave out temperature, top_k and top_p.")
         if self.draws and (self.required or self.glossary):
             raise ValueError("required words and a glossary need a search; leave out temperature, top_k and top_p.")
         for phrase in (*self.required, *self.glossary.values()):

@@ -4,10 +4,14 @@ a text is longer than it reads.
 This keeps every placeholder where it was, whatever the model makes of the words; the words lose sight of each other.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.decoding.results import Result
+
+FULL_STOP = re.compile(r"\s*[.。]$")
+ENDED = re.compile(r"[.!?…:;。！？؟।۔]\W*$")
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,18 @@ class Pieces:
             part = parts[number]
             before = part[: len(part) - len(part.lstrip())]
             after = part[len(part.rstrip()) :]
-            parts[number] = before + result.text + after
+            parts[number] = before + _without_end(result.text, part) + after
         wrong = next((result.wrong for result in results if result.wrong), "")
         missing = [each for result in results for each in result.missing]
         score = sum(result.score for result in results) / max(1, len(results))
         return Result(
             self.text, "" if wrong else "".join(parts), score, [], [], parts=len(results), missing=missing, wrong=wrong
         )
+
+
+def _without_end(said: str, source: str) -> str:
+    """Without a full stop that the source has not: models like to end what they say."""
+    return said if ENDED.search(source) else FULL_STOP.sub("", said)
 
 
 def words_only(parts: Sequence[tuple[str, bool]]) -> list[tuple[str, bool]]:

@@ -1,8 +1,8 @@
 """Paragraphs into sentences and back: what stands between them is kept.
 
 A sentence ends with . ! ? … or their relatives, and what closes after them, before a blank and something that can begin
-one; in scripts that leave no blanks (。！？), at the sign itself. After a short list of abbreviations, an initial or a
-number's dot, nothing ends.
+one; in scripts that leave no blanks (。！？), at the sign itself. A small letter begins one where all are small, or
+after a full stop that stands alone. After some abbreviations, an initial or a number's dot, nothing ends.
 """
 
 import re
@@ -14,6 +14,7 @@ ENDS = re.compile(
     re.VERBOSE,
 )
 WEAKER = [re.compile(pattern) for pattern in (r"[.!?…;:]+(\s+)", r"[,،、，](\s*)", r"(\s+)")]  # ends of parts, in order
+ALONE = re.compile(r"\w\s+\.$")  # a full stop as tokenisers write it
 BLANKS = re.compile(r"\s*")
 ABBREVIATIONS = frozenset(
     """mr mrs ms dr prof st jr sr vs etc inc ltd co no nr dept est fig vol al ca cf eg ie approx e.g i.e a.m p.m u.s u.k
@@ -26,13 +27,14 @@ def sentences(paragraph: str) -> list[tuple[str, str]]:
     """Each sentence, and the white space that follows it; their concatenation is the paragraph."""
     parts: list[tuple[str, str]] = []
     at = 0
+    small = paragraph == paragraph.lower()
     for found in ENDS.finditer(paragraph):
         end = found.end()
         blanks = BLANKS.match(paragraph, end)
         after = blanks.end() if blanks else end
         if after >= len(paragraph):
             break
-        if found["wide"] is None and not _ends(paragraph[at:end], paragraph[after]):
+        if found["wide"] is None and not _ends(paragraph[at:end], paragraph[after], small):
             continue
         parts.append((paragraph[at:end], paragraph[end:after]))
         at = after
@@ -67,9 +69,11 @@ def _halves(text: str) -> list[tuple[str, str]]:
     return [(text[: len(text) // 2], ""), (text[len(text) // 2 :], "")]
 
 
-def _ends(sentence: str, following: str) -> bool:
-    """Whether a sentence ends here, before this character."""
-    if following.islower():
+def _ends(sentence: str, following: str, small: bool) -> bool:
+    """Whether a sentence ends here, before this character. `small`: all letters are."""
+    if ALONE.search(sentence):
+        return True
+    if following.islower() and not small:
         return False
     if not sentence.endswith("."):
         return True

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST = 256  # sentences searched together
 WINDOW = 4096  # texts of a stream that are sorted together
+HALVES = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no character are decoded to
+APART = re.compile(r"(\n|[!-~]{100,})")  # between lines; and what is no word: a key, a picture in letters
 
 
 def _nobody(count: int) -> None:
@@ -143,18 +145,23 @@ class Translator:
     def _parts(self, text: str) -> list[tuple[str, bool]]:
         """What is translated part by part, and whether each part stays; nothing where the whole can be.
 
-        That is what has placeholders of a kind that the model has never seen, and what is longer than it reads.
+        That is what has several lines, what has placeholders of a kind that the model has never seen, what is no word,
+        and what is longer than it reads.
         """
-        fragments = self._protection.fragments(text) if SIGNS.search(text) else []
-        fragments = words_only(fragments) if any(kept for _, kept in fragments) else [(text, False)]
         parts: list[tuple[str, bool]] = []
-        for fragment, kept in fragments:
+        for fragment, kept in self._fragments(text):
             if kept or self._fits(fragment):
                 parts.append((fragment, kept))
             else:
                 for part, blanks in parts_within(fragment, self._fits):
                     parts += [(part, False), (blanks, True)]
         return parts if parts != [(text, False)] else []
+
+    def _fragments(self, text: str) -> Iterator[tuple[str, bool]]:
+        for number, part in enumerate(APART.split(text) if APART.search(text.strip()) else [text]):
+            kept = number % 2 == 1
+            fragments = self._protection.fragments(part) if not kept and SIGNS.search(part) else []
+            yield from words_only(fragments) if any(stays for _, stays in fragments) else [(part, kept)]
 
     def _fits(self, text: str) -> bool:
         """Whether the model reads all of it."""
@@ -283,7 +290,7 @@ class Translator:
 
     def _result(self, source: _Source, found: list[Hypothesis]) -> Result:
         said = [
-            restore(text, source.originals)
+            restore(text if HALVES in source.text else text.replace(HALVES, ""), source.originals)
             for text in self.target_subwords.decode([hypothesis.tokens for hypothesis in found])
         ]
         others = [Other(text, h.score, h.tokens) for text, h in zip(said[1:], found[1:], strict=True)]

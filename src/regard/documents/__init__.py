@@ -51,6 +51,12 @@ KINDS = {
     "tmx": "tmx",
 }
 
+# Lines of these are not text alone: translating them line by line would break them.
+OTHERS = frozenset(
+    """docx xlsx pptx odt ods odp pdf rtf epub doc xls ppt zip png jpg json html htm xhtml xml srt vtt yaml yml toml ini
+    properties strings resx arb""".split()  # noqa: SIM905
+)
+
 
 def kind_of(path: PurePath, layout: Layout) -> str:
     """Which kind of file this is, by what was said or by its name; text if neither tells."""
@@ -60,7 +66,13 @@ def kind_of(path: PurePath, layout: Layout) -> str:
                 f"{layout.kind!r} is not a kind of file; there are {', '.join(dict.fromkeys(KINDS.values()))}."
             )
         return layout.kind
-    return KINDS.get(path.name.lower().rpartition(".")[2], "text")
+    ending = path.suffix.lower().lstrip(".")
+    if ending in OTHERS:
+        raise ValueError(
+            f"{path}: a .{ending} is not translated as such; there are {', '.join(dict.fromkeys(KINDS.values()))}. "
+            "Convert it, or have it read line by line with --kind text."
+        )
+    return KINDS.get(ending, "text")
 
 
 def read_document(content: bytes, name: str, kind: str, layout: Layout) -> Document:

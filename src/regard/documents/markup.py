@@ -15,6 +15,16 @@ from regard.documents import Layout
 DECLARED = re.compile(rb"^\s*<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
 TAG = re.compile(r"<[^<>]*>")
 NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->|<\?.*?\?>", re.DOTALL)
+# What a translator must not touch: codes of the program that a text is from, and what is marked so.
+CODES = re.compile(
+    r"""<((?:[\w.-]+:)?(?:bpt|ept|ph|it|ut))\b(?:[^<>]*[^<>/])?>.*?</\1\s*>
+        |<((?:[\w.-]+:)?mrk)\b[^<>]*\b(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])[^<>]*(?<!/)>
+         (?:(?!</?\2\b).)*</\2\s*>""",
+    re.DOTALL | re.VERBOSE,
+)
+STATE = re.compile(r"""\sstate\s*=\s*("[^"]*"|'[^']*')""")
 ESCAPE = re.compile(rf"&({'|'.join(NAMED)}|#\d+|#[xX][0-9A-Fa-f]+);")
 LONGEST = 1 << 29
 
@@ -104,21 +114,24 @@ class _Xml:
         """What is inside, as it is written."""
         return self.content[element.inside : element.end_tag].decode("utf-8")
 
-    def filled(self, element: _Element, inside: str) -> tuple[int, int, str]:
-        """The change that puts this inside an empty element."""
-        if element.end_tag == element.inside == element.end:  # <name/>
-            tag = self.content[element.start : element.end].decode("utf-8").rstrip(">").rstrip("/").rstrip()
-            return element.start, element.end, f"{tag}>{inside}</{element.prefix}{element.name}>"
-        return element.inside, element.end_tag, inside
+    def filled(self, element: _Element, inside: str, state: str = "") -> tuple[int, int, str]:
+        """The change that puts this inside an empty element, and says so in its tag."""
+        tag = self.content[element.start : element.inside].decode("utf-8").rstrip(">").rstrip("/").rstrip()
+        if state:
+            tag = f'{STATE.sub("", tag)} state="{state}"'
+        return element.start, element.end, f"{tag}>{inside}</{element.prefix}{element.name}>"
+
+    def part(self, start: int, end: int, changes: list[tuple[int, int, str]]) -> str:
+        """What is written between two places, with some of it replaced."""
+        parts: list[bytes] = []
+        for first, last, new in sorted(changes):
+            parts += [self.content[start:first], new.encode("utf-8")]
+            start = last
+        return b"".join([*parts, self.content[start:end]]).decode("utf-8")
 
     def changed(self, changes: list[tuple[int, int, str]]) -> bytes:
-        """The file with bytes from one place to another replaced, in its own encoding."""
-        parts: list[bytes] = []
-        at = 0
-        for start, end, new in sorted(changes):
-            parts += [self.content[at:start], new.encode("utf-8")]
-            at = end
-        text = b"".join([*parts, self.content[at:]]).decode("utf-8")
+        """The file with some of it replaced, in its own encoding."""
+        text = self.part(0, len(self.content), changes)
         return self.mark + text.encode(self.encoding, "xmlcharrefreplace")
 
     def indent(self, at: int) -> str:
@@ -141,11 +154,41 @@ def _tag_end(content: bytes, at: int) -> int:
     return len(content)
 
 
-def _as_text(raw: str) -> str:
-    """What is inside an element as a translator sees it: its markup as it is, its text without escapes."""
-    return "".join(
-        part if TAG.fullmatch(part) else ESCAPE.sub(_unescaped, part) for part in re.split(f"({TAG.pattern})", raw)
-    )
+class _Inside:
+    """What is inside an element, for a translator: its markup as it is, its text without escapes.
+
+    Codes become one tag each, so that nobody translates what is in them; CDATA is text; comments stay behind.
+    """
+
+    def __init__(self, raw: str) -> None:
+        plain = COMMENT.sub("", CDATA.sub(lambda found: escape(found[1]), raw))
+        self._codes: dict[str, str] = {}
+        self._plain = CODES.sub(self._as_tag, plain)
+        self.text = "".join(
+            part if TAG.fullmatch(part) else ESCAPE.sub(_unescaped, part)
+            for part in re.split(f"({TAG.pattern})", self._plain)
+        )
+
+    def _as_tag(self, found: re.Match[str]) -> str:
+        tag = f"<x-{len(self._codes) + 1}/>"
+        self._codes[tag] = found[0]
+        return tag
+
+    def markup(self, said: str) -> str:
+        """A translation as markup: the source's own tags, all else escaped. Well-formed, whatever was said."""
+        tags = TAG.findall(self._plain)
+        if not tags:
+            return escape(said)
+        pattern = re.compile("|".join(re.escape(tag) for tag in sorted(set(tags), key=len, reverse=True)))
+        parts: list[str] = []
+        at = 0
+        for found in pattern.finditer(said):
+            parts += [escape(said[at : found.start()]), self._codes.get(found[0], found[0])]
+            at = found.end()
+        whole = "".join([*parts, escape(said[at:])])
+        if Counter(pattern.findall(said)) == Counter(tags) and _well_formed(whole):
+            return whole
+        return escape(pattern.sub("", said)) + "".join(self._codes.get(tag, tag) for tag in tags)
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -153,23 +196,6 @@ def _unescaped(found: re.Match[str]) -> str:
     if name.startswith("#"):
         return chr(int(name[2:], 16) if name[1] in "xX" else int(name[1:]))  # a parser has found it to be a character
     return NAMED[name]
-
-
-def _as_markup(raw: str, said: str) -> str:
-    """A translation as markup: the source's own tags as they are, all else escaped. Well-formed, whatever was said."""
-    tags = TAG.findall(raw)
-    if not tags:
-        return escape(said)
-    pattern = re.compile("|".join(re.escape(tag) for tag in sorted(set(tags), key=len, reverse=True)))
-    parts: list[str] = []
-    at = 0
-    for found in pattern.finditer(said):
-        parts += [escape(said[at : found.start()]), found[0]]
-        at = found.end()
-    whole = "".join([*parts, escape(said[at:])])
-    if Counter(pattern.findall(said)) == Counter(tags) and _well_formed(whole):
-        return whole
-    return escape(pattern.sub("", said)) + "".join(tags)
 
 
 def _well_formed(inside: str) -> bool:
@@ -193,8 +219,18 @@ def _primary(language: str) -> str:
     return language.lower().replace("_", "-").partition("-")[0]
 
 
+@dataclass
+class _Unit:
+    """A unit without a target: what holds its texts, their elements in it, and the empty target, if there is one."""
+
+    holder: _Element
+    parts: list[_Element]
+    target: _Element | None
+    behind: _Element  # where the standard has a target
+
+
 class Xliff:
-    """Units that have a source and no target."""
+    """Units that have a source and no target. Where a unit is segmented, each segment is a text."""
 
     notes: Sequence[str] = ()
 
@@ -203,7 +239,7 @@ class Xliff:
         root = self._xml.root
         if root is None or root.name != "xliff":
             raise ValueError(f"{name}: this is XML, but not XLIFF.")
-        self._units: list[tuple[_Element, _Element, _Element | None]] = []  # a unit, its source and its empty target
+        self._units: list[_Unit] = []
         texts: list[str] = []
         others: set[str] = set()  # pairs of languages that are not wanted
         for unit in self._xml.found:
@@ -215,33 +251,49 @@ class Xliff:
             if not all(map(_fits, ours, (layout.source_language, layout.target_language))):
                 others.add(" → ".join(language or "?" for language in ours))
                 continue
-            text = _as_text(self._xml.raw(source))
-            if text.strip():
-                self._units.append((unit, source, target))
-                texts.append(text)
+            behind = holder = unit.child("seg-source") or source
+            segments = [part for part in holder.children if part.attributes.get("mtype") == "seg"]
+            if not segments:
+                holder, segments = source, [source]
+            parts = [part for part in segments if self._inside(part).text.strip()]
+            if parts:
+                self._units.append(_Unit(holder, parts, target, behind))
+                texts += [self._inside(part).text for part in parts]
         if others and not texts:
             raise ValueError(
                 f"{name}: its languages are {', '.join(sorted(others))}, not {layout.source_language or '?'} → "
                 f"{layout.target_language or '?'}; if they are right, name them with --from and --to."
             )
-        self._old = (root.attributes.get("version") or "1.2").startswith("1")
+        self._state = "needs-review-translation" if (root.attributes.get("version") or "1.2").startswith("1") else ""
         self.texts: Sequence[str] = texts
+
+    def _inside(self, element: _Element) -> _Inside:
+        return _Inside(self._xml.raw(element))
 
     def written(self, translations: Sequence[str | None]) -> bytes:
         """What has no translation stays without a target."""
-        state = ' state="needs-review-translation"' if self._old else ""
+        state = f' state="{self._state}"' if self._state else ""
+        waiting = iter(translations)
         changes: list[tuple[int, int, str]] = []
-        for (unit, source, target), said in zip(self._units, translations, strict=True):
-            if not said:
+        for unit in self._units:
+            said = [next(waiting) for _ in unit.parts]
+            if not all(said):
                 continue
-            inside = _as_markup(self._xml.raw(source), said)
-            if target is None:
-                behind = (unit.child("seg-source") or source).end  # that is where the standard has it
-                name = f"{source.prefix}target"
-                new = f"{self._xml.indent(source.start)}<{name}{state}>{inside}</{name}>"
-                changes.append((behind, behind, new))
+            holder = unit.holder
+            inside = self._xml.part(
+                holder.inside,
+                holder.end_tag,
+                [
+                    (part.inside, part.end_tag, self._inside(part).markup(text or ""))
+                    for part, text in zip(unit.parts, said, strict=True)
+                ],
+            )
+            if unit.target is None:
+                name = f"{holder.prefix}target"
+                new = f"{self._xml.indent(holder.start)}<{name}{state}>{inside}</{name}>"
+                changes.append((unit.behind.end, unit.behind.end, new))
             else:
-                changes.append(self._xml.filled(target, inside))
+                changes.append(self._xml.filled(unit.target, inside, self._state))
         return self._xml.changed(changes)
 
 
@@ -269,7 +321,7 @@ class Tmx:
                 continue
             if segments[1] is not None and self._xml.raw(segments[1]).strip():
                 continue
-            text = _as_text(self._xml.raw(segments[0]))
+            text = _Inside(self._xml.raw(segments[0])).text
             if text.strip():
                 self._units.append((source, target))
                 texts.append(text)
@@ -284,7 +336,7 @@ class Tmx:
             segment = source.child("seg")
             if not said or segment is None:
                 continue
-            inside = _as_markup(self._xml.raw(segment), said)
+            inside = _Inside(self._xml.raw(segment)).markup(said)
             place = target.child("seg") if target is not None else None
             if target is None:
                 tuv, seg = f"{source.prefix}tuv", f"{segment.prefix}seg"

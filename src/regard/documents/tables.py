@@ -40,6 +40,7 @@ class Table:
         self._rows = _json_rows(text, name) if kind == "jsonl" else _cell_rows(text, name, kind, self._between)
         self.notes: Sequence[str] = [f"line {n:,}: {row.wrong}" for n, row in enumerate(self._rows, 1) if row.wrong]
         self._header = False
+        self._width = len(self._rows[0].cells) if self._rows else 0
         self._target: int | None = None  # the column of translations that is there already
         if kind == "jsonl":
             key = self._field(name, layout.column)
@@ -56,6 +57,8 @@ class Table:
                 for n, row in enumerate(self._rows)
                 if n >= self._header and len(row.cells) > column and self._is_open(row)
             }
+        strange = [n for n, cell in cells.items() if cell is not None and not isinstance(cell, str)]
+        self.notes = [*self.notes, *(f"line {n + 1:,}: its text is no string" for n in strange)]
         self._told = {n: cell for n, cell in cells.items() if isinstance(cell, str) and cell.strip()}
         self.texts: Sequence[str] = list(self._told.values())
 
@@ -107,7 +110,8 @@ class Table:
         if not row.raw:
             return row.end
         if self._target is None:
-            return f"{row.raw}{self._between}{self._cell(self._into if head else said or '')}{row.end}"
+            short = self._between * (self._width - len(row.cells))  # a row may lack its last cells
+            return f"{row.raw}{short}{self._between}{self._cell(self._into if head else said or '')}{row.end}"
         if said is None or not self._is_open(row):
             return row.raw + row.end
         cells = [self._cell(said if n == self._target else cell) for n, cell in enumerate(row.cells)]

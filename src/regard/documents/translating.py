@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import IO
 
 from regard.decoding.folder import write_durably
 from regard.decoding.options import Options
-from regard.decoding.piecing import Pieces
-from regard.decoding.results import Result
 from regard.decoding.translator import Translator
 from regard.documents import Document
 
@@ -38,40 +35,6 @@ class Outcome:
         self.texts.append(None if wrong else text)
 
 
-def translate_texts(
-    translator: Translator, texts: Sequence[str], options: Options, *, done: Callable[[int], None] = lambda count: None
-) -> list[Result]:
-    """A result for each text; the lines of a text of several are translated one by one, and stay lines.
-
-    `done` hears how many more texts are finished, as nearly as lines tell.
-    """
-    several = {number: _lines(text) for number, text in enumerate(texts) if "\n" in text}
-    flat = [
-        text for number, text in enumerate(texts) for text in (several[number].sources if number in several else [text])
-    ]
-    finished = told = 0
-
-    def heard(count: int) -> None:
-        nonlocal finished, told
-        finished += count
-        share = len(texts) * finished // max(1, len(flat))
-        done(share - told)
-        told = share
-
-    found = iter(translator.results(flat, options, done=heard))
-    results = [
-        several[number].joined([next(found) for _ in several[number].words]) if number in several else next(found)
-        for number in range(len(texts))
-    ]
-    done(len(texts) - told)
-    return results
-
-
-def _lines(text: str) -> Pieces:
-    parts = re.split("(\n)", text)
-    return Pieces.of(text, [(part, part == "\n") for part in parts if part])
-
-
 def translate_document(
     translator: Translator,
     document: Document,
@@ -95,7 +58,7 @@ def translate_document(
         _write_journal(file, before)
         beside.replace(journal)
         for at in range(len(before), len(document.texts), AT_ONCE):
-            results = translate_texts(translator, document.texts[at : at + AT_ONCE], options, done=done)
+            results = translator.results(document.texts[at : at + AT_ONCE], options, done=done)
             records = [(result.text, result.missing, result.wrong) for result in results]
             _write_journal(file, records)
             for record in records:

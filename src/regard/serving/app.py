@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from regard import __version__
 from regard.decoding.options import Options
 from regard.documents import Layout
+from regard.documents.plain import LINE_ENDS
 from regard.serving import deepl, files, libretranslate
 from regard.serving.guard import App, Guard, Slow, TooLarge
 from regard.serving.keys import Keys
@@ -211,7 +212,8 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         except UnicodeDecodeError:
             raise Refused(400, "the body is not text in UTF-8.") from None
         options = within(Options(beam=beam), service.limits)
-        given = text.splitlines()
+        given = LINE_ENDS.split(text)
+        given = given[:-1] if given[-1] == "" else given
         if any(len(line) > service.limits.characters for line in given):
             raise Refused(413, f"a line has over {service.limits.characters:,} characters.")
         lines_of = files.translated_lines(given, chosen, options, service.limits)

@@ -17,7 +17,6 @@ from typing import Protocol
 from regard.decoding.options import Options
 from regard.decoding.results import Result
 
-
 MOST_SECONDS = 30  # that a client is asked to wait
 
 
@@ -128,7 +127,11 @@ class Batcher:
         self._size += size
         self._arrived.set()
         try:
-            return [await item.answer for item in items]
+            async with asyncio.timeout(seconds):  # even what is being translated is waited for no longer
+                return [await item.answer for item in items]
+        except TimeoutError:
+            self.count.late += 1
+            raise Late from None
         finally:
             for item in items:
                 if not item.answer.done():

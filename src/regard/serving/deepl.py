@@ -39,7 +39,12 @@ def add_to(app: FastAPI, service: "Service") -> None:
         handling = fields.one("tag_handling")
         if handling not in ("", "html", "xml"):
             raise Refused(400, "Value for 'tag_handling' not supported.")
-        parts = [html.split(text) if handling else [(text, True)] for text in texts]
+        if "glossary_id" in fields:
+            raise Refused(404, "Glossary not found; there are none here.")
+        if fields.one("formality") in ("more", "less"):
+            raise Refused(400, "'formality' is not supported for given 'target_lang'.")
+        ignored = [name.strip() for given in fields.all("ignore_tags") for name in given.split(",")]
+        parts = [html.split(text, ignored) if handling else [(text, True)] for text in texts]
         flat = [part for each in parts for part, is_text in each if is_text]
         which = {"source": source.lower() or None, "target": target.lower()}
         model, found = await service.translate(request, flat, Options(), **which)

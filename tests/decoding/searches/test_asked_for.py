@@ -163,7 +163,8 @@ def plain_diverse(model, source: Tensor, mask: Tensor, how: Search) -> list[list
             if token != END:
                 cost[token] += 1
             going[group] = (total + float(logs[token]), [*words, token])
-    return [words for total, words in sorted(going, key=lambda one: -one[0] / len(one[1]))]
+    ranked = sorted(going, key=lambda one: -one[0] / len(one[1]))
+    return [words for place, (_, words) in enumerate(ranked) if words not in [other for _, other in ranked[:place]]]
 
 
 @every_kind

@@ -68,7 +68,12 @@ def beam_search(model: Seq2Seq, memory: Memory, rules: Rules, how: Search) -> li
         else:
             state = state.select(rows.flatten(), same_sources=True)
         tokens = words.flatten()
-    return [[h for each in found[source * G : (source + 1) * G] for h in each] for source in range(B)]
+    return [_different(found[source * G : (source + 1) * G]) for source in range(B)]
+
+
+def _different(groups: list[list[Hypothesis]]) -> list[Hypothesis]:
+    """Of all groups, what several have found once."""
+    return list({tuple(h.tokens): h for found in groups for h in found}.values())
 
 
 def _first(wanted: Tensor, count: int) -> Tensor:
