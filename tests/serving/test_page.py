@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import regard
 from tests.serving.conftest import Server
@@ -87,6 +87,41 @@ def test_everything_is_reached_with_the_keyboard(page: Page, runs: list[Path]) -
         page.keyboard.press("Tab")
         seen.add(page.evaluate("document.activeElement.id"))
     assert {"pair", "swap", "source", "clear", "file", "copy"} <= seen
+
+
+def test_words_are_one_stop_for_tab(page: Page) -> None:
+    page.fill("#source", "the dog ran\na cat")
+    expect(page.locator("#target span").nth(1)).to_be_visible()
+    assert "\n" in (page.text_content("#shown-source") or ""), "its lines stay lines"
+    page.focus("#clear")
+    page.keyboard.press("Shift+Tab")
+    where = "[...document.querySelectorAll('#shown-source span')].indexOf(document.activeElement)"
+    assert page.evaluate(where) == 0
+    for key, place in [("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("Home", 0), ("ArrowLeft", 0)]:
+        page.keyboard.press(key)
+        assert page.evaluate(where) == place
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.id") == "source"
+
+
+def test_an_alternative_can_be_taken(page: Page) -> None:
+    page.fill("#source", "the dog ran")
+    other = page.locator("#others button").first
+    expect(other).to_be_visible()
+    before, wanted = page.text_content("#target"), other.text_content()
+    assert before != wanted
+    other.click()
+    assert (page.text_content("#target"), other.text_content()) == (wanted, before)
+    assert page.get_attribute("#target", "data-text") == wanted
+
+
+def test_a_text_that_is_too_long_is_told_beside_it(page: Page) -> None:
+    page.fill("#source", "the dog ran")
+    expect(page.locator("#target span").first).to_be_visible()
+    page.fill("#source", "the dog ran " * 2000)
+    expect(page.locator("#count.bad")).to_contain_text("too long")
+    expect(page.locator("#target")).to_be_empty()
+    assert page.locator("#count").evaluate("box => box.getBoundingClientRect().bottom < innerHeight")
 
 
 def test_a_file_goes_up_and_comes_back(page: Page, tmp_path: Path, runs: list[Path]) -> None:

@@ -80,8 +80,15 @@ function changed() {
   clearTimeout(leaving);
   const text = $("source").value;
   const most = limits.characters || Infinity;
-  $("count").textContent = `${text.length.toLocaleString()} of ${most.toLocaleString()}`;
-  leaving = setTimeout(translate, PAUSE);
+  const long = [...text].length > most;
+  $("count").textContent = `${[...text].length.toLocaleString()} of ${most.toLocaleString()}${long ? ": too long" : ""}`;
+  $("count").classList.toggle("bad", long);
+  leaving = setTimeout(long ? nothing : translate, PAUSE);
+}
+
+function nothing() {
+  asked++;
+  show(null);
 }
 
 async function translate() {
@@ -91,7 +98,7 @@ async function translate() {
     show(null);
     return;
   }
-  $("target").classList.add("waiting");
+  $("target").classList.add("waiting"); // until it is there, what is shown is of an older text
   const began = performance.now();
   try {
     const response = await fetch("/v1/translate", {
@@ -101,11 +108,13 @@ async function translate() {
     });
     const content = await answerOf(response);
     if (number !== asked) return;
-    show(content.translations[0]);
+    show(content.translations[0], text);
     $("took").textContent = `${Math.max(1, Math.round(performance.now() - began))} ms`;
     tell("");
   } catch (error) {
-    if (number === asked) tell(`Not translated: ${error.message}`, true);
+    if (number !== asked) return;
+    show(null);
+    tell(`Not translated: ${error.message}`, true);
   } finally {
     if (number === asked) $("target").classList.remove("waiting");
   }
@@ -132,12 +141,37 @@ function put(into, text, make) {
     }
     const element = document.createElement("span");
     element.textContent = part;
-    element.tabIndex = 0;
+    element.tabIndex = -1;
     make(element, found.length);
     found.push(element);
     into.append(element);
   }
   return found;
+}
+
+// One stop for Tab, the arrows go from word to word.
+function reachable(group) {
+  const words = [...group.querySelectorAll("span")];
+  if (words.length) words[0].tabIndex = 0;
+}
+
+function moved(event) {
+  const words = [...event.currentTarget.querySelectorAll("span")];
+  const at = words.indexOf(document.activeElement);
+  const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: words.length - 1 };
+  const next = words[to[event.key]];
+  if (at < 0 || !next) return;
+  event.preventDefault();
+  words[at].tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}
+
+// What stands before this in the rest of a text, such as a line's end, goes in as it is; what is behind it is returned.
+function upTo(into, rest, text) {
+  const at = text ? rest.indexOf(text) : 0;
+  if (at > 0) into.append(rest.slice(0, at));
+  return rest.slice(Math.max(0, at) + text.length);
 }
 
 function link(from, to) {
@@ -147,7 +181,7 @@ function link(from, to) {
   }
 }
 
-function show(answer) {
+function show(answer, source = "") {
   const target = $("target");
   const shown = $("shown-source");
   const others = $("others");
@@ -162,10 +196,7 @@ function show(answer) {
   if (answer) {
     let rest = answer.text;
     for (const sentence of answer.sentences) {
-      // What stands between two sentences, such as a line's end.
-      const at = sentence.text ? rest.indexOf(sentence.text) : 0;
-      if (at > 0) target.append(rest.slice(0, at));
-      rest = rest.slice(Math.max(0, at) + sentence.text.length);
+      rest = upTo(target, rest, sentence.text);
       const chances = sure(sentence);
       const words = put(target, sentence.text, (element, place) => {
         const chance = chances[place] ?? 1;
@@ -175,8 +206,8 @@ function show(answer) {
         element.title = `${Math.round(100 * chance)} % sure`;
       });
       if ((sentence.alignment || []).length) {
+        source = upTo(shown, source, sentence.source);
         const sources = put(shown, sentence.source, () => {});
-        shown.append(" ");
         for (const [place, word] of words.entries()) {
           const own = sentence.alignment.filter(([, to]) => to === place).map(([from]) => sources[from]).filter(Boolean);
           link(word, own);
@@ -188,16 +219,31 @@ function show(answer) {
       }
     }
     target.append(rest);
+    [target, shown].forEach(reachable);
     for (const text of new Set(answer.others)) {
       if (text === answer.text) continue;
       const item = document.createElement("li");
-      item.textContent = text;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      button.addEventListener("click", () => take(button));
+      item.append(button);
       others.querySelector("ul").append(item);
     }
     if (answer.wrong) tell(`Not translated: ${answer.wrong}`, true);
   }
   others.hidden = !others.querySelector("li");
   $("legend").hidden = !doubts && !linked;
+}
+
+// The alternative becomes the translation, and the translation the alternative.
+function take(button) {
+  const text = button.textContent;
+  button.textContent = $("target").dataset.text;
+  $("target").replaceChildren(text);
+  $("target").dataset.text = text;
+  $("shown-source").replaceChildren(); // its links were to the words that were there
+  $("legend").hidden = true;
 }
 
 function swap() {
@@ -252,7 +298,7 @@ async function upload() {
       for (const line of lines) filed(JSON.parse(line), file, state);
     }
   } catch (error) {
-    state.textContent = `${file.name}: ${error.message}`;
+    state.textContent = error.message.startsWith(file.name) ? error.message : `${file.name}: ${error.message}`;
     state.classList.add("bad");
     $("progress").value = 0;
   }
@@ -274,10 +320,12 @@ function filed(record, file, state) {
   link.download = record.name;
   link.hidden = false;
   link.focus();
-  state.textContent = record.wrong ? `${file.name}: done, ${record.wrong} texts without a translation` : `${file.name}: done`;
+  const texts = record.wrong === 1 ? "text" : "texts";
+  state.textContent = `${file.name}: done${record.wrong ? `, ${record.wrong} ${texts} without a translation` : ""}`;
 }
 
 $("source").addEventListener("input", changed);
+for (const group of [$("target"), $("shown-source")]) group.addEventListener("keydown", moved);
 $("pair").addEventListener("change", () => {
   $("swap").disabled = back() < 0;
   changed();
