@@ -186,7 +186,11 @@ def _own_routes(app: FastAPI, service: Service) -> None:
             "needs_key": service.keys.asked,
         }
 
-    @app.post("/v1/translate", summary="Translate texts.")
+    @app.post(
+        "/v1/translate",
+        summary="Translate texts; keys go into the header Authorization: Bearer.",
+        description="""curl localhost:8000/v1/translate -H "content-type: application/json" -d '{"text": "A dog."}'""",
+    )
     async def translate(asked: Asked, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
         service.admit(_bearer(authorization))
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
@@ -194,7 +198,11 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         model, found = await service.translate(request, texts, asked.options(), **which)
         return {"model": model.name, "translations": [as_record(one, model) for one in found]}
 
-    @app.post("/v1/lines", summary="Translate a long text line by line, each answered when it is done.")
+    @app.post(
+        "/v1/lines",
+        summary="Translate a long text, the body, line by line; each is answered when it is done.",
+        description="curl localhost:8000/v1/lines --data-binary @book.txt",
+    )
     async def lines(
         request: Request,
         model: str | None = None,
@@ -219,7 +227,11 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         lines_of = files.translated_lines(given, chosen, options, service.limits)
         return StreamingResponse(lines_of, media_type="application/x-ndjson")
 
-    @app.post("/v1/file", summary="Translate a file: its progress line by line, then the file in base64.")
+    @app.post(
+        "/v1/file",
+        summary="Translate a file, the body: its progress line by line, then the file in base64.",
+        description='curl "localhost:8000/v1/file?name=app.po" --data-binary @app.po',
+    )
     async def file(
         request: Request,
         name: str,

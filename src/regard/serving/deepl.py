@@ -21,7 +21,12 @@ def add_to(app: FastAPI, service: "Service") -> None:
     """Register the routes."""
     Authorization = Annotated[str, Header()]
 
-    @app.post("/v2/translate", summary="As DeepL: text, source_lang, target_lang, tag_handling.", tags=["DeepL"])
+    @app.post(
+        "/v2/translate",
+        summary="As DeepL: text, source_lang, target_lang, tag_handling, ignore_tags.",
+        description='curl localhost:8000/v2/translate -d "text=A dog runs.&target_lang=DE"',
+        tags=["DeepL"],
+    )
     async def translate(request: Request, authorization: Authorization = "") -> dict[str, Any]:
         _admit(service, authorization)
         if len(await request.body()) > MOST_BYTES:

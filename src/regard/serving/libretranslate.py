@@ -18,7 +18,10 @@ def add_to(app: FastAPI, service: "Service") -> None:
     """Register the routes."""
 
     @app.post(
-        "/translate", summary="As LibreTranslate: q, source, target, format, alternatives.", tags=["LibreTranslate"]
+        "/translate",
+        summary="As LibreTranslate: q, source, target, format, alternatives, api_key.",
+        description='curl localhost:8000/translate -d "q=A dog runs.&source=en&target=de"',
+        tags=["LibreTranslate"],
     )
     async def translate(request: Request) -> dict[str, Any]:
         fields = await given_fields(request)

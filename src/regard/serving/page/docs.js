@@ -19,11 +19,11 @@ function kind(schema) {
 
 function rows(fields, into) {
   const list = make("ul", "", into);
-  for (const { name, schema, needed } of fields) {
+  for (const { name, schema, needed, place } of fields) {
     const item = make("li", "", list);
     make("code", name, item);
-    const rest = [kind(schema)];
-    if (schema?.description) rest.push(schema.description);
+    const rest = [`${place}: ${kind(schema)}`];
+    if (schema?.description) rest.push(schema.description.replace(/\.$/, ""));
     if (needed) rest.push("needed");
     else if (schema?.default !== undefined && schema.default !== null && schema.default !== "")
       rest.push(`otherwise ${JSON.stringify(schema.default)}`);
@@ -40,9 +40,10 @@ for (const [path, methods] of Object.entries(about.paths)) {
     const shape = body?.$ref ? schemas[body.$ref.split("/").pop()] : body;
     const fields = (route.parameters ?? [])
       .filter((each) => each.in === "query")
-      .map((each) => ({ name: each.name, schema: each.schema, needed: each.required }));
+      .map((each) => ({ name: each.name, schema: each.schema, needed: each.required, place: "in the address" }));
     for (const [name, schema] of Object.entries(shape?.properties ?? {}))
-      fields.push({ name, schema, needed: (shape.required ?? []).includes(name) });
+      fields.push({ name, schema, needed: (shape.required ?? []).includes(name), place: "in the body" });
     if (fields.length) rows(fields, section);
+    if (route.description) make("pre", route.description, section);
   }
 }
