@@ -42,8 +42,7 @@ class Protected:
     @property
     def counts(self) -> dict[str, int]:
         """How often each symbol is there."""
-        found = Counter(self.text)
-        return {SYMBOLS[number]: found[SYMBOLS[number]] for number in range(len(self.originals))}
+        return {symbol: self.text.count(symbol) for symbol in SYMBOLS[: len(self.originals)]}
 
 
 def pattern_of(kinds: Iterable[str]) -> re.Pattern[str]:

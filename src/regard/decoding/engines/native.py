@@ -19,9 +19,9 @@ from regard.decoding.folder import Opened
 from regard.decoding.results import Hypothesis, Search, Wish
 from regard.decoding.shortlist import Shortlist
 
-# Sources searched together. Small models stay in the processor's caches, which the sources then must leave room in; the
-# weights of large ones are read again for each few of them.
-FEW, MANY, SMALL = 4, 16, 1 << 23
+# Rows of hypotheses that are searched together, and sources at least. Small models stay in the processor's caches, and
+# the sources must leave room for them there; the weights of large ones are read again for each few sources.
+ROWS, FEW, MANY, SMALL = 16, 4, 16, 1 << 23
 
 
 class _Asked(ctypes.Structure):
@@ -49,13 +49,14 @@ class NativeEngine:
             raise ValueError(f"our own engine cannot be built: {native.why_not()}.")
         self._library, self._shortlist = library, shortlist
         self.kind = kind
-        self._pool = ThreadPoolExecutor(threads or cores(), thread_name_prefix="regard")
+        self._threads = threads or cores()
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="regard")
         self._model = self._made(opened)
 
     def _made(self, opened: Opened) -> ctypes.c_void_p:
         given = weights_of(opened)
         size = sum(each.size for each in given.arrays if each is not None)
-        self._together = FEW if size < SMALL else MANY
+        self._least = FEW if size < SMALL else MANY
         numbers = (ctypes.c_int64 * len(given.numbers))(*given.numbers)
         scales = (ctypes.c_float * len(given.scales))(*given.scales)
         pointers = (ctypes.c_void_p * len(given.arrays))(
@@ -81,10 +82,10 @@ class NativeEngine:
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source, some of them at a time on each thread."""
         assert not any(wishes or ())
-        chunks = [sources[at : at + self._together] for at in range(0, len(sources), self._together)]
-        if len(chunks) < 2:
-            return self._found(sources, how)
-        return [found for some in self._pool.map(lambda chunk: self._found(chunk, how), chunks) for found in some]
+        together = max(self._least, ROWS // how.beam)
+        chunks = [sources[at : at + together] for at in range(0, len(sources), together)]
+        each = map if self._threads == 1 or len(chunks) == 1 else self._pool.map
+        return [found for some in each(lambda chunk: self._found(chunk, how), chunks) for found in some]
 
     def _found(self, sources: Sequence[Sequence[int]], how: Search) -> list[list[Hypothesis]]:
         count = len(sources)
