@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MOST = 256  # sentences searched together
 WINDOW = 4096  # texts of a stream that are sorted together
-HALVES = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no character are decoded to
 APART = re.compile(r"(\n|[!-~]{100,})")  # between lines; and what is no word: a key, a picture in letters
 
 
@@ -290,7 +289,7 @@ class Translator:
 
     def _result(self, source: _Source, found: list[Hypothesis]) -> Result:
         said = [
-            restore(text if HALVES in source.text else text.replace(HALVES, ""), source.originals)
+            restore(text, source.originals)
             for text in self.target_subwords.decode([hypothesis.tokens for hypothesis in found])
         ]
         others = [Other(text, h.score, h.tokens) for text, h in zip(said[1:], found[1:], strict=True)]
