@@ -45,7 +45,6 @@ class Item:
     text: str
     options: Options
     key: str
-    deadline: float
     answer: "asyncio.Future[Result]"
 
     @property
@@ -121,8 +120,8 @@ class Batcher:
             self.count.refused += len(texts)
             raise Overloaded(min(MOST_SECONDS, max(1, round(self._size / self._speed))))
         loop = asyncio.get_running_loop()
-        deadline, key = time.monotonic() + seconds, repr(options)
-        items = [Item(text, options, key, deadline, loop.create_future()) for text in texts]
+        key = repr(options)
+        items = [Item(text, options, key, loop.create_future()) for text in texts]
         self._queue.extend(items)
         self._size += size
         self._arrived.set()
@@ -130,7 +129,7 @@ class Batcher:
             async with asyncio.timeout(seconds):  # even what is being translated is waited for no longer
                 return [await item.answer for item in items]
         except TimeoutError:
-            self.count.late += 1
+            self.count.late += len(items)
             raise Late from None
         finally:
             for item in items:
@@ -155,15 +154,10 @@ class Batcher:
         batch: list[Item] = []
         kept: list[Item] = []
         size = 0
-        now = time.monotonic()
         while self._queue:
             item = self._queue.popleft()
             if item.answer.done():
                 self.count.left += 1
-                self._size -= item.size
-            elif item.deadline < now:
-                item.answer.set_exception(Late())
-                self.count.late += 1
                 self._size -= item.size
             elif batch and (item.key != batch[0].key or size + item.size > self._budget):
                 kept.append(item)

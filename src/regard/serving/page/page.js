@@ -80,8 +80,9 @@ function changed() {
   clearTimeout(leaving);
   const text = $("source").value;
   const most = limits.characters || Infinity;
-  const long = [...text].length > most;
-  $("count").textContent = `${[...text].length.toLocaleString()} of ${most.toLocaleString()}${long ? ": too long" : ""}`;
+  const size = [...text].length;
+  const long = size > most;
+  $("count").textContent = `${size.toLocaleString()} of ${most.toLocaleString()}${long ? ": too long" : ""}`;
   $("count").classList.toggle("bad", long);
   leaving = setTimeout(long ? nothing : translate, PAUSE);
 }
@@ -186,6 +187,7 @@ function show(answer, source = "") {
   const shown = $("shown-source");
   const others = $("others");
   target.replaceChildren();
+  target.classList.remove("waiting");
   shown.replaceChildren();
   others.querySelector("ul").replaceChildren();
   $("took").textContent = "";
