@@ -3,8 +3,8 @@
     python -m bench.serving RUN SOURCE [--seconds 30] [--minutes 10] [--engine torch]
 
 1, 8, 64 and 256 clients ask for a sentence, wait for its answer and ask for the next. Beside it, the same model behind
-a server that takes one request at a time. The offline answer is that of each of its sentences, as the service splits
-them. With --minutes, 64 clients go on that long, and memory must stay flat.
+a server that takes one request at a time, with the same engine and with CTranslate2. The offline answer is that of each
+of its sentences, as the service splits them. With --minutes, 64 clients go on that long, and memory must stay flat.
 """
 
 import asyncio
@@ -151,7 +151,7 @@ def offline(translator: Translator, texts: list[str]) -> list[str]:
 def show(name: str, load: Load, memory: tuple[float, float]) -> None:
     p50, p95, p99 = (load.at(share) for share in (0.5, 0.95, 0.99))
     print(
-        f"  {name:20} {load.throughput:7.1f}/s  p50 {p50:6.1f}  p95 {p95:6.1f}  p99 {p99:6.1f} ms"
+        f"  {name:34} {load.throughput:7.1f}/s  p50 {p50:6.1f}  p95 {p95:6.1f}  p99 {p99:6.1f} ms"
         f"  refused {load.refused}  failed {load.failed}  wrong {load.wrong}"
         f"  memory {memory[0]:.0f} -> {memory[1]:.0f} MiB"
     )
@@ -184,14 +184,18 @@ def main() -> None:
         before = server.memory()
         loads[clients] = loaded(server, path, texts, expected, clients, settings["--seconds"])
         show(f"{clients} clients", loads[clients], (before, server.memory()))
-    alone = Server([sys.executable, "-c", ONE_BY_ONE, run, engine])
-    before = alone.memory()
-    one_by_one = loaded(alone, path, texts, expected, 64, settings["--seconds"])
-    show("64, one at a time", one_by_one, (before, alone.memory()))
-    alone.stop()
+    one_by_one: list[Claim] = []
+    for name, theirs in {"the same engine": engine, "CTranslate2": "ctranslate2"}.items():
+        alone = Server([sys.executable, "-c", ONE_BY_ONE, run, theirs])
+        before = alone.memory()
+        load = loaded(alone, path, texts, expected, 64, settings["--seconds"])
+        show(f"64, one at a time, {name}", load, (before, alone.memory()))
+        alone.stop()
+        ratio = loads[64].throughput / load.throughput
+        one_by_one.append(Claim("throughput of 64 clients", f"{name}, one request at a time", ratio, 3.0))
     claims = [
         Claim("throughput of 64 clients", "one client", loads[64].throughput / loads[1].throughput, 4.0),
-        Claim("throughput of 64 clients", "one request at a time", loads[64].throughput / one_by_one.throughput, 3.0),
+        *one_by_one,
         Claim("wrong answers", "(a count)", float(sum(load.wrong for load in loads.values())), 0.0, at_most=True),
         Claim("failed requests", "(a count)", float(sum(load.failed for load in loads.values())), 0.0, at_most=True),
     ]
