@@ -147,7 +147,7 @@ def test_asking_for_weights_changes_nothing(pair: Pair, training: bool) -> None:
     torch.manual_seed(1)
     asked = model(source, mask, targets, need_weights=True)
     assert torch.equal(asked.features, without.features)
-    assert not without.cross
+    assert not [*without.cross, *without.own, *without.encoder]
 
 
 @every_decoder
@@ -175,6 +175,23 @@ def test_weights_lie_on_real_places_and_sum_to_one(pair: Pair) -> None:
             assert (total[:, :, 0] > 0).all()
         else:
             torch.testing.assert_close(total, torch.ones_like(total))
+
+
+@every_model
+def test_weights_among_a_side_s_own_words(pair: Pair) -> None:
+    model = make(pair)
+    source, mask, targets = batch(*LENGTHS)
+    with torch.no_grad():
+        decoded = model(source, mask, targets, need_weights=True)
+    for name, side, weights, places in (
+        ("encoder", model.settings.encoder, decoded.encoder, mask),
+        ("decoder", model.settings.decoder, decoded.own, torch.ones_like(targets, dtype=torch.bool)),
+    ):
+        assert len(weights) == (side.layers if side.kind == "transformer" else 0)
+        for each in weights:
+            assert each.shape[2:] == (places.shape[1],) * 2
+            assert not each[~places[:, None, None].expand_as(each)].any()
+            assert name == "encoder" or not each.triu(1).any()
 
 
 @pytest.mark.parametrize("estimator", ["gumbel", "reinforce"])

@@ -72,9 +72,11 @@ def test_a_decoder_layer_is_pytorchs(place: str) -> None:
     mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4])
     later = torch.ones(4, 4, dtype=torch.bool).triu(1)
     expected = theirs(x, states, tgt_mask=later, memory_key_padding_mask=~mask)
-    found, _, weights = mine(x, memory=memory_of(states, mask), memory_mask=keys_mask(mask), need_weights=True)
+    found, _, looks = mine(x, memory=memory_of(states, mask), memory_mask=keys_mask(mask), need_weights=True)
     torch.testing.assert_close(found, expected)
-    assert weights.shape == (2, 2, 4, 6)
+    assert looks.memory.shape == (2, 2, 4, 6)
+    assert not looks.own.triu(1).any()
+    torch.testing.assert_close(looks.own.sum(-1), torch.ones(2, 2, 4, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("place", ["pre", "post"])

@@ -19,6 +19,7 @@ class Memory:
     values: Tensor  # [B, T, M]: what is taken from where one looks; often the states themselves
     axis: str = "subwords"  # what the places are
     rows: Tensor | None = None  # [B]: which source of a batch each entry is of, where that matters
+    own: list[Tensor] = field(default_factory=list)  # weights [B, H, T, T] of each encoder layer, if asked for
 
     @property
     def attention_mask(self) -> Tensor:
@@ -40,6 +41,8 @@ class Decoded:
 
     features: Tensor  # [B, Tt, E]: the output layer makes logits of them
     cross: list[Tensor] = field(default_factory=list)  # weights [B, H, Tt, Ts] of each layer that attends, if asked for
+    own: list[Tensor] = field(default_factory=list)  # weights [B, H, Tt, Tt] over the words before, if asked for
+    encoder: list[Tensor] = field(default_factory=list)  # weights [B, H, Ts, Ts] of each encoder layer, if asked for
     draws: list[Draw] = field(default_factory=list)  # what hard attention drew, for REINFORCE
 
 

@@ -1,5 +1,6 @@
 """An encoder and a decoder, made from settings, with an output layer: from source tokens to target logits."""
 
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -49,15 +50,16 @@ class Seq2Seq(nn.Module):
                 )
             self.encoder.embedding.weight = self.decoder.embedding.weight
 
-    def encode(self, source: Tensor, mask: Tensor) -> Memory:
+    def encode(self, source: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
         """source and mask [B, Ts] (True where there is a token) -> Memory."""
-        memory: Memory = self.encoder(source, mask)
+        memory: Memory = self.encoder(source, mask, need_weights=need_weights)
         return memory
 
     def forward(self, source: Tensor, mask: Tensor, targets: Tensor, *, need_weights: bool = False) -> Decoded:
         """source, mask [B, Ts], targets [B, Tt] (the words before each step, beginning first) -> features."""
-        decoded: Decoded = self.decoder(targets, self.encode(source, mask), need_weights=need_weights)
-        return decoded
+        memory = self.encode(source, mask, need_weights=need_weights)
+        decoded: Decoded = self.decoder(targets, memory, need_weights=need_weights)
+        return replace(decoded, encoder=memory.own) if memory.own else decoded
 
     def logits(self, features: Tensor) -> Tensor:
         """features [..., E] -> [..., V]"""

@@ -5,6 +5,8 @@ Xiong et al. 2020 (arXiv:2002.04745, "pre"), which trains without care. RMSNorm:
 (arXiv:1910.07467). Gated feed-forward layers: Shazeer 2020 (arXiv:2002.05202).
 """
 
+from typing import NamedTuple
+
 from torch import Tensor, nn
 
 from regard.attention import T5, Attention, Cache, Hard, Window
@@ -65,6 +67,13 @@ class FeedForward(nn.Module):
         return out
 
 
+class Looks(NamedTuple):
+    """Weights of one layer, if asked for."""
+
+    own: Tensor | None  # [B, H, T, T]
+    memory: Tensor | None  # [B, H, T, Ts]
+
+
 class Layer(nn.Module):
     """Self-attention, attention to a memory if there is one, feed-forward; each with its residual and norm."""
 
@@ -110,13 +119,14 @@ class Layer(nn.Module):
         past: Cache | None = None,
         prepared: Cache | None = None,
         need_weights: bool = False,
-    ) -> tuple[Tensor, Cache | None, Tensor | None]:
-        """x [B, T, D] -> the same, what to remember of it, and the weights over the memory if asked for.
+    ) -> tuple[Tensor, Cache | None, Looks]:
+        """x [B, T, D] -> the same, what to remember of it, and the weights if asked for.
 
         mask: over x's own places. memory: what is attended to, either whole or `prepared` by `self.memory.prepare`.
         past: what went before x.
         """
-        attended = self.itself(self.itself_norm(x) if self.pre else x, mask=mask, cache=past)
+        query = self.itself_norm(x) if self.pre else x
+        attended = self.itself(query, mask=mask, cache=past, need_weights=need_weights)
         x = self._sum(attended.output, x, self.itself_norm)
         weights = None
         if self.memory is not None:
@@ -126,7 +136,7 @@ class Layer(nn.Module):
             weights = looked.weights
             x = self._sum(looked.output, x, self.memory_norm)
         inner = self.feedforward(self.feedforward_norm(x) if self.pre else x)
-        return self._sum(inner, x, self.feedforward_norm), attended.cache, weights
+        return self._sum(inner, x, self.feedforward_norm), attended.cache, Looks(attended.weights, weights)
 
     def _sum(self, part: Tensor, x: Tensor, after: nn.Module) -> Tensor:
         total = self.dropout.add(part, x)

@@ -143,7 +143,7 @@ class RecurrentDecoder(nn.Module):
         attended = self.attention(s, cache=state.cache, mask=state.mask, need_weights=self._needs(need_weights))
         features = self._features(s, y, attended.output)
         cross = [attended.weights] if need_weights and attended.weights is not None else []
-        return Decoded(features, cross, [attended.draw] if attended.draw is not None else [])
+        return Decoded(features, cross, draws=[attended.draw] if attended.draw is not None else [])
 
     def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """The words [B] that went before -> features [B, E] of the next, and the state after it."""
@@ -199,7 +199,7 @@ class RecurrentDecoder(nn.Module):
                 draws.append(draw)
         s, c = torch.stack(states, 1), torch.stack(contexts, 1)
         features = self._features(s, y, c, torch.stack(fed, 1) if fed else None)
-        return Decoded(features, [torch.cat(weights, 2)] if weights else [], draws)
+        return Decoded(features, [torch.cat(weights, 2)] if weights else [], draws=draws)
 
     def _advance(
         self, gates: Tensor, state: RecurrentState, need_weights: bool

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from regard.attention import Attention, Cache
 from regard.models.memory import Decoded, Memory
 from regard.models.settings import TransformerDecoder as TransformerDecoderSettings
-from regard.models.transformer import Layer, embedding, keys_mask, norm
+from regard.models.transformer import Layer, Looks, embedding, keys_mask, norm
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,13 @@ class TransformerDecoder(nn.Module):
         """
         keys = keys_mask(memory.mask)
         x = self.inward(self.embedding(targets))
-        weights: list[Tensor] = []
+        looks: list[Looks] = []
         for layer in self.layers:
-            x, _, w = layer(x, memory=memory, memory_mask=keys, need_weights=need_weights)
-            if w is not None:
-                weights.append(w)
-        return Decoded(self.outward(self.norm(x)), weights)
+            x, _, look = layer(x, memory=memory, memory_mask=keys, need_weights=need_weights)
+            looks.append(look)
+        cross = [look.memory for look in looks if look.memory is not None]
+        own = [look.own for look in looks if look.own is not None]
+        return Decoded(self.outward(self.norm(x)), cross, own)
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """The words [B] that went before -> features [B, E] of the next, and the state after it."""

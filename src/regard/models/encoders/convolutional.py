@@ -33,8 +33,8 @@ class ConvolutionalEncoder(nn.Module):
         )
         self.dropout = Dropout(settings.dropout)
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens and mask [B, T] -> Memory."""
+    def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
+        """tokens and mask [B, T] -> Memory. It attends to nothing, so has no weights."""
         there = mask[..., None]
         e = self.embedding(tokens)
         x = torch.where(there, self.inward(e), 0)

@@ -30,8 +30,8 @@ class RecurrentEncoder(nn.Module):
         self.dropout = Dropout(settings.dropout)
         initialise(self, settings.initialisation)
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens and mask [B, T] -> Memory. Padding lies at the end and changes nothing."""
+    def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
+        """tokens and mask [B, T] -> Memory. Padding lies at the end and changes nothing. It has no weights."""
         lengths = mask.sum(1)
         x = self.embedding(tokens).transpose(0, 1)  # [T, B, E]
         if self.reverse:

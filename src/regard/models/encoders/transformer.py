@@ -19,11 +19,14 @@ class TransformerEncoder(nn.Module):
         self.layers = nn.ModuleList(Layer(settings, causal=False) for _ in range(settings.layers))
         self.norm = norm(settings) if settings.norm_place == "pre" else nn.Identity()
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+    def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
         """tokens and mask [B, T] -> Memory."""
         keys = keys_mask(mask)
         x = self.inward(self.embedding(tokens))
+        own: list[Tensor] = []
         for layer in self.layers:
-            x, _, _ = layer(x, mask=keys)
+            x, _, look = layer(x, mask=keys, need_weights=need_weights)
+            if look.own is not None:
+                own.append(look.own)
         x = self.norm(x)
-        return Memory(states=x, mask=mask, summary=average(x, mask), values=x)
+        return Memory(states=x, mask=mask, summary=average(x, mask), values=x, own=own)
