@@ -4,15 +4,18 @@ import json
 import os
 import random
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from regard.data import making
 from regard.data.corpus import Corpus, Pairs, prepare
 from regard.data.making import vocabulary_size
 from regard.data.settings import DataSettings
+from regard.data.subwords import Subwords, train
 from regard.tokens import END
 from tests.data.files import is_one_sentence, write
 
@@ -368,6 +371,25 @@ def test_a_damaged_description_makes_it_anew(content: str, pairs: list[tuple[str
     prepared(tmp_path / "c", path)
     (tmp_path / "c" / "corpus.json").write_text(content)
     assert len(prepared(tmp_path / "c", path).train) == 19
+
+
+@pytest.mark.parametrize(("limit", "most"), [("SAMPLED_LINES", 20), ("SAMPLED_BYTES", 600)])
+def test_subwords_are_learnt_from_a_sample_of_much_text(
+    limit: str, most: int, pairs: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[list[str]] = []
+
+    def noted(lines: Iterable[str], *others: Any) -> Subwords:
+        given.append(list(lines))
+        return train(given[-1], *others)
+
+    monkeypatch.setattr(making, "train", noted)
+    monkeypatch.setattr(making, limit, most)
+    corpus = prepared(tmp_path / "corpus", table(tmp_path / "pairs.tsv", pairs), subwords={"joint": False})
+    assert len(corpus.train) + len(corpus.valid) == len(pairs)
+    for side, lines in enumerate(given):
+        assert 0 < (len(lines) if limit == "SAMPLED_LINES" else len("".join(lines).encode())) <= most
+        assert set(lines) <= {pair[side] for pair in pairs}
 
 
 def test_more_examples_get_more_subwords() -> None:

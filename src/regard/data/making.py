@@ -19,7 +19,8 @@ from regard.data.readers import Example
 from regard.data.settings import DataSettings
 from regard.data.subwords import Subwords, train
 
-SAMPLED_LINES = 1_000_000  # texts that subwords are learnt from, at most, on each side
+# What subwords are learnt from, at most, on each side: sentencepiece holds all of it in memory, many times over.
+SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
 LARGEST_VALID = 2_000
 CUT_AT_ONCE = 10_000
 
@@ -213,8 +214,9 @@ def _learn(
     count = int(usable.sum())
     size = settings.subwords.size or vocabulary_size(count)
     numbers = np.flatnonzero(usable)
-    if count > SAMPLED_LINES:
-        numbers = numbers[:: -(-count // SAMPLED_LINES)]
+    sides = [Ragged(folder / f"train.{side}_text", np.uint8).lengths[numbers] for side in ("source", "target")]
+    letters = max(int(lengths.sum(dtype=np.int64)) for lengths in sides)
+    numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
 
     texts = _Texts(folder, "train", protection)
     symbols = SYMBOLS if protection.uses_symbols else ()

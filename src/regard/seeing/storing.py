@@ -1,0 +1,163 @@
+"""Captured attention as files: JSON that any program reads, and safetensors, exact and small.
+
+docs/seeing.md has the schema. JSON may keep only the largest weights of each row, with the sum of the rest.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from regard.seeing.captured import KINDS, Axis, Captured, Choice, Kind, Weights
+
+FORMAT = "regard attention 1"
+DIGITS = 6  # of a weight in JSON
+
+
+def as_record(captured: Captured, *, top: int | None = None) -> dict[str, Any]:
+    """What JSON says. top: so many weights of each row at most, the largest."""
+    return {
+        **_about(captured),
+        "weights": {
+            kind: [[[_row(row, top) for row in head] for head in layer] for layer in captured.weights[kind]]
+            for kind in captured.kinds
+        },
+        "hidden": {kind: [_rounded(layer) for layer in layers] for kind, layers in captured.hidden.items()},
+        "attribution": {over: _rounded(values) for over, values in captured.attribution.items()},
+        "aligned": None if captured.aligned is None else _rounded(captured.aligned),
+    }
+
+
+def from_record(record: Any) -> Captured:
+    """Of what JSON says. Raises ValueError if it is not what `as_record` writes."""
+    try:
+        if record["format"] != FORMAT:
+            raise ValueError(f"it is of the format {record['format']!r}; this version reads {FORMAT!r}.")
+        axes = {name: _axis(record[name]) for name in ("source", "target", "before")}
+        weights: dict[Kind, list[Weights]] = {}
+        for kind in KINDS:
+            columns = len(axes[KINDS[kind][1]])
+            if record["weights"].get(kind):
+                weights[kind] = [
+                    np.array([[_dense(row, columns) for row in head] for head in layer], np.float32)
+                    for layer in record["weights"][kind]
+                ]
+        return Captured(
+            **axes,
+            weights=weights,
+            hidden={kind: [np.array(layer, np.float32) for layer in of] for kind, of in record["hidden"].items()},
+            attribution={over: np.array(values, np.float32) for over, values in record["attribution"].items()},
+            aligned=None if record["aligned"] is None else np.array(record["aligned"], np.float32),
+            choice=None if record["choice"] is None else Choice(**record["choice"]),
+            model=str(record["model"]),
+        )
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"this is no captured attention: {type(error).__name__} at {error}.") from None
+
+
+def save(captured: Captured, path: Path, *, top: int | None = None) -> None:
+    """Into a .json or a .safetensors file."""
+    if path.suffix == ".json":
+        path.write_text(json.dumps(as_record(captured, top=top), ensure_ascii=True) + "\n", "utf-8")
+    elif path.suffix == ".safetensors":
+        tensors = {
+            f"{kind}.{number}": layer for kind in captured.kinds for number, layer in enumerate(captured.weights[kind])
+        }
+        for kind, layers in captured.hidden.items():
+            tensors |= {f"hidden.{kind}.{number}": layer for number, layer in enumerate(layers)}
+        tensors |= {f"attribution.{over}": values for over, values in captured.attribution.items()}
+        if captured.aligned is not None:
+            tensors["aligned"] = captured.aligned
+        about = {"regard": json.dumps(_about(captured))}
+        path.write_bytes(save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}, about))
+    else:
+        raise ValueError(f"{path}: attention is saved as .json or .safetensors.")
+
+
+def load(path: Path) -> Captured:
+    """From a file that `save` has written. Raises ValueError if it is none."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
+    try:
+        return _from_tensors(raw) if path.suffix == ".safetensors" else from_record(json.loads(raw))
+    except (ValueError, RecursionError, SafetensorError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _from_tensors(raw: bytes) -> Captured:
+    tensors = load_tensors(raw)
+    header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+    record = json.loads(header.get("__metadata__", {}).get("regard", "{}"))
+
+    def layers(name: str) -> list[Weights]:
+        found = [tensors[key] for key in sorted((k for k in tensors if k.rpartition(".")[0] == name), key=_number)]
+        return [each.astype(np.float32, copy=False) for each in found]
+
+    record |= {
+        "weights": {},
+        "hidden": {kind: layers(f"hidden.{kind}") for kind in KINDS if layers(f"hidden.{kind}")},
+        "attribution": {k.removeprefix("attribution."): v for k, v in tensors.items() if k.startswith("attribution.")},
+        "aligned": tensors.get("aligned"),
+    }
+    empty = from_record({**record, "hidden": {}, "attribution": {}, "aligned": None})
+    return Captured(
+        empty.source,
+        empty.target,
+        empty.before,
+        {kind: layers(kind) for kind in KINDS if layers(kind)},
+        record["hidden"],
+        record["attribution"],
+        record["aligned"],
+        empty.choice,
+        empty.model,
+    )
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition(".")[2])
+
+
+def _about(captured: Captured) -> dict[str, Any]:
+    axes = {name: getattr(captured, name) for name in ("source", "target", "before")}
+    choice = captured.choice
+    return {
+        "format": FORMAT,
+        "model": captured.model,
+        **{
+            name: {"unit": axis.unit, "labels": list(axis.labels), "special": list(axis.special)}
+            for name, axis in axes.items()
+        },
+        "choice": choice and {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted},
+    }
+
+
+def _axis(record: Any) -> Axis:
+    return Axis(tuple(map(str, record["labels"])), tuple(map(bool, record["special"])), str(record["unit"]))
+
+
+def _rounded(values: Weights) -> Any:
+    return np.round(values.astype(np.float64), DIGITS).tolist()
+
+
+def _row(row: Weights, top: int | None) -> Any:
+    """Every weight; or {"at": places, "weights": theirs, "rest": the sum of all others}."""
+    if top is None or top >= len(row):
+        return _rounded(row)
+    at = np.sort(np.argpartition(-row, top - 1)[:top])
+    kept = row[at]
+    return {"at": at.tolist(), "weights": _rounded(kept), "rest": round(float(row.sum() - kept.sum()), DIGITS)}
+
+
+def _dense(row: Any, columns: int) -> list[float]:
+    if isinstance(row, list):
+        return row
+    found = [0.0] * columns
+    for at, weight in zip(row["at"], row["weights"], strict=True):
+        found[at] = weight
+    return found
