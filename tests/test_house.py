@@ -15,11 +15,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attention": {"native"},
     "models": {"attention", "native", "settings", "tokens"},
     "data": {"settings", "tokens"},
-    "decoding": {"models", "data", "attention", "native", "settings", "tokens"},
+    "seeing": {"attention"},
+    "decoding": {"seeing", "models", "data", "attention", "native", "settings", "tokens"},
     "documents": {"decoding", "data"},
     "evaluation": {"decoding", "models", "data", "attention"},
     "interop": {"decoding", "models", "data", "attention"},
-    "seeing": {"decoding", "models", "data", "attention"},
     "training": {"evaluation", "seeing", "decoding", "models", "data", "attention", "native", "settings", "tokens"},
     "lab": {"training", "evaluation", "seeing", "decoding", "models", "data", "attention"},
 }

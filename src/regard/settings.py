@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 class Settings(BaseModel):
     """Settings that do not change after they were made; an unknown name is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
     @classmethod
     def parse(cls, given: dict[str, Any]) -> Self:

@@ -295,7 +295,7 @@ def test_gzip_without_its_name_is_a_sentence(suffix: str, tmp_path: Path) -> Non
     assert "gzipped" in refusal(write(tmp_path / f"a.{suffix}", gzip.compress(AS_FILE[suffix].encode())))
 
 
-@pytest.mark.parametrize(("suffix", "separators"), [("tsv", "tabs"), ("csv", "commas")])
+@pytest.mark.parametrize(("suffix", "separators"), [("tsv", "tabs"), ("csv", "commas or semicolons")])
 def test_a_table_without_its_separator_is_a_sentence(suffix: str, separators: str, tmp_path: Path) -> None:
     assert f"separated by {separators}?" in refusal(write(tmp_path / f"a.{suffix}", "one un\ntwo deux\n"))
 

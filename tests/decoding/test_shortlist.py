@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from regard.decoding import shortlist as shortlists
-from regard.decoding.shortlist import CANDIDATES, FREQUENT, Shortlist, learn, load_shortlist
+from regard.decoding.lexicon import learn
+from regard.decoding.shortlist import CANDIDATES, FREQUENT, Shortlist, load_shortlist, shortlist_of
 from regard.tokens import END
 
 WORDS = 400
@@ -24,8 +24,12 @@ def pairs(count: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
     return made
 
 
+def learnt(given: list[tuple[list[int], list[int]]]) -> Shortlist:
+    return shortlist_of(learn(given, target_vocabulary=2 * WORDS), source_vocabulary=WORDS)
+
+
 def test_each_word_has_its_translation_first() -> None:
-    found = learn(pairs(1500), source_vocabulary=WORDS, target_vocabulary=2 * WORDS)
+    found = learnt(pairs(1500))
     assert found.candidates.shape == (WORDS, CANDIDATES)
     right = [found.candidates[word, 0] == word + WORDS for word in range(4, WORDS)]
     assert np.mean(right) > 0.99
@@ -34,7 +38,7 @@ def test_each_word_has_its_translation_first() -> None:
 
 
 def test_a_sentences_candidates_are_its_own_and_what_is_always_there() -> None:
-    found = learn(pairs(1500), source_vocabulary=WORDS, target_vocabulary=2 * WORDS)
+    found = learnt(pairs(1500))
     for source, target in pairs(50, seed=1):
         candidates = found.of(source)
         assert np.array_equal(candidates, np.unique(candidates))
@@ -44,34 +48,8 @@ def test_a_sentences_candidates_are_its_own_and_what_is_always_there() -> None:
         assert np.array_equal(candidates, found.of(source[::-1])), "order does not matter"
 
 
-def test_chances_are_those_of_model_1_computed_by_hand() -> None:
-    """Two pairs, (a b | x y) and (a | x), by the sums of the paper."""
-    given = [([4, 5], [6, 7]), ([4], [6])]
-    p = {(s, t): 1.0 for s in (4, 5) for t in (6, 7) if (s, t) != (4, 9)}
-    for _ in range(shortlists.ROUNDS):
-        expected: dict[tuple[int, int], float] = {}
-        for source, target in given:
-            for t in target:
-                whole = sum(p[s, t] for s in source)
-                for s in source:
-                    expected[s, t] = expected.get((s, t), 0) + p[s, t] / whole
-        p = {
-            (s, t): expected.get((s, t), 0) / sum(value for (left, _), value in expected.items() if left == s)
-            for s, t in p
-        }
-    left, right = np.array([4, 4, 5, 5]), np.array([6, 7, 6, 7])
-    which = np.array([0, 2, 1, 3, 0])
-    owner = np.array([0, 0, 1, 1, 2])
-    chances = shortlists._explained(which, owner, left, 3)
-    assert chances == pytest.approx([p[s, t] for s, t in zip(left.tolist(), right.tolist(), strict=True)])
-    found = learn(given, source_vocabulary=8, target_vocabulary=8)
-    assert found.candidates[4, :2].tolist() == [6, 7]
-    assert found.candidates[5, :2].tolist() == [7, 6]
-    assert (found.candidates[6] == -1).all()
-
-
 def test_it_is_saved_and_comes_back(tmp_path: Path) -> None:
-    found = learn(pairs(30), source_vocabulary=WORDS, target_vocabulary=2 * WORDS)
+    found = learnt(pairs(30))
     path = tmp_path / "shortlist.safetensors"
     sizes = {"source_vocabulary": WORDS, "target_vocabulary": 2 * WORDS}
     assert load_shortlist(path, **sizes) is None
@@ -91,20 +69,8 @@ def test_it_is_saved_and_comes_back(tmp_path: Path) -> None:
         load_shortlist(path, **sizes)
 
 
-def test_nothing_gives_nothing_and_much_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    empty = learn([], source_vocabulary=9, target_vocabulary=9)
-    assert (empty.candidates == -1).all()
-    monkeypatch.setattr(shortlists, "MOST", 100)
-    seen = 0
-
-    def many():
-        nonlocal seen
-        for pair in pairs(1000):
-            seen += 1
-            yield pair
-
-    learn(many(), source_vocabulary=WORDS, target_vocabulary=2 * WORDS)
-    assert seen < 20
+def test_nothing_gives_nothing() -> None:
+    assert (learnt([]).candidates == -1).all()
 
 
 def test_special_entries_are_there_whatever_a_file_has() -> None:

@@ -14,6 +14,7 @@ from regard.data.settings import SubwordSettings
 from regard.data.subwords import Subwords, train
 from regard.decoding import translator as translators
 from regard.decoding.bundle import Bundle
+from regard.decoding.forced import attributed, forced
 from regard.decoding.loading import in_torch
 from regard.decoding.options import Options
 from regard.decoding.piecing import Pieces
@@ -60,14 +61,6 @@ def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
     assert all(len(bundle.source_subwords.encode([part])[0]) < 12 for part in parts)
     alone = [translator.translate(part.strip(), beam=1).text for part in parts if part.strip()]
     assert result.text.split() == " ".join(alone).split(), "nothing is left out"
-
-
-def test_the_longest_terms_of_a_glossary_count() -> None:
-    glossary = {"dog": "Hund", "dog run": "Auslauf", "Cat": "Katze", "": "x", "o": "y"}
-    assert translators._terms_in("a DOG  run and a cat", glossary) == ["Auslauf", "Katze"]
-    assert translators._terms_in("the dog in the dog run", glossary) == ["Hund", "Auslauf"]
-    assert translators._terms_in("dogs run", glossary) == []
-    assert translators._terms_in("我有狗", {"狗": "Hund"}) == ["Hund"]
 
 
 @pytest.mark.parametrize("wrong", [None, 5, b"cat", [None], ["cat", 5]])
@@ -197,8 +190,12 @@ def test_attention_is_captured_by_one_forced_pass(subwords: Subwords, decoder: s
         assert result.attention is not None
         assert result.token_scores is not None
         assert result.alignment is not None
-        assert len(result.attention) == layers
-        for weights in result.attention:
+        assert result.attention.kinds == (
+            ["cross", "decoder"] if decoder == "transformer" else ["cross"] * bool(layers)
+        )
+        cross = result.attention.weights.get("cross", [])
+        assert len(cross) == layers
+        for weights in cross:
             assert weights.shape == (heads, len(result.tokens), len(result.source_tokens))
             np.testing.assert_allclose(weights.sum(-1), np.ones((heads, len(result.tokens))), atol=1e-5)
         assert sum(result.token_scores) / len(result.tokens) == pytest.approx(result.score, abs=1e-4)
@@ -206,7 +203,62 @@ def test_attention_is_captured_by_one_forced_pass(subwords: Subwords, decoder: s
         for source, target in result.alignment:
             assert 0 <= source < len(result.source.split())
             assert target >= 0
+        again = translator.attend(result.source)
+        for kind in again.kinds:
+            for one, other in zip(again.weights[kind], result.attention.weights[kind], strict=True):
+                np.testing.assert_allclose(one, other, atol=1e-5)
     assert results[2].attention is None
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
+@pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
+def test_any_pair_can_be_looked_at(subwords: Subwords, encoder: str, decoder: str) -> None:
+    translator = in_torch(bundle_of(subwords, encoder, decoder))
+    seen = translator.attend("the cat", "Hund", attribution=True)
+    assert seen.source.merged().labels == ("the", "cat", "</s>")
+    assert seen.target.merged().labels == ("Hund", "</s>")
+    assert seen.before.labels == ("<s>", *seen.target.labels[:-1])
+    wanted = {"encoder": encoder == "transformer", "cross": decoder != "cho", "decoder": decoder == "transformer"}
+    assert seen.kinds == [kind for kind in ("cross", "encoder", "decoder") if wanted[kind]]
+    assert (seen.aligned is not None) == (decoder != "cho")
+    assert seen.attribution["source"].shape == (len(seen.target), len(seen.source))
+    assert np.abs(seen.attribution["source"]).max() > 0
+    assert not np.triu(seen.attribution["before"], 1).any(), "what comes later explains nothing"
+
+
+def test_attribution_is_gradient_times_input(subwords: Subwords) -> None:
+    """To first order: with a word's embedding a little longer, the log-probability changes by that much of it."""
+    bundle = bundle_of(subwords, "transformer", "transformer")
+    bundle.model.double()
+    source, output = [*bundle.source_subwords.encode(["the dog ran"])[0], END], [5, 6, 7, END]
+    found = attributed(bundle, source, output)
+    side, small = bundle.model.encoder.embedding, 1e-4
+    assert len(set(source)) == len(source), "each token has a row of its own to change"
+    for place, token in enumerate(source):
+        changed = []
+        for factor in (1 + small, 1 - small):
+            with torch.no_grad():
+                kept = side.weight[token].clone()
+                side.weight[token] *= factor
+                changed.append(np.array(forced(bundle, [source], [output])[0].token_scores))
+                side.weight[token] = kept
+        slope = (changed[0] - changed[1]) / (2 * small)
+        np.testing.assert_allclose(found["source"][:, place], slope, atol=1e-4)
+
+
+def test_what_cannot_be_looked_at_is_a_sentence(bundle: Bundle) -> None:
+    translator = in_torch(bundle)
+    for source, target, message in (
+        ("", None, "the source is empty"),
+        ("cat dog " * 30, None, "longer than the 11 subwords"),
+        ("cat dog " * 30, "Hund", "the source has"),
+        ("cat", "Hund " * 30, "the target has"),
+        ("cat", "", "the target has 0"),
+        ("\ud800", None, "half a character"),
+        ("cat", "\ud800", "half a character"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            translator.attend(source, target)
 
 
 @pytest.mark.parametrize("decoder", ["learned", "convolutional"])

@@ -116,6 +116,54 @@ def test_a_file_of_outputs_is_compared_with_a_run(trained: Path, tmp_path: Path)
     assert compared["second"] == pytest.approx(alone_score["value"], rel=0.2)
 
 
+def test_what_has_no_two_sides_is_no_test_sentence(trained: Path, tmp_path: Path) -> None:
+    run, dates = trained / "run", (trained / "test.tsv").read_text().splitlines()[:4]
+    rows = [*dates, "no tab", "empty\t", "\tempty", "contr\x07ol\t2001-02-03"]
+    (tmp_path / "test.tsv").write_text("".join(f"{row}\n" for row in rows))
+    result = json.loads(regard("evaluate", run, tmp_path / "test.tsv", "--metric", "exact,exact", "--json").stdout)
+    assert result["sentences"] == 4
+    assert len(result["scores"]) == 1
+    reasons = {"only 1 column(s)": 1, "empty target": 1, "empty source": 1, "control characters": 1}
+    assert result["set_aside"] == reasons
+    said = regard("evaluate", run, tmp_path / "test.tsv", "--metric", "exact").stdout
+    assert said.startswith("4 sentences; set aside: 1 control characters, 1 empty source")
+    (tmp_path / "test.tsv").write_text("no tab\n")
+    catalogue = 'msgid "a"\nmsgstr "b"\n\nmsgid "c"\nmsgstr ""\n\n#, fuzzy\nmsgid "d"\nmsgstr "e"\n'
+    (tmp_path / "test.po").write_text(catalogue)
+    assert json.loads(regard("evaluate", run, tmp_path / "test.po", "--json").stdout)["sentences"] == 1
+
+
+def test_a_run_s_own_columns_are_those_it_is_judged_by(trained: Path, tmp_path: Path) -> None:
+    rows = [line.split("\t") for line in (trained / "dates.tsv").read_text().splitlines()]
+    data, run = tmp_path / "dates.tsv", tmp_path / "run"
+    data.write_text("".join(f"{number}\t{b}\t{a}\n" for number, (a, b) in enumerate(rows)))
+    columns = ["--set", "data.source_column=3", "--set", "data.target_column=2"]
+    regard("train", data, "--preset", "transformer-tiny", *small(), *columns, "--steps", 1, "-o", run)
+    own = json.loads(regard("evaluate", run, data, "--metric", "cer", "--json").stdout)
+    same = ["--source-column", 3, "--target-column", 2]
+    asked = json.loads(regard("evaluate", run, data, *same, "--metric", "cer", "--json").stdout)
+    other = json.loads(regard("evaluate", run, data, "--source-column", 1, "--metric", "cer", "--json").stdout)
+    assert own["scores"] == asked["scores"] != other["scores"]
+
+
+def test_a_run_without_whole_checkpoints_is_not_trained_anew_unasked(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained / "run", run)
+    log = (run / "log.jsonl").read_text()
+    done = regard("train", "--resume", run)
+    assert "This run is finished, after 4 steps; give it more by --steps or --minutes" in done.stderr
+    ends = [line for line in (run / "log.jsonl").read_text().splitlines() if '"end"' in line]
+    assert len(ends) == 1
+    for path in (run / "checkpoints").rglob("weights.safetensors"):
+        path.write_bytes(path.read_bytes()[:-100])
+    damaged = regard("train", "--resume", run, check=False)
+    assert damaged.returncode == 2
+    assert "no checkpoint is whole, so this run cannot go on" in damaged.stderr
+    shutil.rmtree(run / "checkpoints")
+    assert "its checkpoints are gone" in refused("train", "--resume", run)
+    assert len((run / "log.jsonl").read_text().splitlines()) == len(log.splitlines())
+
+
 def test_a_wrong_pair_of_languages_is_one_sentence(tmp_path: Path) -> None:
     unit = '<tu><tuv xml:lang="en"><seg>one</seg></tuv><tuv xml:lang="fr"><seg>un</seg></tuv></tu>'
     memory = tmp_path / "memory.tmx"

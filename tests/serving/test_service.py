@@ -50,8 +50,10 @@ def test_its_own_api(server: Server, expected: dict[str, str]) -> None:
     (sentence,) = one["sentences"]
     assert len(one["others"]) == 2
     assert len(sentence["token_scores"]) == len(sentence["tokens"])
-    assert len(sentence["attention"][0][0]) == len(sentence["tokens"])
-    assert len(sentence["attention"][0][0][0]) == len(sentence["source_tokens"])
+    cross = sentence["attention"]["weights"]["cross"]
+    assert len(cross[0][0]) == len(sentence["tokens"])
+    assert len(cross[0][0][0]) == len(sentence["source_tokens"])
+    assert sentence["attention"]["source"]["labels"] == sentence["source_tokens"]
     assert sum(sentence["token_scores"]) / len(sentence["tokens"]) == pytest.approx(sentence["score"], abs=1e-3)
 
 

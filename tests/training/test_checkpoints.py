@@ -58,12 +58,13 @@ def test_a_damaged_checkpoint_is_passed_over_and_told(tmp_path: Path, file: str,
     assert "step 2 is damaged" in said[0]
 
 
-def test_nothing_whole_is_nothing(tmp_path: Path) -> None:
+def test_nothing_written_is_nothing_and_nothing_whole_is_an_error(tmp_path: Path) -> None:
     store = Checkpoints(tmp_path)
     assert newest(store) == (None, [])
     store.save(checkpoint(1))
     (store.folder / "00000001" / "manifest.json").unlink()
-    assert newest(store)[0] is None
+    with pytest.raises(ValueError, match="no checkpoint is whole, so this run cannot go on"):
+        newest(store)
 
 
 def test_a_candidate_that_is_named_and_lost_makes_the_checkpoint_unusable(tmp_path: Path) -> None:
@@ -120,4 +121,5 @@ def test_a_manifest_cannot_name_files_outside(tmp_path: Path) -> None:
     about = json.loads(manifest.read_text())
     about["files"]["../../../etc/passwd"] = "0"
     manifest.write_text(json.dumps(about))
-    assert newest(store)[0] is None
+    with pytest.raises(ValueError, match="no checkpoint is whole"):
+        newest(store)

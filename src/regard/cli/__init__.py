@@ -85,9 +85,14 @@ def main() -> None:
 
 def _sentence(error: Exception) -> str:
     """The system's errors in a person's words."""
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        what = (
+            "a file may not become so large here"
+            if error.errno == errno.EFBIG
+            else "there is no space left on the disk"
+        )
         return (
-            "there is no space left on the disk. Nothing that was saved before is lost: make room, and say the same "
+            f"{what}. Nothing that was saved before is lost: make room, and say the same "
             "again; a run goes on with regard train --resume and its folder."
         )
     if isinstance(error, OSError) and error.strerror:

@@ -42,6 +42,8 @@ def demo(
     )
     if output.exists() and (output / "dates-train.tsv").exists():
         shutil.rmtree(output)
+    if (output / "settings.toml").exists():
+        raise ValueError(f"-o: {output} is a run of your own; choose another folder for the demonstration.")
     from regard.training.run import begin, train
 
     begin(settings, output)
@@ -132,20 +134,17 @@ def _draw(bundle: Any, output: Path, seed: int) -> list[dict[str, Any]]:
     drawn: list[dict[str, Any]] = []
     alignments: list[Alignment] = []
     for result in in_torch(bundle).translate(texts, attention=True):
-        source, target = (
-            bundle.source_subwords.pieces(result.source_tokens),
-            bundle.target_subwords.pieces(result.tokens),
-        )
         record: dict[str, Any] = {
             "source": result.source,
             "text": result.text,
             "drawing": "(this model does not attend)",
         }
-        if result.attention:
-            weights = result.attention[-1].mean(0)[:-1, :-1].tolist()  # without the marks of the end
-            record |= {"attention": weights, "source_pieces": source[:-1], "pieces": target[:-1]}
-            record["drawing"] = matrix(weights, source[:-1], target[:-1])
-            alignments.append(Alignment(source[:-1], target[:-1], weights))
+        if result.attention and result.attention.kinds:
+            seen = result.attention.without_special()
+            weights, source, target = seen.matrix("cross", -1).tolist(), seen.source.labels, seen.target.labels
+            record |= {"attention": weights, "source_pieces": list(source), "pieces": list(target)}
+            record["drawing"] = matrix(weights, source, target)
+            alignments.append(Alignment(source, target, weights))
         drawn.append(record)
     if alignments:
         write_picture(alignments, output / "attention.png")

@@ -1,7 +1,7 @@
 """regard evaluate."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -11,6 +11,7 @@ import typer
 from regard.cli.common import Device, Engine, Json, Precision, Shortlist
 
 if TYPE_CHECKING:
+    from regard.data.readers import Layout
     from regard.evaluation.report import Outputs
 
 Files = list[Path]
@@ -51,6 +52,10 @@ def evaluate(
     ] = None,
     source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
     target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
+    source_column: Annotated[
+        str | None, typer.Option(help="Of a table: a name, or a number from 1; the run's own if none.")
+    ] = None,
+    target_column: Annotated[str | None, typer.Option(help="The same for the reference.")] = None,
     engine: Engine = "auto",
     precision: Precision = "float32",
     shortlist: Shortlist = False,
@@ -64,6 +69,7 @@ def evaluate(
 
     known = {name.lower(): name for name in NAMES}
     names = [known.get(name.strip().lower(), name.strip()) for name in metric.split(",") if name.strip()]
+    names = list(dict.fromkeys(names))
     for name in names or [""]:
         if name not in NAMES:
             raise ValueError(f"--metric: there is no {name!r}; there are {', '.join(NAMES)}.")
@@ -77,10 +83,13 @@ def evaluate(
         )
     if picture is not None and picture.suffix.lower() != ".png":
         raise ValueError(f"--picture: {picture} must end in .png.")
+    if picture is not None and outputs is not None and source is None:
+        raise ValueError("--picture: give the --source that the outputs were made from; it shows scores by its length.")
     from regard.evaluation.tokenisers import check_tokeniser
 
     check_tokeniser(tokenize)
-    test = _test_set(pairs or [], source, reference or [], outputs, source_language, target_language)
+    layout = _layout(run, source_language, target_language, source_column, target_column)
+    test = _test_set(pairs or [], source, reference or [], outputs, layout)
     options = Options(beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
 
     def say(which: Path, sources: list[str]) -> "Outputs":
@@ -115,17 +124,28 @@ class Judged(NamedTuple):
     sources: list[str]  # the outputs themselves, where no sources were given with them
     references: list[list[str]]  # each set of them
     outputs: list[str] | None = None  # where a file of them is judged
+    given: Path | None = None  # that file, if its sources were given with it
+    set_aside: Mapping[str, int] = {}  # of a file with both sides: what has no two sides, by reason
 
 
-def _test_set(
-    pairs: Files,
-    source: Path | None,
-    references: Files,
-    outputs: Path | None,
-    source_language: str | None,
-    target_language: str | None,
-) -> Judged:
-    from regard.data.readers import Layout, read_aligned, read_pairs
+def _layout(run: Path | None, *asked: str | None) -> "Layout":
+    """Where the sides are in a file with both: as asked, or else as the run's own files had them."""
+    from regard.data.readers import Layout
+    from regard.training.run import settings_of
+
+    data = settings_of(run).data if run is not None and (run / "settings.toml").exists() else None
+    own = (data.source_language, data.target_language, data.source_column, data.target_column) if data else [None] * 4
+    columns = [int(each) if each is not None and each.isdigit() else each for each in asked[2:]]
+    if any(each is not None for each in asked):
+        return Layout(asked[0], asked[1], *columns)
+    return Layout(*own)
+
+
+def _test_set(pairs: Files, source: Path | None, references: Files, outputs: Path | None, layout: "Layout") -> Judged:
+    from collections import Counter
+
+    from regard.data.door import flaw
+    from regard.data.readers import read_aligned, read_pairs
 
     if outputs is not None:
         if not references or pairs:
@@ -133,20 +153,32 @@ def _test_set(
         columns = [list(read_aligned(outputs, reference)) for reference in references]
         texts = [example.source for example in columns[0]]
         sources = texts if source is None else [example.source for example in read_aligned(source, references[0])]
-        return Judged(sources, [[example.target for example in column] for column in columns], texts)
+        return Judged(
+            sources, [[example.target for example in column] for column in columns], texts, source and outputs
+        )
     if pairs and (source or references):
         raise ValueError("test files with both sides and --source are two ways of saying one thing; use one.")
+    aside: Counter[str] = Counter()
     if pairs:
-        layout = Layout(source_language, target_language)
-        found = [example for path in pairs for example in read_pairs(path, layout)]
+        found = []
+        for example in (example for path in pairs for example in read_pairs(path, layout)):
+            if wrong := example.wrong or flaw(example.source, example.target):
+                aside[wrong] += 1
+            else:
+                found.append(example)
     elif source is not None and references:
         found = list(read_aligned(source, references[0]))
     else:
         raise ValueError("name a test set: a file with both sides, or --source and --reference.")
     more = [[example.target for example in read_aligned(source, each)] for each in references[1:]] if source else []
     if not found:
-        raise ValueError("the test set is empty.")
-    return Judged([example.source for example in found], [[example.target for example in found], *more])
+        raise ValueError(f"the test set is empty{'; set aside: ' + _reasons(aside) if aside else ''}.")
+    sides = [example.source for example in found], [[example.target for example in found], *more]
+    return Judged(*sides, set_aside=dict(aside))
+
+
+def _reasons(aside: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(aside.items()))
 
 
 def _report(
@@ -161,12 +193,15 @@ def _report(
     from regard.evaluation.report import by_length, lengths, scores
     from regard.evaluation.tokenisers import bleu_tokeniser
 
-    sources, references, texts = test
+    sources, references, texts = test.sources, test.references, test.outputs
     how = tokenize or bleu_tokeniser(references[0])
     report: dict[str, Any] = {"sentences": len(sources), "series": {}, "length_in": lengths(sources)[0]}
-    if run is None:
+    report["set_aside"] = test.set_aside
+    if texts is not None:
         report["texts"] = texts
-    else:
+        if test.given is not None:
+            report["series"][str(test.given)] = by_length(names[0], sources, texts, references, how)
+    if run is not None:
         said = say(run, sources)
         report |= {"run": str(run), "texts": said.texts, "seconds": round(said.seconds, 2), "engine": said.engine}
         report |= {
@@ -179,16 +214,15 @@ def _report(
     if other is not None:
         theirs = say(other, sources)
         report["series"][str(other)] = by_length(names[0], sources, theirs.texts, references, how)
-        compared = [
-            compare(name, report["texts"], theirs.texts, references, tokenize=how) for name in names if name != "ter"
-        ]
+        compared = [compare(name, report["texts"], theirs.texts, references, tokenize=how) for name in names]
         report["compared_with"] = str(other)
         report["comparison"] = [asdict(each) for each in compared]
     return report
 
 
 def _print(report: dict[str, Any], names: list[str]) -> None:
-    typer.echo(f"{report['sentences']:,} sentences")
+    aside = report["set_aside"]
+    typer.echo(f"{report['sentences']:,} sentences{'; set aside: ' + _reasons(aside) if aside else ''}")
     for score in report["scores"]:
         typer.echo(f"  {score['name']:7} {score['value']:7.2f}   {score['signature']}")
     if "seconds" in report:

@@ -71,7 +71,7 @@ def admitted(found: Iterator[Example], settings: DataSettings, aside: SetAside) 
     """The examples that are right, white space tidied; the others are set aside."""
     for example in found:
         source, target = tidy(example.source), tidy(example.target)
-        if reason := example.wrong or _wrong(source, target, settings):
+        if reason := example.wrong or flaw(source, target, settings.most_characters):
             aside.put(example, reason)
             continue
         if settings.lowercase:
@@ -84,11 +84,12 @@ def tidy(text: str) -> str:
     return WHITE.sub(" ", text).strip(" ")
 
 
-def _wrong(source: str, target: str, settings: DataSettings) -> str:
+def flaw(source: str, target: str, most_characters: int | None = None) -> str:
+    """What is wrong with a pair, in words; empty if nothing is."""
     if not source.strip() or not target.strip():
         return "empty target" if source.strip() else "empty source"
-    if max(len(source), len(target)) > settings.most_characters:
-        return f"over {settings.most_characters:,} characters"
+    if most_characters and max(len(source), len(target)) > most_characters:
+        return f"over {most_characters:,} characters"
     for text in (source, target):
         if not text.isprintable() and CONTROL.search(text):
             return "control characters"

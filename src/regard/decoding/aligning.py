@@ -1,15 +1,19 @@
 """Which source word a target word comes from, by attention. Imports no PyTorch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-SPACE = "▁"
+from regard.decoding.lexicon import Lexicon
+from regard.seeing.captured import SPACE, Choice, Weights
+
+UNSEEN = 1e-6  # the chance of a pair of subwords that the lexicon has never seen
 
 
 def words_of(pieces: Sequence[str]) -> list[int]:
-    """The number of the word that each piece is part of."""
+    """The number of the word that each piece is part of: words are what blanks separate."""
     numbers: list[int] = []
     for piece in pieces:
         begins = piece.startswith(SPACE) or not numbers
@@ -18,20 +22,60 @@ def words_of(pieces: Sequence[str]) -> list[int]:
 
 
 def word_alignment(
-    attention: Sequence[NDArray[np.float32]], source: Sequence[str], target: Sequence[str]
+    cross: Sequence[Weights], source: Sequence[str], target: Sequence[str], choice: Choice | None = None
 ) -> list[tuple[int, int]]:
     """(source word, target word), from 0, by target word.
 
-    attention: [H, Tt, Ts] of each layer, over these pieces, both with their ends. The last layer but one says best
-    where a word comes from (Garg et al. 2019, arXiv:1909.02074); its heads are averaged, a word's pieces summed.
+    cross: [H, Tt, Ts] of each layer, over these pieces, both with their ends. A word's pieces are summed.
     """
-    if not attention or len(source) < 2 or len(target) < 2:
+    if not cross or len(source) < 2 or len(target) < 2:
         return []
-    weights = attention[max(0, len(attention) - 2)].mean(0)[:-1, :-1]  # without the ends
+    weights = (choice or Choice.usual(cross)).of(cross)[:-1, :-1]  # without the ends
     rows, columns = words_of(target[:-1]), words_of(source[:-1])
     together = np.zeros((rows[-1] + 1, columns[-1] + 1))
     np.add.at(together, (np.array(rows)[:, None], np.array(columns)[None, :]), weights)
     return [(int(row.argmax()), word) for word, row in enumerate(together)]
+
+
+def choices(heads: Sequence[int]) -> list[Choice]:
+    """Everywhere an alignment may be seen, for the numbers of heads of each layer."""
+    places = [
+        (layer, head) for layer, count in enumerate(heads) for head in (None, *(range(count) if count > 1 else ()))
+    ]
+    return [Choice(layer, head, shifted) for (layer, head), shifted in product(places, (False, True))]
+
+
+def best_choice(
+    seen: Iterable[tuple[Sequence[int], Sequence[int], Sequence[Weights]]], lexicon: Lexicon
+) -> tuple[Choice | None, dict[Choice, float]]:
+    """Where a model's alignment is seen best, found without any alignment to learn from; and how good each place is.
+
+    seen: tokens of sources and targets with their ends, and the weights of each layer over them. Of each place it is
+    asked how well its weights and the lexicon together explain the targets: the mean log of the chance that a word
+    comes of what was looked at. None for models that do not attend.
+    """
+    totals: dict[Choice, float] = {}
+    count = 0
+    for source, target, cross in seen:
+        if not cross or len(source) < 2 or len(target) < 2:
+            continue
+        chances = np.maximum(lexicon.of(source[:-1], target[:-1]), UNSEEN)
+        count += len(target) - 1
+        for choice in choices([len(layer) for layer in cross]):
+            weights = choice.of(cross)[:-1, :-1].astype(np.float64)
+            totals[choice] = totals.get(choice, 0.0) + float(np.log(_explained(weights, chances)).sum())
+    if not totals:
+        return None, {}
+    means = {choice: total / count for choice, total in totals.items()}
+    return max(means, key=lambda choice: means[choice]), means
+
+
+def _explained(weights: NDArray[np.float64], chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[target]: the chance of each word to come of where it looks; of anywhere, if it looks nowhere."""
+    total = weights.sum(1, keepdims=True)
+    shares = np.where(total > 0, weights / np.where(total > 0, total, 1), 1 / weights.shape[1])
+    found: NDArray[np.float64] = (shares * chances).sum(1)
+    return found
 
 
 def pharaoh(links: Sequence[tuple[int, int]]) -> str:

@@ -19,7 +19,10 @@ from regard.data.placeholders import Treatment
 from regard.data.subwords import Subwords
 from regard.decoding.shortlist import Shortlist, load_shortlist
 from regard.models.settings import ModelSettings
+from regard.seeing.captured import Choice
 from regard.settings import Settings, read_toml
+
+ALIGNMENT = "alignment.json"  # which layer and head show best what comes from where
 
 
 class Description(Settings):
@@ -50,6 +53,25 @@ class Opened:
         """If it has one."""
         sizes = {"source_vocabulary": len(self.source_subwords), "target_vocabulary": len(self.target_subwords)}
         return load_shortlist(self.folder / "shortlist.safetensors", **sizes)
+
+    def choice(self) -> Choice | None:
+        """Where its alignment is seen best, if that was found."""
+        path = self.folder / ALIGNMENT
+        if not path.exists():
+            return None
+        record = read_json(path)
+        decoder = self.description.model.decoder
+        layers, heads = getattr(decoder, "layers", 1), getattr(decoder, "heads", 1)
+        layer, head, shifted = record.get("layer"), record.get("head"), record.get("shifted")
+        if (
+            set(record) == {"layer", "head", "shifted"}
+            and isinstance(layer, int)
+            and 0 <= layer < layers
+            and (head is None or (isinstance(head, int) and 0 <= head < heads))
+            and isinstance(shifted, bool)
+        ):
+            return Choice(layer, head, shifted)
+        raise ValueError(f"{path}: it belongs to another model; remove it.")
 
 
 def open_folder(folder: Path) -> Opened:

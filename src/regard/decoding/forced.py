@@ -4,25 +4,27 @@ Search keeps none of this, so it costs nothing when nobody asks, and any engine,
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from regard.data.batches import padded
 from regard.decoding.bundle import Bundle
 from regard.decoding.searches.rules import possible
+from regard.models.settings import ModelSettings
+from regard.seeing.captured import KINDS, Kind, Weights
 from regard.tokens import BEGIN, PAD
 
 AT_ONCE = 64  # outputs in one pass
+ROOM = 1 << 26  # weights held by one pass, at most
 
 
 class Forced(NamedTuple):
     """Of one output."""
 
     token_scores: list[float]  # log-probability of each token, the end included
-    attention: list[NDArray[np.float32]]  # weights [H, Tt, Ts] of each layer that attends, ends included
+    weights: dict[Kind, list[Weights]]  # of each kind and layer, ends included
 
 
 @torch.inference_mode()
@@ -32,16 +34,74 @@ def forced(
     """Of each source and its output, tokens with their ends."""
     device = next(bundle.model.parameters()).device
     found: list[Forced] = []
-    for at in range(0, len(sources), AT_ONCE):
-        some, theirs = sources[at : at + AT_ONCE], outputs[at : at + AT_ONCE]
+    at_once = AT_ONCE
+    if attention and sources:
+        longest = max(max(map(len, side)) for side in (sources, outputs))
+        at_once = max(1, min(AT_ONCE, ROOM // (longest**2 * _heads(bundle.model.settings))))
+    for at in range(0, len(sources), at_once):
+        some, theirs = sources[at : at + at_once], outputs[at : at + at_once]
         source = padded([list(each) for each in some]).to(device)
         after = padded([list(each) for each in theirs]).to(device)
         before = padded([[BEGIN, *each[:-1]] for each in theirs]).to(device)
         decoded = bundle.model(source, source != PAD, before, need_weights=attention)
         logs = possible(bundle.model.logits(decoded.features)).log_softmax(-1).gather(2, after[..., None])[..., 0]
-        layers = [weights.float().cpu().numpy() for weights in decoded.cross]
+        of_kind = {"cross": decoded.cross, "encoder": decoded.encoder, "decoder": decoded.own}
+        layers = {kind: [each.float().cpu().numpy() for each in of_kind[kind]] for kind in KINDS}
         for row, (given, said) in enumerate(zip(some, theirs, strict=True)):
+            sizes = {"source": len(given), "target": len(said), "before": len(said)}
             # Copies: a view would keep the whole batch's weights alive.
-            weights = [layer[row, :, : len(said), : len(given)].copy() for layer in layers]
+            weights = {
+                kind: [each[row, :, : sizes[looks], : sizes[seen]].copy() for each in layers[kind]]
+                for kind, (looks, seen) in KINDS.items()
+                if layers[kind]
+            }
             found.append(Forced(logs[row, : len(said)].tolist(), weights))
     return found
+
+
+def _heads(settings: ModelSettings) -> int:
+    """How many matrices of weights a model has."""
+    encoder, decoder = settings.encoder, settings.decoder
+    own = encoder.layers * getattr(encoder, "heads", 0)
+    return own + decoder.layers * 2 * getattr(decoder, "heads", 1)
+
+
+def attributed(bundle: Bundle, source: Sequence[int], output: Sequence[int]) -> dict[str, Weights]:
+    """Gradient times input: how each target token's log-probability, by row, depends on each token of the "source" and
+    of what stood "before", to first order (Shrikumar et al. 2016, arXiv:1605.01713). All tokens with their ends."""
+    model = bundle.model
+    device = next(model.parameters()).device
+    before = [BEGIN, *output[:-1]]
+    found: dict[str, list[Tensor]] = {"source": [], "before": []}
+    for at in range(0, len(output), AT_ONCE):
+        steps = torch.arange(at, min(at + AT_ONCE, len(output)), device=device)
+        given = {"source": torch.tensor([source], device=device), "before": torch.tensor([before], device=device)}
+        given = {name: tokens.expand(len(steps), -1) for name, tokens in given.items()}
+        sides = {"source": model.encoder.embedding, "before": model.decoder.embedding}
+        embedded: dict[str, Tensor] = {}
+        handles = [side.register_forward_hook(_leaf(embedded, name)) for name, side in sides.items()]
+        try:
+            with torch.enable_grad():
+                decoded = model(given["source"], torch.ones_like(given["source"], dtype=torch.bool), given["before"])
+                features = decoded.features[torch.arange(len(steps), device=device), steps]
+                said = torch.tensor(output, device=device)[steps]
+                logs = possible(model.logits(features)).log_softmax(-1).gather(1, said[:, None])
+                gradients = torch.autograd.grad(logs.sum(), list(embedded.values()), allow_unused=True)
+        finally:
+            for handle in handles:
+                handle.remove()
+        for (name, values), gradient in zip(embedded.items(), gradients, strict=True):
+            side = sides[name]
+            words = torch.nn.functional.embedding(given[name], side.weight).detach() * side.scale
+            found[name].append(torch.zeros_like(values[..., 0]) if gradient is None else (gradient * words).sum(-1))
+    return {name: torch.cat(rows).float().detach().cpu().numpy() for name, rows in found.items()}
+
+
+def _leaf(embedded: dict[str, Tensor], name: str) -> Any:
+    """A hook that lets gradients be taken of a module's output."""
+
+    def hook(module: torch.nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        embedded[name] = output.detach().requires_grad_()
+        return embedded[name]
+
+    return hook

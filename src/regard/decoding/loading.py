@@ -9,6 +9,7 @@ from regard.decoding.engines import NAMES, Engine, weights
 from regard.decoding.folder import Opened, open_folder
 from regard.decoding.shortlist import Shortlist
 from regard.decoding.translator import Translator
+from regard.seeing.captured import Choice
 
 if TYPE_CHECKING:
     from regard.decoding.bundle import Bundle
@@ -62,7 +63,8 @@ def load(
         if against := against_int8(next(bundle.model.parameters()).device):
             raise ValueError(f"precision: int8 cannot be had, since {against}; use float32.")
     about = f"PyTorch{', int8' if low else ''}{', with a shortlist' if words is not None else ''}"
-    return in_torch(bundle, f"{about}, since {reasons['native']}" if reasons else about, words, low=low)
+    why = f"{about}, since {reasons['native']}" if reasons else about
+    return in_torch(bundle, why, words, low=low, choice=opened.choice())
 
 
 WHAT = {"native": "our own engine", "ctranslate2": "CTranslate2"}
@@ -86,6 +88,7 @@ def _on_the_processor(name: str, opened: Opened, precision: str, threads: int, w
         engine,
         lambda: _bundle(opened, "cpu"),
         about,
+        opened.choice(),
     )
 
 
@@ -120,10 +123,16 @@ def _against(name: str, opened: Opened, device: str) -> str:
 
 
 def in_torch(
-    bundle: "Bundle", why: str = "PyTorch", shortlist: Shortlist | None = None, *, low: bool = False
+    bundle: "Bundle",
+    why: str = "PyTorch",
+    shortlist: Shortlist | None = None,
+    *,
+    low: bool = False,
+    choice: Choice | None = None,
 ) -> Translator:
     """A model that is in PyTorch already."""
     from regard.decoding.engines.pytorch import TorchEngine
 
     engine = TorchEngine(bundle, shortlist, low=low)
-    return Translator(bundle.description, bundle.source_subwords, bundle.target_subwords, engine, lambda: bundle, why)
+    sides = bundle.source_subwords, bundle.target_subwords
+    return Translator(bundle.description, *sides, engine, lambda: bundle, why, choice)

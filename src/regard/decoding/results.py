@@ -4,8 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
+from regard.seeing.captured import Captured
 
 STEP = 32  # limits on length are multiples of this, so that sources of like length share one
 SMALL = 1000  # entries of a vocabulary in which the end is always among the likeliest words
@@ -144,7 +143,7 @@ class Result:
     others: list[Other] = field(default_factory=list)  # the next best, if asked for
     parts: int = 1  # in which it was translated: more where it is longer than the model reads
     token_scores: list[float] | None = None  # log-probability of each token, if asked for
-    attention: list[NDArray[np.float32]] | None = None  # [H, Tt, Ts] of each layer that attends, if asked for
+    attention: Captured | None = None  # every layer and head, if asked for
     alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0, if asked for
     missing: list[str] = field(default_factory=list)  # placeholders and terms that could not be kept
     wrong: str = ""  # why there is no translation, in words

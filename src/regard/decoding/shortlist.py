@@ -1,11 +1,11 @@
 """A shortlist: for each source subword, the target subwords that may come of it. Imports no PyTorch.
 
-Learnt from training pairs by IBM Model 1 (Brown et al. 1993), which needs no alignment and no model. With it, the
-output layer of a search has hundreds of entries instead of thousands. A sentence's candidates are those of its own
-subwords, and the most frequent ones, which come of nothing in particular.
+Made from a lexicon of the training pairs. With it, the output layer of a search has hundreds of entries instead of
+thousands. A sentence's candidates are those of its own subwords, and the most frequent ones, which come of nothing in
+particular.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from regard.decoding.lexicon import Lexicon
 from regard.tokens import END
 
 CANDIDATES = 300  # of each source subword: with 100, Multi30k lost 0.26 BLEU
 FREQUENT = 150  # that are always there
-ROUNDS = 5  # of expectation and maximisation
-MOST = 10_000_000  # pairs of subwords that are looked at, which needs about half a gigabyte
 
 
 @dataclass(frozen=True)
@@ -65,56 +64,20 @@ def load_shortlist(path: Path, *, source_vocabulary: int, target_vocabulary: int
     return found
 
 
-def learn(
-    pairs: Iterable[tuple[Sequence[int], Sequence[int]]],
-    *,
-    source_vocabulary: int,
-    target_vocabulary: int,
-    joint: bool = False,
-) -> Shortlist:
-    """From tokens of sources and targets, each with its end. Of many pairs, the first ones.
+def shortlist_of(lexicon: Lexicon, *, source_vocabulary: int, joint: bool = False) -> Shortlist:
+    """The likeliest targets of each source subword.
 
     joint: both sides have one vocabulary, so a source's own subwords are candidates: names are copied.
     """
-    lefts: list[NDArray[np.int64]] = []
-    owners: list[NDArray[np.int64]] = []  # for each left, which place in which target it may explain
-    rights: list[NDArray[np.int64]] = []
-    places = size = 0
-    counts = np.zeros(target_vocabulary, np.int64)
-    for source, target in pairs:
-        s, t = np.unique(np.asarray(source, np.int64)), np.asarray(target, np.int64)
-        counts += np.bincount(t, minlength=target_vocabulary)
-        lefts.append(np.tile(s, len(t)))
-        rights.append(np.repeat(t, len(s)))
-        owners.append(np.repeat(np.arange(places, places + len(t)), len(s)))
-        places += len(t)
-        size += len(s) * len(t)
-        if size > MOST:
-            break
-    always = np.unique(np.concatenate([np.arange(END + 1), np.argsort(-counts, kind="stable")[:FREQUENT]]))
+    frequent = np.argsort(-lexicon.counts, kind="stable")[:FREQUENT]
+    always = np.unique(np.concatenate([np.arange(END + 1), frequent]))
     table = np.full((source_vocabulary, CANDIDATES), -1, np.int32)
-    if lefts:
-        keys, which = np.unique(np.concatenate(lefts) * target_vocabulary + np.concatenate(rights), return_inverse=True)
-        chances = _explained(which, np.concatenate(owners), keys // target_vocabulary, places)
-        _best(table, keys // target_vocabulary, keys % target_vocabulary, chances)
+    _best(table, lexicon.source, lexicon.target, lexicon.chances)
     if joint:
         itself = np.arange(source_vocabulary, dtype=np.int32)
         absent = ~(table == itself[:, None]).any(1)
         table[absent, -1] = itself[absent]
     return Shortlist(table, always.astype(np.int32))
-
-
-def _explained(
-    which: NDArray[np.int64], owner: NDArray[np.int64], left: NDArray[np.int64], places: int
-) -> NDArray[np.float64]:
-    """p(target subword | source subword) of each pair of subwords that occurs."""
-    chances = np.ones(len(left))
-    for _ in range(ROUNDS):
-        share = chances[which]
-        share /= np.bincount(owner, share, places)[owner]
-        expected = np.bincount(which, share, len(left))
-        chances = expected / np.bincount(left, expected)[left]
-    return chances
 
 
 def _best(

@@ -14,10 +14,12 @@ from regard.data.subwords import Subwords
 from regard.decoding.aligning import word_alignment
 from regard.decoding.engines import Engine
 from regard.decoding.folder import Description
+from regard.decoding.glossary import terms_in
 from regard.decoding.options import Options
 from regard.decoding.piecing import Pieces, words_only
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
 from regard.decoding.sentences import parts_within
+from regard.seeing.captured import Captured, Choice
 from regard.tokens import END
 
 if TYPE_CHECKING:
@@ -59,9 +61,10 @@ class Translator:
         engine: Engine,
         bundle: "Callable[[], Bundle]",
         why: str = "",
+        choice: Choice | None = None,
     ) -> None:
         self.description, self.source_subwords, self.target_subwords = description, source_subwords, target_subwords
-        self.engine, self.why = engine, why
+        self.engine, self.why, self.choice = engine, why, choice
         self._open_bundle = bundle
 
     @cached_property
@@ -254,7 +257,7 @@ class Translator:
     def _wish(self, text: str, options: Options) -> Wish:
         if not (options.prefix or options.required or options.glossary):
             return Wish()
-        required = [self._target_tokens(each) for each in (*options.required, *_terms_in(text, options.glossary))]
+        required = [self._target_tokens(each) for each in (*options.required, *terms_in(text, options.glossary))]
         return Wish(prefix=self._target_tokens(options.prefix), required=tuple(filter(None, required)))
 
     def _target_tokens(self, text: str) -> tuple[int, ...]:
@@ -303,8 +306,10 @@ class Translator:
 
     def _told(self, results: list[Result], options: Options) -> list[Result]:
         """With what a forced pass tells."""
+        from regard.decoding.capturing import captured
         from regard.decoding.forced import forced
 
+        sides = self.source_subwords, self.target_subwords
         there = [number for number, result in enumerate(results) if result.tokens]
         passes = forced(
             self.bundle,
@@ -314,43 +319,70 @@ class Translator:
         )
         for number, told in zip(there, passes, strict=True):
             result = results[number]
-            links = None
+            tokens = result.source_tokens, result.tokens
+            if options.scores:
+                result = replace(result, token_scores=told.token_scores)
             if options.alignment:
-                pieces = self.source_subwords.pieces(result.source_tokens), self.target_subwords.pieces(result.tokens)
-                links = word_alignment(told.attention, *pieces)
-            results[number] = replace(
-                result,
-                token_scores=told.token_scores if options.scores else None,
-                attention=told.attention if options.attention else None,
-                alignment=links,
-            )
+                pieces = self.source_subwords.pieces(tokens[0]), self.target_subwords.pieces(tokens[1])
+                result = replace(result, alignment=word_alignment(told.weights.get("cross", []), *pieces, self.choice))
+            if options.attention:
+                originals = self._originals(result.source)
+                seen = captured(sides, tokens, told.weights, choice=self.choice, originals=originals)
+                result = replace(result, attention=seen)
+            results[number] = result
         return results
+
+    def attend(self, source: str, target: str | None = None, *, attribution: bool = False) -> Captured:
+        """What the model attends to over a source and a target: a given one, or else its own translation.
+
+        attribution: with gradient times input beside it. Raises ValueError for what the model cannot read whole.
+        """
+        from regard.decoding.capturing import captured
+        from regard.decoding.forced import attributed, forced
+
+        originals = self._originals(source)
+        if target is None:
+            if not self._fits(source):
+                raise ValueError(
+                    f"attend: the source is longer than the {self._longest - 1:,} subwords this model reads."
+                )
+            result = self._found([source], Options(), _nobody)[0]
+            if result.wrong or not result.tokens:
+                raise ValueError(f"attend: there is nothing to see, since {result.wrong or 'the source is empty'}.")
+            tokens = result.source_tokens, result.tokens
+        else:
+            tokens = self._pair(source, target, originals)
+            limits = self._longest, self.search(Options()).longest
+            for name, side, most in zip(("source", "target"), tokens, limits, strict=True):
+                if not 1 < len(side) <= most:
+                    raise ValueError(
+                        f"attend: the {name} has {len(side) - 1:,} subwords; this model takes from 1 to {most - 1:,}."
+                    )
+        sides = self.source_subwords, self.target_subwords
+        told = forced(self.bundle, [tokens[0]], [tokens[1]])[0]
+        gradients = attributed(self.bundle, *tokens) if attribution else None
+        return captured(sides, tokens, told.weights, choice=self.choice, originals=originals, attribution=gradients)
+
+    def _originals(self, source: str) -> tuple[str, ...]:
+        protected = None if HALF.search(source) else self._protection.protect(tidy(source))
+        return protected.originals if protected else ()
+
+    def _pair(self, source: str, target: str, originals: tuple[str, ...]) -> tuple[list[int], list[int]]:
+        """Tokens of both, with their ends."""
+        for name, text in (("source", source), ("target", target)):
+            if HALF.search(text):
+                raise ValueError(f"attend: the {name} has half a character (a lone surrogate).")
+        protected = self._protection.protect(tidy(source))
+        said = self._protection.protect_like(tidy(target), originals) if originals else None
+        texts = (protected.text if protected else tidy(source)), (tidy(target) if said is None else said)
+        cut = self.source_subwords.encode([self._cased(texts[0])]), self.target_subwords.encode([self._cased(texts[1])])
+        return [*cut[0][0], END], [*cut[1][0], END]
 
 
 def _keeps(result: Result, source: _Source) -> bool:
     """Whether the outputs say every placeholder as often as the source does."""
     outputs = [result.tokens, *(other.tokens for other in result.others)]
     return all(tokens.count(token) == count for tokens in outputs for token, count in source.counted.items())
-
-
-def _terms_in(text: str, glossary: Mapping[str, str]) -> list[str]:
-    """What a text must become by a glossary: the longest terms that it has, whatever their case, as whole words where
-    words are separated."""
-    rest, found = tidy(text), {}
-    for term in sorted(glossary, key=len, reverse=True):
-        plain = tidy(term)
-        if not plain:
-            continue
-        before = r"(?<!\w)" if _separated(plain[0]) else ""
-        after = r"(?!\w)" if _separated(plain[-1]) else ""
-        rest, count = re.subn(before + re.escape(plain) + after, "\n", rest, flags=re.IGNORECASE)
-        if count:
-            found[term] = glossary[term]
-    return [found[term] for term in glossary if term in found]
-
-
-def _separated(letter: str) -> bool:
-    return letter.isdigit() or letter.upper() != letter.lower()
 
 
 def _within(phrase: Sequence[int], tokens: Sequence[int]) -> bool:

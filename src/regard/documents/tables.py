@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.data.readers import SOURCE_NAMES
+from regard.data.tables import SOURCE_NAMES
 from regard.documents import Layout, decoded
 
 NAMES = (*SOURCE_NAMES[:-1], "text", "sentence")  # of a source's column; a first row with one of them is a header

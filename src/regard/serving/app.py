@@ -18,6 +18,7 @@ from regard import __version__
 from regard.decoding.options import Options
 from regard.documents import Layout
 from regard.documents.plain import LINE_ENDS
+from regard.seeing.storing import as_record as as_attention
 from regard.serving import deepl, files, libretranslate
 from regard.serving.guard import App, Guard, Slow, TooLarge
 from regard.serving.keys import Keys
@@ -85,7 +86,7 @@ def as_record(one: Translated, model: Model) -> dict[str, Any]:
         if result.alignment is not None:
             record["alignment"] = result.alignment
         if result.attention is not None:
-            record["attention"] = [layer.round(4).tolist() for layer in result.attention]
+            record["attention"] = as_attention(result.attention)
         for name in ("missing", "wrong"):
             if value := getattr(result, name):
                 record[name] = value

@@ -63,12 +63,21 @@ class Checkpoints:
         self._prune(checkpoint.state)
 
     def newest(self, tell: Callable[[str], None]) -> Checkpoint | None:
-        """The newest that is whole, or None. `tell` hears of each that is not."""
-        for place in sorted(self._places(), reverse=True):
+        """The newest that is whole, or None where there never was one. `tell` hears of each that is not.
+
+        Raises ValueError if all are damaged.
+        """
+        places = sorted(self._places(), reverse=True)
+        for place in places:
             flaw = self._flaw(place)
             if flaw is None:
                 return self._read(place)
-            tell(f"The checkpoint of step {int(place.name):,} is damaged ({flaw}); the one before is used.")
+            tell(f"The checkpoint of step {int(place.name):,} is damaged ({flaw}).")
+        if places:
+            raise ValueError(
+                f"{self.folder}: no checkpoint is whole, so this run cannot go on; to train anew, say the same as at "
+                f"first, with --overwrite."
+            )
         return None
 
     def keep_candidate(self, step: int, tensors: Mapping[str, Tensor]) -> str:

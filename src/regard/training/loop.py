@@ -102,7 +102,10 @@ class Trainer:
         checkpoint = self.checkpoints.newest(self.reporter.tell)
         if checkpoint is None:
             return False
-        put_tensors(self.objective, checkpoint.groups["weights"], "checkpoint")
+        try:
+            put_tensors(self.objective, checkpoint.groups["weights"], "its checkpoint")
+        except ValueError as error:
+            raise ValueError(f"{self.run}: settings.toml is no longer the one it was trained with: {error}") from None
         named = dict(self.objective.named_parameters())
         for name, parameter in named.items():
             moments = checkpoint.groups["optimiser"]
@@ -235,18 +238,20 @@ class Trainer:
         return (
             f"the loss is no longer a finite number at step {step:,} (epoch {epoch + 1}, batch {position + 1}; "
             f"examples {', '.join(map(str, numbers[:8]))}{', …' if len(numbers) > 8 else ''}, the first: {first!r}). "
-            f"The weights before it are kept: lower training.learning_rate, or look at these examples, and resume."
+            f"The weights before it are kept: lower the learning_rate in {self.run / 'settings.toml'}, or look at "
+            f"these examples, and resume."
         )
 
     def _tell(self, loss: float, norm: float, rate: float, log: Log) -> None:
         if not self.place.leads:
             return
         seconds = sum(pair[0] for pair in self._recent)
-        speed = sum(pair[1] for pair in self._recent) / seconds if seconds else 0.0
+        speed = sum(pair[1] for pair in self._recent) / seconds if seconds else None
         step = self.where.step
         if step % 10 == 0 or step == 1:
             values = {"loss": round(loss, 5), "norm": round(norm, 4), "rate": rate, "tokens": self.where.tokens}
-            log.write("step", step, **values, speed=round(speed), seconds=round(self.where.seconds, 2))
+            known = {} if speed is None else {"speed": round(speed)}
+            log.write("step", step, **values, **known, seconds=round(self.where.seconds, 2))
         self.reporter.step(step, self.where.steps, loss=loss, speed=speed, left=self._left())
 
     # --- time ----------------------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ class Log:
     @staticmethod
     def _belongs(line: str, step: int) -> bool:
         try:
-            return int(json.loads(line)["step"]) <= step
+            record = json.loads(line)
+            return int(record["step"]) <= step and record["kind"] != "end"  # which is written again
         except (ValueError, KeyError, TypeError):  # a line cut by a kill
             return False
 
@@ -108,11 +109,13 @@ class Reporter:
         if not self._quiet:
             self._console.print(text, markup=False)
 
-    def step(self, step: int, steps: int, *, loss: float, speed: float, left: float) -> None:
-        """After each step."""
+    def step(self, step: int, steps: int, *, loss: float, speed: float | None, left: float) -> None:
+        """After each step. `speed`: None as long as it is not known."""
         if self._quiet:
             return
-        about = f"loss {loss:.3f}  {speed:,.0f} tokens/s  {readable_time(left)} left"
+        about = f"loss {loss:.3f}"
+        if speed is not None:
+            about += f"  {speed:,.0f} tokens/s  {readable_time(left)} left"
         if not sys.stderr.isatty():
             if time.monotonic() - self._said > EVERY:
                 self._said = time.monotonic()

@@ -9,9 +9,10 @@ model.toml, model.safetensors, source.subwords, target.subwords    the model (de
 """
 
 import contextlib
+import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,16 @@ import numpy as np
 import torch
 
 from regard.data.corpus import Corpus, prepare, reopened
+from regard.data.readers import Layout
+from regard.data.tables import columns_taken
 from regard.decoding.bundle import Bundle
+from regard.decoding.capturing import chosen
 from regard.decoding.conversion import KINDS, converted, refuses
 from regard.decoding.devices import device_named
-from regard.decoding.folder import Description, open_folder, write_durably
+from regard.decoding.folder import ALIGNMENT, Description, open_folder, write_durably
+from regard.decoding.lexicon import MOST, learn
 from regard.decoding.results import SMALL
-from regard.decoding.shortlist import learn
+from regard.decoding.shortlist import shortlist_of
 from regard.models.seq2seq import Seq2Seq
 from regard.seeing.curves import draw_curves
 from regard.settings import read_toml
@@ -125,9 +130,10 @@ def train(
         try:
             corpus = _corpus(settings, run, place, reporter, again=resume or place.restarts > 0)
         except (ValueError, OSError):
-            if place.leads and not resume and _replaced(run).exists():
+            if place.leads and not resume and not place.restarts:  # nothing was learnt: as if it had never begun
                 shutil.rmtree(run)
-                _replaced(run).rename(run)
+                if _replaced(run).exists():
+                    _replaced(run).rename(run)
             raise
         if place.leads:
             shutil.rmtree(_replaced(run), ignore_errors=True)
@@ -140,13 +146,20 @@ def train(
             if further:
                 _check_further(settings, trainer.where, run)
                 trainer.go_further()
-            reporter.tell(f"Resuming at step {trainer.where.step:,}.")
+            reporter.tell(
+                f"This run is finished, after {trainer.where.step:,} steps; give it more by --steps or --minutes."
+                if trainer.where.done
+                else f"Resuming at step {trainer.where.step:,}."
+            )
         elif resume:
-            reporter.tell("No checkpoint was written yet: starting from the beginning.")
+            _check_unfinished(run)
+            reporter.tell("There is no checkpoint yet: starting from the beginning.")
         if further and place.leads:
             write_durably(run / "settings.toml", settings.as_toml().encode())
         for line in introduction(settings, bundle, corpus, run):
             reporter.tell(line)
+        for sentence in _columns(settings):
+            reporter.tell(sentence)
         log = Log(
             run / "log.jsonl" if place.leads else Path(os.devnull),
             after=trainer.where.step if resumed else None,
@@ -167,15 +180,31 @@ def train(
 
 
 def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
-    """What makes a trained run fast to use: its shortlist, and a copy for CTranslate2 where that can run it."""
-    if len(corpus.target_subwords) >= SMALL:
-        examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
-        sizes = {"source_vocabulary": len(corpus.source_subwords), "target_vocabulary": len(corpus.target_subwords)}
+    """What a trained run is used with: where its alignment is seen best, its shortlist, and a copy for CTranslate2
+    where that can run it."""
+    examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
+    few = len(corpus.target_subwords) < SMALL  # letters, not words: what little they tell is told soon
+    lexicon = learn(examples, target_vocabulary=len(corpus.target_subwords), most=MOST // 10 if few else MOST)
+    choice = chosen(bundle, corpus.valid, lexicon)
+    if choice is not None:
+        write_durably(run / ALIGNMENT, json.dumps(asdict(choice)).encode() + b"\n")
+    if not few:
         joint = corpus.source_subwords.model == corpus.target_subwords.model
-        write_durably(run / "shortlist.safetensors", learn(examples, **sizes, joint=joint).as_bytes())
+        found = shortlist_of(lexicon, source_vocabulary=len(corpus.source_subwords), joint=joint)
+        write_durably(run / "shortlist.safetensors", found.as_bytes())
     if not refuses(bundle.description.model):
         for kind in KINDS:
             converted(open_folder(run), kind)
+
+
+def _check_unfinished(run: Path) -> None:
+    """Raises ValueError if a run without checkpoints was trained to its end: that must not be done again unasked."""
+    log = run / "log.jsonl"
+    if log.exists() and any(record.get("kind") == "end" for record in read_log(log)):
+        raise ValueError(
+            f"{run}: its checkpoints are gone, so it cannot go on, though its model can be used; to train anew, say "
+            f"the same as at first, with --overwrite."
+        )
 
 
 def _check_further(settings: RunSettings, where: Where, run: Path) -> None:
@@ -229,6 +258,14 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
         model=settings.model,
     )
     return Bundle(description, model.to(device), corpus.source_subwords, corpus.target_subwords)
+
+
+def _columns(settings: RunSettings) -> list[str]:
+    """Of tables with more columns than two, which are read."""
+    data = settings.data
+    layout = Layout(data.source_language, data.target_language, data.source_column, data.target_column)
+    there = [path for path in (*data.pairs, *data.valid_pairs) if path.exists()]
+    return [sentence for sentence in (columns_taken(path, layout) for path in there) if sentence]
 
 
 def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:

@@ -1,0 +1,85 @@
+"""Captured attention as files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.seeing.captured import Captured
+from regard.seeing.storing import as_record, from_record, load, save
+from tests.seeing.samples import sample
+
+
+def same(one: Captured, other: Captured, within: float) -> None:
+    assert (one.source, one.target, one.before) == (other.source, other.target, other.before)
+    assert (one.choice, one.model, one.kinds) == (other.choice, other.model, other.kinds)
+    for kind in one.kinds:
+        assert len(one.weights[kind]) == len(other.weights[kind])
+        for a, b in zip(one.weights[kind], other.weights[kind], strict=True):
+            assert b.dtype == np.float32
+            np.testing.assert_allclose(a, b, atol=within, rtol=0)
+    assert one.hidden.keys() == other.hidden.keys()
+    for kind, layers in one.hidden.items():
+        for a, b in zip(layers, other.hidden[kind], strict=True):
+            np.testing.assert_allclose(a, b, atol=within, rtol=0)
+    assert one.attribution.keys() == other.attribution.keys()
+    for over, values in one.attribution.items():
+        np.testing.assert_allclose(values, other.attribution[over], atol=within, rtol=0)
+    np.testing.assert_allclose(one.aligned, other.aligned, atol=within, rtol=0)
+
+
+@pytest.mark.parametrize(("name", "within"), [("x.json", 6e-7), ("x.safetensors", 0)])
+@pytest.mark.parametrize("hide", [False, True])
+def test_files_come_back(name: str, within: float, hide: bool, tmp_path: Path) -> None:
+    seen = sample(3).without_special() if hide else sample(3, layers=11)
+    save(seen, tmp_path / name)
+    same(seen, load(tmp_path / name), within)
+
+
+def test_only_the_largest_weights_are_kept_if_asked_for() -> None:
+    seen = sample(7)
+    record = json.loads(json.dumps(as_record(seen, top=2)))
+    for kind in seen.kinds:
+        for layer, given in zip(seen.weights[kind], record["weights"][kind], strict=True):
+            for head, rows in zip(layer, given, strict=True):
+                for row, kept in zip(head, rows, strict=True):
+                    if len(row) <= 2:
+                        assert kept == pytest.approx(row.tolist(), abs=1e-6)
+                        continue
+                    assert sorted(kept["weights"], reverse=True) == pytest.approx(
+                        sorted(row.tolist())[-2:][::-1], abs=1e-6
+                    )
+                    assert [row[at] for at in kept["at"]] == pytest.approx(kept["weights"], abs=1e-6)
+                    assert sum(kept["weights"]) + kept["rest"] == pytest.approx(1, abs=1e-5)
+    again = from_record(record)
+    assert all((layer > 0).sum(-1).max() <= 2 for layer in again.weights["encoder"])
+
+
+def test_what_is_no_attention_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    whole = as_record(sample(1))
+    for wrong in (
+        "",
+        "[]",
+        "{",
+        "5",
+        "null",
+        '{"format": "other"}',
+        json.dumps({**whole, "weights": []}),
+        "[" * 100_000,
+    ):
+        path.write_text(wrong)
+        with pytest.raises(ValueError, match=r"x\.json: "):
+            load(path)
+    path.write_text(json.dumps({**whole, "source": whole["target"]}))
+    with pytest.raises(ValueError, match=r"x\.json: "):
+        load(path)
+    damaged = tmp_path / "x.safetensors"
+    save(sample(1), damaged)
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    for path, message in ((damaged, "safetensors: "), (tmp_path / "none.json", "it cannot be read")):
+        with pytest.raises(ValueError, match=message):
+            load(path)
+    with pytest.raises(ValueError, match=r"as \.json or \.safetensors"):
+        save(sample(1), tmp_path / "x.txt")
