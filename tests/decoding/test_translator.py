@@ -56,7 +56,7 @@ def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
     translator = in_torch(bundle)
     words = "cat dog, the park and Hund " * 30
     result = translator.translate(f"  {words}\t", beam=1)
-    parts = [part for part, _ in parts_within(f"  {words}\t", translator._fits)]
+    parts = [part for part, _ in parts_within(f"  {words}\t", translator.fits)]
     assert result.parts == sum(bool(part.strip()) for part in parts) > 10
     assert all(len(bundle.source_subwords.encode([part])[0]) < 12 for part in parts)
     alone = [translator.translate(part.strip(), beam=1).text for part in parts if part.strip()]

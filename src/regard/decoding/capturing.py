@@ -1,16 +1,22 @@
 """Attention captured by one forced pass: of translations, and of any pair of texts."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from regard.data.corpus import Pairs
+from regard.data.door import HALF, tidy
 from regard.data.placeholders import restore
 from regard.data.subwords import Subwords
 from regard.decoding.aligning import best_choice
 from regard.decoding.bundle import Bundle
-from regard.decoding.forced import AT_ONCE, forced
+from regard.decoding.forced import AT_ONCE, attributed, forced
 from regard.decoding.lexicon import Lexicon
+from regard.decoding.options import Options
 from regard.seeing.captured import Axis, Captured, Choice, Kind, Weights
 from regard.tokens import BEGIN, END
+
+if TYPE_CHECKING:
+    from regard.decoding.translator import Translator
 
 JUDGED = 500  # examples that a layer and a head are chosen by
 
@@ -43,6 +49,48 @@ def captured(
         aligned=where.of(cross) if where else None,
         choice=where,
     )
+
+
+def attend(translator: "Translator", source: str, target: str | None = None, *, attribution: bool = False) -> Captured:
+    """What a model attends to over a source and a target: a given one, or else its own translation."""
+    originals = translator.originals_in(source)
+    if target is None:
+        if not translator.fits(source):
+            raise ValueError(
+                f"attend: the source is longer than the {translator.longest - 1:,} subwords a model reads."
+            )
+        result = translator.translate(source)
+        if result.wrong or not result.tokens:
+            why = result.wrong or ("it is translated in parts" if source.strip() else "the source is empty")
+            raise ValueError(f"attend: there is nothing to see, since {why}.")
+        tokens = result.source_tokens, result.tokens
+    else:
+        tokens = _pair(translator, source, target, originals)
+        limits = translator.longest, translator.search(Options()).longest
+        for name, side, most in zip(("source", "target"), tokens, limits, strict=True):
+            if not 1 < len(side) <= most:
+                raise ValueError(
+                    f"attend: the {name} has {len(side) - 1:,} subwords; this model takes from 1 to {most - 1:,}."
+                )
+    sides = translator.source_subwords, translator.target_subwords
+    told = forced(translator.bundle, [tokens[0]], [tokens[1]])[0]
+    gradients = attributed(translator.bundle, *tokens) if attribution else None
+    return captured(sides, tokens, told.weights, choice=translator.choice, originals=originals, attribution=gradients)
+
+
+def _pair(
+    translator: "Translator", source: str, target: str, originals: tuple[str, ...]
+) -> tuple[list[int], list[int]]:
+    """Tokens of both, with their ends."""
+    for name, text in (("source", source), ("target", target)):
+        if HALF.search(text):
+            raise ValueError(f"attend: the {name} has half a character (a lone surrogate).")
+    protected = translator.protection.protect(tidy(source))
+    said = translator.protection.protect_like(tidy(target), originals) if originals else None
+    texts = (protected.text if protected else tidy(source)), (tidy(target) if said is None else said)
+    sides = translator.source_subwords, translator.target_subwords
+    cut = [side.encode([translator.cased(text)])[0] for side, text in zip(sides, texts, strict=True)]
+    return [*cut[0], END], [*cut[1], END]
 
 
 def chosen(bundle: Bundle, pairs: Pairs, lexicon: Lexicon) -> Choice | None:

@@ -14,7 +14,7 @@ from regard.data.subwords import Subwords
 from regard.decoding.aligning import word_alignment
 from regard.decoding.engines import Engine
 from regard.decoding.folder import Description
-from regard.decoding.glossary import terms_in
+from regard.decoding.glossary import counts, terms_in
 from regard.decoding.options import Options
 from regard.decoding.piecing import Pieces, words_only
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
@@ -41,6 +41,7 @@ class _Source:
     text: str
     tokens: list[int]
     wish: Wish = field(default_factory=Wish)  # what a person asked for
+    terms: Mapping[tuple[int, ...], int] = field(default_factory=dict)  # of a glossary, and how often to say each
     originals: tuple[str, ...] = ()  # the placeholders that the symbols among its tokens stand for
     counted: Mapping[int, int] = field(default_factory=dict)  # how often the output must say each of them
     wrong: str = ""
@@ -119,7 +120,7 @@ class Translator:
             if not result.missing or options.required or options.glossary:
                 results[number] = result
             else:  # there was no room for its placeholders
-                around[number] = Pieces.of(texts[number], words_only(self._protection.all_parts(texts[number])))
+                around[number] = Pieces.of(texts[number], words_only(self.protection.all_parts(texts[number])))
         if around:
             results |= self._joined(around, options)
             done(len(texts) - len(whole))
@@ -152,34 +153,35 @@ class Translator:
         """
         parts: list[tuple[str, bool]] = []
         for fragment, kept in self._fragments(text):
-            if kept or self._fits(fragment):
+            if kept or self.fits(fragment):
                 parts.append((fragment, kept))
             else:
-                for part, blanks in parts_within(fragment, self._fits):
+                for part, blanks in parts_within(fragment, self.fits):
                     parts += [(part, False), (blanks, True)]
         return parts if parts != [(text, False)] else []
 
     def _fragments(self, text: str) -> Iterator[tuple[str, bool]]:
         for number, part in enumerate(APART.split(text) if APART.search(text.strip()) else [text]):
             kept = number % 2 == 1
-            fragments = self._protection.fragments(part) if not kept and SIGNS.search(part) else []
+            fragments = self.protection.fragments(part) if not kept and SIGNS.search(part) else []
             yield from words_only(fragments) if any(stays for _, stays in fragments) else [(part, kept)]
 
-    def _fits(self, text: str) -> bool:
+    def fits(self, text: str) -> bool:
         """Whether the model reads all of it."""
-        if len(text.encode("utf-8", "surrogatepass")) < self._longest:  # a token is a byte at least
+        if len(text.encode("utf-8", "surrogatepass")) < self.longest:  # a token is a byte at least
             return True
         if HALF.search(text):
             return True  # it is wrong anyway
-        protected = self._protection.protect(tidy(text))
-        return protected is None or len(self.source_subwords.encode([self._cased(protected.text)])[0]) < self._longest
+        protected = self.protection.protect(tidy(text))
+        return protected is None or len(self.source_subwords.encode([self.cased(protected.text)])[0]) < self.longest
 
     @cached_property
-    def _longest(self) -> int:
+    def longest(self) -> int:
         """Source tokens with their end that the model reads at most."""
         return min(self.description.longest, self.description.model.encoder.most_tokens or self.description.longest)
 
-    def _cased(self, text: str) -> str:
+    def cased(self, text: str) -> str:
+        """As the model was taught to read it."""
         return text.lower() if self.description.lowercase else text
 
     def _found(self, texts: Sequence[str], options: Options, done: Callable[[int], None]) -> list[Result]:
@@ -204,10 +206,35 @@ class Translator:
                 results |= self._searched(self._every_search, sources, again, how, _nobody, strict=True)
         if special:
             results |= self._searched(self._every_search, sources, sorted(special), how, done, strict=True)
+        lacking = [number for number in waiting if not _says(results[number], sources[number].terms)]
+        if lacking:
+            results |= self._with_terms(lacking, sources, results, options)
         in_order = [results[number] for number in range(len(texts))]
         if options.scores or options.attention or options.alignment:
             in_order = self._told(in_order, options)
         return in_order
+
+    def _with_terms(
+        self, numbers: Sequence[int], sources: Sequence[_Source], results: Mapping[int, Result], options: Options
+    ) -> dict[int, Result]:
+        """What these sources become with the terms of a glossary in place of the model's own words; where nobody can
+        tell which words these are, by a search that must say the terms."""
+        from regard.decoding.terms import replaced
+
+        found = replaced(
+            self, [results[number] for number in numbers], [sources[n].originals for n in numbers], options
+        )
+        made = {number: result for number, result in zip(numbers, found, strict=True) if result is not None}
+        rest = [number for number in numbers if number not in made]
+        if rest:
+            wanted = list(sources)
+            for number in rest:
+                wish = sources[number].wish
+                required = (*wish.required, *sources[number].terms)
+                wanted[number] = replace(sources[number], wish=replace(wish, required=required))
+            how = self.search(options)
+            made |= self._searched(self._every_search, wanted, rest, how, _nobody, strict=True)
+        return made
 
     def search(self, options: Options) -> Search:
         """A search with the limits that suit this model."""
@@ -222,7 +249,7 @@ class Translator:
             wrong = ""
             originals: tuple[str, ...] = ()
             counted: dict[int, int] = {}
-            protected = None if HALF.search(text) else self._protection.protect(tidy(text))
+            protected = None if HALF.search(text) else self.protection.protect(tidy(text))
             if protected is None:
                 wrong = (
                     "it is not UTF-8, or has half a character (a lone surrogate)"
@@ -234,34 +261,40 @@ class Translator:
                 counts = protected.counts
                 # All symbols count: what the source has not, the output must not have, either.
                 counted = {token: counts.get(symbol, 0) for symbol, token in self._symbols.items()}
-            given.append("" if protected is None else self._cased(protected.text))
-            sources.append(_Source(text, [], self._wish(text, options), originals, counted, wrong))
+            given.append("" if protected is None else self.cased(protected.text))
+            wish, terms = self._wish(options), self._terms(given[-1], options)
+            sources.append(_Source(text, [], wish, terms, originals, counted, wrong))
         whole = self.source_subwords.encode(given)
         return [
-            replace(source, tokens=[*tokens[: self._longest - 1], END])
+            replace(source, tokens=[*tokens[: self.longest - 1], END])
             for source, tokens in zip(sources, whole, strict=True)
         ]
 
     @cached_property
-    def _protection(self) -> Protection:
+    def protection(self) -> Protection:
+        """What keeps placeholders."""
         return Protection(self.description.placeholders)
 
     @cached_property
     def _symbols(self) -> dict[str, int]:
         """The target tokens that stand for placeholders."""
-        if not self._protection.uses_symbols:
+        if not self.protection.uses_symbols:
             return {}
         found = {symbol: self.target_subwords.token(symbol) for symbol in SYMBOLS}
         return {symbol: token for symbol, token in found.items() if token is not None}
 
-    def _wish(self, text: str, options: Options) -> Wish:
-        if not (options.prefix or options.required or options.glossary):
+    def _wish(self, options: Options) -> Wish:
+        if not (options.prefix or options.required):
             return Wish()
-        required = [self._target_tokens(each) for each in (*options.required, *terms_in(text, options.glossary))]
-        return Wish(prefix=self._target_tokens(options.prefix), required=tuple(filter(None, required)))
+        required = [self.target_tokens(each) for each in options.required]
+        return Wish(prefix=self.target_tokens(options.prefix), required=tuple(filter(None, required)))
 
-    def _target_tokens(self, text: str) -> tuple[int, ...]:
-        text = tidy(self._cased(text))
+    def _terms(self, text: str, options: Options) -> dict[tuple[int, ...], int]:
+        found = {self.target_tokens(said): count for said, count in counts(terms_in(text, options.glossary)).items()}
+        return {tokens: count for tokens, count in found.items() if tokens}
+
+    def target_tokens(self, text: str) -> tuple[int, ...]:
+        text = tidy(self.cased(text))
         return tuple(self.target_subwords.encode([text])[0]) if text else ()
 
     def _searched(
@@ -297,7 +330,7 @@ class Translator:
         ]
         others = [Other(text, h.score, h.tokens) for text, h in zip(said[1:], found[1:], strict=True)]
         tokens = found[0].tokens
-        missing = self.target_subwords.decode([p for p in source.wish.required if not _within(p, tokens)])
+        missing = self.target_subwords.decode([p for p in source.wish.required if not _times(p, tokens)])
         for symbol, token in self._symbols.items() if source.counted else ():
             lost = source.counted[token] - tokens.count(token)
             if lost:
@@ -326,7 +359,7 @@ class Translator:
                 pieces = self.source_subwords.pieces(tokens[0]), self.target_subwords.pieces(tokens[1])
                 result = replace(result, alignment=word_alignment(told.weights.get("cross", []), *pieces, self.choice))
             if options.attention:
-                originals = self._originals(result.source)
+                originals = self.originals_in(result.source)
                 seen = captured(sides, tokens, told.weights, choice=self.choice, originals=originals)
                 result = replace(result, attention=seen)
             results[number] = result
@@ -337,46 +370,20 @@ class Translator:
 
         attribution: with gradient times input beside it. Raises ValueError for what the model cannot read whole.
         """
-        from regard.decoding.capturing import captured
-        from regard.decoding.forced import attributed, forced
+        from regard.decoding.capturing import attend
 
-        originals = self._originals(source)
-        if target is None:
-            if not self._fits(source):
-                raise ValueError(
-                    f"attend: the source is longer than the {self._longest - 1:,} subwords this model reads."
-                )
-            result = self._found([source], Options(), _nobody)[0]
-            if result.wrong or not result.tokens:
-                raise ValueError(f"attend: there is nothing to see, since {result.wrong or 'the source is empty'}.")
-            tokens = result.source_tokens, result.tokens
-        else:
-            tokens = self._pair(source, target, originals)
-            limits = self._longest, self.search(Options()).longest
-            for name, side, most in zip(("source", "target"), tokens, limits, strict=True):
-                if not 1 < len(side) <= most:
-                    raise ValueError(
-                        f"attend: the {name} has {len(side) - 1:,} subwords; this model takes from 1 to {most - 1:,}."
-                    )
-        sides = self.source_subwords, self.target_subwords
-        told = forced(self.bundle, [tokens[0]], [tokens[1]])[0]
-        gradients = attributed(self.bundle, *tokens) if attribution else None
-        return captured(sides, tokens, told.weights, choice=self.choice, originals=originals, attribution=gradients)
+        return attend(self, source, target, attribution=attribution)
 
-    def _originals(self, source: str) -> tuple[str, ...]:
-        protected = None if HALF.search(source) else self._protection.protect(tidy(source))
+    def originals_in(self, source: str) -> tuple[str, ...]:
+        """The placeholders that symbols among its tokens stand for."""
+        protected = None if HALF.search(source) else self.protection.protect(tidy(source))
         return protected.originals if protected else ()
 
-    def _pair(self, source: str, target: str, originals: tuple[str, ...]) -> tuple[list[int], list[int]]:
-        """Tokens of both, with their ends."""
-        for name, text in (("source", source), ("target", target)):
-            if HALF.search(text):
-                raise ValueError(f"attend: the {name} has half a character (a lone surrogate).")
-        protected = self._protection.protect(tidy(source))
-        said = self._protection.protect_like(tidy(target), originals) if originals else None
-        texts = (protected.text if protected else tidy(source)), (tidy(target) if said is None else said)
-        cut = self.source_subwords.encode([self._cased(texts[0])]), self.target_subwords.encode([self._cased(texts[1])])
-        return [*cut[0][0], END], [*cut[1][0], END]
+
+def _says(result: Result, terms: Mapping[tuple[int, ...], int]) -> bool:
+    """Whether the outputs say every term of a glossary as often as they must."""
+    outputs = [result.tokens, *(other.tokens for other in result.others)]
+    return all(_times(phrase, tokens) >= count for tokens in outputs for phrase, count in terms.items())
 
 
 def _keeps(result: Result, source: _Source) -> bool:
@@ -385,5 +392,5 @@ def _keeps(result: Result, source: _Source) -> bool:
     return all(tokens.count(token) == count for tokens in outputs for token, count in source.counted.items())
 
 
-def _within(phrase: Sequence[int], tokens: Sequence[int]) -> bool:
-    return any(tuple(tokens[at : at + len(phrase)]) == tuple(phrase) for at in range(len(tokens)))
+def _times(phrase: Sequence[int], tokens: Sequence[int]) -> int:
+    return sum(tuple(tokens[at : at + len(phrase)]) == tuple(phrase) for at in range(len(tokens)))

@@ -1,0 +1,52 @@
+"""Translations with the terms of a glossary in place of the model's own words for them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from regard.data.placeholders import restore
+from regard.decoding.forced import forced
+from regard.decoding.glossary import spliced
+from regard.decoding.options import Options
+from regard.decoding.results import Other, Result
+from regard.seeing.captured import Choice
+
+if TYPE_CHECKING:
+    from regard.decoding.translator import Translator
+
+
+def replaced(
+    translator: "Translator", results: Sequence[Result], originals: Sequence[tuple[str, ...]], options: Options
+) -> list[Result | None]:
+    """Each result with the glossary's terms in all its outputs; None where it cannot be told where they belong."""
+    outputs = [[result.tokens, *(other.tokens for other in result.others)] for result in results]
+    flat = [(number, tokens) for number, some in enumerate(outputs) for tokens in some]
+    sources = [results[number].source_tokens for number, _ in flat]
+    told = forced(translator.bundle, sources, [tokens for _, tokens in flat])
+    translations = {said: translator.target_tokens(said) for said in options.glossary.values()}
+    made: list[list[list[int] | None]] = [[] for _ in results]
+    for (number, tokens), source, each in zip(flat, sources, told, strict=True):
+        cross = each.weights.get("cross", [])
+        pieces = translator.source_subwords.pieces(source), translator.target_subwords.pieces(tokens)
+        aligned = (translator.choice or Choice.usual(cross)).of(cross) if cross else None
+        terms = options.glossary, translations
+        made[number].append(None if aligned is None else spliced(tokens, aligned, pieces, *terms))
+    found: list[Result | None] = []
+    for result, outs, own in zip(results, made, originals, strict=True):
+        whole = [tokens for tokens in outs if tokens is not None]
+        found.append(_told(translator, result, whole, own, options) if len(whole) == len(outs) else None)
+    return found
+
+
+def _told(
+    translator: "Translator", result: Result, outputs: list[list[int]], originals: tuple[str, ...], options: Options
+) -> Result:
+    """A result with these outputs, and what the model thinks of them."""
+    passes = forced(translator.bundle, [result.source_tokens] * len(outputs), outputs, attention=False)
+    scores = [
+        sum(each.token_scores) / len(tokens) ** options.length_penalty
+        for each, tokens in zip(passes, outputs, strict=True)
+    ]
+    texts = [restore(text, originals) for text in translator.target_subwords.decode(outputs)]
+    others = [Other(*each) for each in zip(texts[1:], scores[1:], outputs[1:], strict=True)]
+    return replace(result, text=texts[0], score=scores[0], tokens=outputs[0], others=others)
