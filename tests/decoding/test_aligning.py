@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from regard.decoding.aligning import best_choice, choices, pharaoh, word_alignment
+from regard.decoding.aligning import best_choice, choices, pharaoh, symmetrised, word_alignment
 from regard.decoding.lexicon import learn
 from regard.seeing.captured import Choice
 from regard.tokens import END
@@ -52,3 +54,22 @@ def test_the_head_that_aligns_is_found_without_an_alignment(shifted: bool) -> No
     assert found == right
     assert len(means) == len(choices([4, 4]))
     assert best_choice([([4, END], [5, END], [])], learn(pairs, target_vocabulary=2 * WORDS)) == (None, {})
+
+
+def test_two_directions_are_made_one() -> None:
+    """A block of agreement grows along its diagonal; what stands alone joins if both its words are free."""
+    forward, backward = {(0, 0), (1, 1), (2, 1), (5, 5)}, {(0, 0), (1, 1), (1, 2), (7, 7), (5, 4)}
+    assert symmetrised(forward, backward, "intersection") == {(0, 0), (1, 1)}
+    assert symmetrised(forward, backward, "union") == forward | backward
+    grown = symmetrised(forward, backward, "grow-diag-final-and")
+    assert grown == {(0, 0), (1, 1), (2, 1), (1, 2), (5, 5), (7, 7)}, "5-4 came too late: 5 is taken"
+    assert symmetrised(forward, forward, "grow-diag-final-and") == forward
+    assert symmetrised([], [], "union") == set()
+
+
+@given(*[st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)))] * 2)
+def test_what_is_made_of_two_lies_between_both_and_either(
+    one: set[tuple[int, int]], other: set[tuple[int, int]]
+) -> None:
+    found = symmetrised(one, other, "grow-diag-final-and")
+    assert one & other <= found <= one | other

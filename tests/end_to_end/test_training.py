@@ -116,6 +116,28 @@ def test_a_file_of_outputs_is_compared_with_a_run(trained: Path, tmp_path: Path)
     assert compared["second"] == pytest.approx(alone_score["value"], rel=0.2)
 
 
+def test_pairs_are_aligned_line_by_line(trained: Path, tmp_path: Path) -> None:
+    run, test = trained / "run", tmp_path / "test.tsv"
+    some = trained.joinpath("test.tsv").read_text().splitlines(keepends=True)[:5]
+    test.write_text("".join([*some, "1 2 " * 200 + "\tx\n"]))
+    done = regard("align", run, test)
+    lines = done.stdout.split("\n")
+    assert len(lines) == 7
+    assert "1 pairs are longer than the model reads" in done.stderr
+    assert all(lines[:5])
+    assert lines[5:] == ["", ""]
+    (tmp_path / "gold").write_text(done.stdout)
+    found = json.loads(regard("evaluate", run, test, "--gold", tmp_path / "gold", "--json").stdout)
+    assert (found["aer"], found["precision"], found["recall"], found["sentences"]) == (0, 100, 100, 6)
+    both = regard("align", run, test, "--backward", run, "--symmetrise", "union", "--json").stdout.splitlines()
+    record = json.loads(both[0])
+    assert record["links"]
+    assert set(lines[0].split()) <= {f"{a}-{b}" for a, b in record["links"]}
+    assert "there is no 'x'" in refused("align", run, test, "--symmetrise", "x")
+    assert "name pairs to align" in refused("align", run)
+    assert "give the right ones with --gold" in refused("evaluate", "--links", tmp_path / "gold")
+
+
 def test_what_has_no_two_sides_is_no_test_sentence(trained: Path, tmp_path: Path) -> None:
     run, dates = trained / "run", (trained / "test.tsv").read_text().splitlines()[:4]
     rows = [*dates, "no tab", "empty\t", "\tempty", "contr\x07ol\t2001-02-03"]

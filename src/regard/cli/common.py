@@ -3,9 +3,13 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from regard.data.readers import Layout
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Set = Annotated[
@@ -18,6 +22,19 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the faste
 Engine = Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")]
 Precision = Annotated[str, typer.Option(help="What weights are multiplied in: int8, float32 or auto.")]
 Shortlist = Annotated[bool, typer.Option("--shortlist", help="Only words of the run's shortlist; faster.")]
+
+
+def layout_of(run: Path | None, *asked: str | None) -> "Layout":
+    """Where the sides are in a file with both: as asked, or else as the run's own files had them."""
+    from regard.data.readers import Layout
+    from regard.training.run import settings_of
+
+    data = settings_of(run).data if run is not None and (run / "settings.toml").exists() else None
+    own = (data.source_language, data.target_language, data.source_column, data.target_column) if data else [None] * 4
+    columns = [int(each) if each is not None and each.isdigit() else each for each in asked[2:]]
+    if any(each is not None for each in asked):
+        return Layout(asked[0], asked[1], *columns)
+    return Layout(*own)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from regard.cli.common import Device, Engine, Json, Precision, Shortlist
+from regard.cli.common import Device, Engine, Json, Precision, Shortlist, layout_of
 
 if TYPE_CHECKING:
     from regard.data.readers import Layout
@@ -26,7 +26,9 @@ def add_to(app: typer.Typer) -> None:
         "  regard evaluate run --source test.en --reference test.de --reference test2.de\n"
         "  regard evaluate run test.tsv --metric bleu,chrf --picture lengths.png\n"
         "  regard evaluate run test.tsv --compare other-run\n"
-        "  regard evaluate --outputs translated.txt --reference test.de",
+        "  regard evaluate --outputs translated.txt --reference test.de\n"
+        "  regard evaluate run --source test.en --reference test.de --gold test.links\n"
+        "  regard evaluate --links found.links --gold test.links",
     )(evaluate)
 
 
@@ -39,6 +41,13 @@ def evaluate(
     metric: Annotated[
         str, typer.Option(help="Which, with commas between: bleu, chrf, ter, exact, cer, wer, rouge1, rouge2, rougeL.")
     ] = "bleu,chrf,ter,exact",
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Right word alignments, line by line: judge the run's alignment of the test set."),
+    ] = None,
+    links: Annotated[
+        Path | None, typer.Option(help="With --gold: judge this file of links instead of a run's.")
+    ] = None,
     tokenize: Annotated[str | None, typer.Option(help="For BLEU: 13a, none (already tokenised), zh, char, ...")] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses kept in search; 1 is greedy.")] = 5,
     length_penalty: Annotated[float, typer.Option(help="Above 0 prefers longer outputs.")] = 1.0,
@@ -63,6 +72,10 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a trained model, or a file of outputs, on a test set."""
+    if gold is not None or links is not None:
+        layout = layout_of(run, source_language, target_language, source_column, target_column)
+        _judge_links(run, links, gold, (pairs or [], source, reference or []), layout, device, as_json)
+        return
     from regard.cli.common import progress
     from regard.decoding.options import Options
     from regard.evaluation.metrics import NAMES
@@ -88,7 +101,7 @@ def evaluate(
     from regard.evaluation.tokenisers import check_tokeniser
 
     check_tokeniser(tokenize)
-    layout = _layout(run, source_language, target_language, source_column, target_column)
+    layout = layout_of(run, source_language, target_language, source_column, target_column)
     test = _test_set(pairs or [], source, reference or [], outputs, layout)
     options = Options(beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
 
@@ -118,6 +131,43 @@ def evaluate(
     _print(report, names)
 
 
+def _judge_links(
+    run: Path | None,
+    links: Path | None,
+    gold: Path | None,
+    test: tuple[Files, Path | None, Files],
+    layout: "Layout",
+    device: str,
+    as_json: bool,
+) -> None:
+    """Alignment error rate, precision and recall."""
+    from regard.evaluation.alignments import agreement, read_links
+
+    if gold is None:
+        raise ValueError("--links: give the right ones with --gold.")
+    if (run is None) == (links is None):
+        raise ValueError("--gold: name a run and a test set, or a file of --links; one of the two.")
+    right, first = read_links(gold)
+    if links is not None:
+        found = [each.possible for each in read_links(links)[0]]
+    else:
+        from regard.cli.alignment import links_of, pairs_of
+
+        assert run is not None
+        files, source, references = test
+        examples = pairs_of(files, source, references[0] if references else None, layout)
+        found = [set(each or ()) for each in links_of(run, examples, device, as_json)]
+    result = agreement(found, right)
+    if as_json:
+        typer.echo(json.dumps({**asdict(result), "sentences": len(right), "gold_counts_from": first}))
+        return
+    typer.echo(
+        f"{len(right):,} sentences, {result.links:,} links, {result.gold:,} sure ones in the gold (from {first})"
+    )
+    for name in ("aer", "precision", "recall"):
+        typer.echo(f"  {name:9} {getattr(result, name):6.2f}")
+
+
 class Judged(NamedTuple):
     """What is judged."""
 
@@ -126,19 +176,6 @@ class Judged(NamedTuple):
     outputs: list[str] | None = None  # where a file of them is judged
     given: Path | None = None  # that file, if its sources were given with it
     set_aside: Mapping[str, int] = {}  # of a file with both sides: what has no two sides, by reason
-
-
-def _layout(run: Path | None, *asked: str | None) -> "Layout":
-    """Where the sides are in a file with both: as asked, or else as the run's own files had them."""
-    from regard.data.readers import Layout
-    from regard.training.run import settings_of
-
-    data = settings_of(run).data if run is not None and (run / "settings.toml").exists() else None
-    own = (data.source_language, data.target_language, data.source_column, data.target_column) if data else [None] * 4
-    columns = [int(each) if each is not None and each.isdigit() else each for each in asked[2:]]
-    if any(each is not None for each in asked):
-        return Layout(asked[0], asked[1], *columns)
-    return Layout(*own)
 
 
 def _test_set(pairs: Files, source: Path | None, references: Files, outputs: Path | None, layout: "Layout") -> Judged:

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from regard.decoding.lexicon import Lexicon
 from regard.seeing.captured import SPACE, Choice, Weights
 
+Links = set[tuple[int, int]]
+SYMMETRIES = ("grow-diag-final-and", "intersection", "union")
+NEIGHBOURS = [(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0)]
 UNSEEN = 1e-6  # the chance of a pair of subwords that the lexicon has never seen
 
 
@@ -78,6 +81,41 @@ def _explained(weights: NDArray[np.float64], chances: NDArray[np.float64]) -> ND
     return found
 
 
-def pharaoh(links: Sequence[tuple[int, int]]) -> str:
+def pharaoh(links: Iterable[tuple[int, int]]) -> str:
     """As in 0-0 1-2: source-target."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def symmetrised(forward: Iterable[tuple[int, int]], backward: Iterable[tuple[int, int]], how: str) -> Links:
+    """Links that two directions agree on, both counted (source, target): `how` is one of SYMMETRIES.
+
+    grow-diag-final-and: Koehn et al. 2005. From what both say, neighbours of links are added where one says so and a
+    word is still free; then what one says of two free words.
+    """
+    one, other = set(forward), set(backward)
+    both, either = one & other, one | other
+    if how == "intersection":
+        return both
+    if how == "union":
+        return either
+    found = set(both)
+    sources, targets = {source for source, _ in found}, {target for _, target in found}
+
+    def add(link: tuple[int, int]) -> None:
+        found.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    growing = True
+    while growing:
+        growing = False
+        for source, target in sorted(found):
+            for link in ((source + down, target + right) for down, right in NEIGHBOURS):
+                if link in either and link not in found and (link[0] not in sources or link[1] not in targets):
+                    add(link)
+                    growing = True
+    for direction in (one, other):
+        for link in sorted(direction):
+            if link not in found and link[0] not in sources and link[1] not in targets:
+                add(link)
+    return found

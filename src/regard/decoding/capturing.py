@@ -1,13 +1,13 @@
 """Attention captured by one forced pass: of translations, and of any pair of texts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from regard.data.corpus import Pairs
 from regard.data.door import HALF, tidy
 from regard.data.placeholders import restore
 from regard.data.subwords import Subwords
-from regard.decoding.aligning import best_choice
+from regard.decoding.aligning import best_choice, word_alignment
 from regard.decoding.bundle import Bundle
 from regard.decoding.forced import AT_ONCE, attributed, forced
 from regard.decoding.lexicon import Lexicon
@@ -76,6 +76,32 @@ def attend(translator: "Translator", source: str, target: str | None = None, *, 
     told = forced(translator.bundle, [tokens[0]], [tokens[1]])[0]
     gradients = attributed(translator.bundle, *tokens) if attribution else None
     return captured(sides, tokens, told.weights, choice=translator.choice, originals=originals, attribution=gradients)
+
+
+def aligned(
+    translator: "Translator", pairs: Sequence[tuple[str, str]], done: Callable[[int], None] = lambda count: None
+) -> list[list[tuple[int, int]] | None]:
+    """Links (source word, target word), from 0, of each pair; words are what blanks separate. None for a pair that the
+    model cannot read whole. `done` hears how many more are finished."""
+    found: list[list[tuple[int, int]] | None] = [None] * len(pairs)
+    tokens = {}
+    limits = translator.longest, translator.search(Options()).longest
+    for number, (source, target) in enumerate(pairs):
+        if not (HALF.search(source) or HALF.search(target)):
+            sides = _pair(translator, source, target, translator.originals_in(source))
+            if all(1 <= len(side) <= most for side, most in zip(sides, limits, strict=True)):
+                tokens[number] = sides
+    done(len(pairs) - len(tokens))
+    order = sorted(tokens, key=lambda number: max(map(len, tokens[number])))
+    for at in range(0, len(order), AT_ONCE):
+        some = order[at : at + AT_ONCE]
+        told = forced(translator.bundle, [tokens[n][0] for n in some], [tokens[n][1] for n in some])
+        for number, each in zip(some, told, strict=True):
+            here, there = tokens[number]
+            pieces = translator.source_subwords.pieces(here), translator.target_subwords.pieces(there)
+            found[number] = word_alignment(each.weights.get("cross", []), *pieces, translator.choice)
+        done(len(some))
+    return found
 
 
 def _pair(
