@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.seeing.storing import load
 from tests.end_to_end.runs import regard, small, write_dates
 
 
@@ -136,6 +137,29 @@ def test_pairs_are_aligned_line_by_line(trained: Path, tmp_path: Path) -> None:
     assert "there is no 'x'" in refused("align", run, test, "--symmetrise", "x")
     assert "name pairs to align" in refused("align", run)
     assert "give the right ones with --gold" in refused("evaluate", "--links", tmp_path / "gold")
+
+
+def test_attention_is_seen(trained: Path, tmp_path: Path) -> None:
+    run = trained / "run"
+    drawn = regard("see", run, "3 March 2022", "--target", "2022-03-03").stdout
+    assert "which aligns best" in drawn
+    assert "Weights say where a model looked, not why" in drawn
+    record = json.loads(regard("see", run, "3 March 2022", "--target", "2022-03-03", "--json", "--attribution").stdout)
+    assert sorted(record["weights"]) == ["cross", "decoder", "encoder"]
+    assert record["attribution"]["source"]
+    assert "".join(record["target"]["labels"][:-1]).strip("▁") == "2022-03-03"
+    for name in ("a.png", "a.svg", "a.json", "a.safetensors"):
+        regard("see", run, "3 March 2022", "-o", tmp_path / name, "--kind", "encoder", "--layer", 1, "--head", 2)
+        assert (tmp_path / name).stat().st_size > 1000
+    assert load(tmp_path / "a.json").source == load(tmp_path / "a.safetensors").source
+    for wrong, message in (
+        (("x", "--kind", "foo"), "there are cross, encoder, decoder"),
+        (("x", "-o", "a.gif"), "must end in .png"),
+        (("",), "the source is empty"),
+        (("x", "--layer", 9), "--layer: there are 1; there is no 9"),
+        (("x", "--attribution", "--head", 1), "it has no kind, layer or head"),
+    ):
+        assert message in refused("see", run, *wrong)
 
 
 def test_what_has_no_two_sides_is_no_test_sentence(trained: Path, tmp_path: Path) -> None:

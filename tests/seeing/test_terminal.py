@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from regard.seeing.terminal import SHADES, matrix, shade, visible, width
+from regard.seeing.terminal import SHADES, clusters, colour, matrix, shade, short, visible, width
 
 ODD = ["▁", "猫", "e\u0301", "\u0301", "\u0902", "\u200d", "\x1b", "\n", "ﷺ", "한", "…", "", "ab", "\t"]
 pieces = st.lists(st.sampled_from(ODD) | st.text("abc▁猫\u0301", max_size=5), min_size=1, max_size=12)
@@ -71,19 +71,37 @@ def test_a_matrix_by_hand() -> None:
 
 @given(source=pieces, target=pieces, columns=st.integers(20, 60))
 def test_blocks_stand_below_their_pieces(source: list[str], target: list[str], columns: int) -> None:
+    """Every piece once, in order: side by side if there is room, else upright, with its block below."""
     weights = [[1.0] * len(source) for _ in target]
-    header, *rows = [columns_of(line) for line in matrix(weights, source, target, columns).split("\n")]
-    assert len(rows) == len(target)
-    at = max(width(visible(piece)) for piece in target) + 2
-    shown = len("".join(rows[0][at:]).split())
-    assert shown
-    for piece in source[:shown]:
-        room = max(1, width(visible(piece)))
-        assert "".join(header[at : at + room]).strip() == "".join(columns_of(visible(piece))).strip()
-        assert all(row[at : at + room] == ["█"] * room for row in rows)
-        at += room + 1
-    assert "".join(header[at:]).strip() == ("…" if shown < len(source) else "")
-    assert all(len(row) == at - 1 for row in rows)
+    rows = [short(visible(piece), max(8, columns // 3)) for piece in target]
+    at = max(map(width, rows)) + 2
+    names = [visible(piece) for piece in source]
+    parts = [part.split("\n") for part in matrix(weights, source, target, columns).split("\n\n")]
+    if (
+        len(parts) == 1
+        and len(parts[0]) == 1 + len(target)
+        and at + sum(max(1, width(n)) + 1 for n in names) - 1 <= columns
+    ):
+        header, *lines = [columns_of(line) for line in parts[0]]
+        for name in names:
+            room = max(1, width(name))
+            assert "".join(header[at : at + room]).strip() == "".join(columns_of(name)).strip()
+            assert all(line[at : at + room] == ["█"] * room for line in lines)
+            at += room + 1
+        return
+    seen = 0
+    for part in parts:
+        lines = [columns_of(line) for line in part[len(part) - len(target) :]]
+        count = len("".join(lines[0][at:])) // 2
+        above = [columns_of(line) + [" "] * columns for line in part[: len(part) - len(target)]]
+        for number in range(count):
+            stack = [line[at + 2 * number] for line in above]
+            letters = ["".join(columns_of(letter)) for letter in clusters(names[seen])]
+            shown = letters if len(letters) <= 14 else [*letters[:13], "⋮"]
+            assert "".join(stack).strip() == "".join(shown).strip()
+            assert all(line[at + 2 * number : at + 2 * number + 2] == ["█", "█"] for line in lines)
+            seen += 1
+    assert seen == len(source)
 
 
 @given(source=st.lists(st.sampled_from(["a", "ab", "猫"]), min_size=20, max_size=40), columns=st.integers(20, 60))
@@ -93,11 +111,29 @@ def test_no_line_is_longer_than_the_terminal(source: list[str], columns: int) ->
         assert width(line) <= columns
 
 
-def test_sources_that_do_not_fit_are_left_out_and_said_so() -> None:
-    drawn = matrix([[1.0] * 30], ["word"] * 30, ["x"], columns=40).split("\n")
-    assert drawn[0].endswith(" …")
-    assert drawn[0].count("word") == drawn[1].count("████") >= 6
-    assert "…" not in matrix([[1.0] * 3], ["word"] * 3, ["x"], columns=40)
+def test_names_stand_upright_where_there_is_little_room() -> None:
+    drawn = matrix([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]], ["▁cats", "▁猫", "a\u0301"], ["x", "yz"], columns=9)
+    assert drawn == "\n".join(
+        ["    ·", "    c", "    a", "    t ·", "    s 猫", " x  ██", "yz    ██", "", "    a\u0301", " x  ▒▒", "yz"]
+    )
+
+
+def test_words_without_end_are_cut() -> None:
+    drawn = matrix([[1.0, 0.0]], ["a" * 10_000, "b"], ["c" * 10_000], columns=40)
+    assert max(map(width, drawn.split("\n"))) <= 40
+    assert len(drawn.split("\n")) < 20
+    assert "⋮" in drawn
+    assert "…" in drawn
+
+
+def test_colours_go_from_dark_to_light() -> None:
+    assert colour(0) == (0, 34, 78)
+    assert colour(1) == colour(7) == (254, 232, 56)
+    lightness = [sum(colour(step / 50)) for step in range(51)]
+    assert lightness == sorted(lightness)
+    drawn = matrix([[1.0, 0.0]], ["a", "b"], ["c"], coloured=True)
+    assert "\x1b[38;2;254;232;56m█\x1b[0m" in drawn
+    assert drawn.count("\x1b[38") == 1
 
 
 def test_every_target_needs_its_weights() -> None:

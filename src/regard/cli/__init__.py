@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from regard import __version__
-from regard.cli import alignment, attention, demonstration, evaluation, serving, training, translation
+from regard.cli import alignment, attention, demonstration, evaluation, seeing, serving, training, translation
 
 app = typer.Typer(
     name="regard",
@@ -46,6 +46,7 @@ def regard(
 training.add_to(app)
 evaluation.add_to(app)
 alignment.add_to(app)
+seeing.add_to(app)
 translation.add_to(app)
 serving.add_to(app)
 demonstration.add_to(app)

@@ -1,10 +1,31 @@
 """Alignments as a picture: what each output piece attended to, one panel an example."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from regard.seeing.terminal import visible
+from regard.seeing.terminal import short, visible, width
+
+SUFFIXES = (".png", ".svg", ".pdf")
+INCH = 0.24  # of a row or a column
+LONGEST = 24  # columns of a name; longer ones are cut
+# Families with letters that DejaVu Sans, which comes with matplotlib, has not; those that are installed are used.
+FAMILIES = (
+    *(
+        "Noto Sans CJK SC",
+        "Noto Sans SC",
+        "Source Han Sans SC",
+        "WenQuanYi Micro Hei",
+        "PingFang SC",
+        "Microsoft YaHei",
+    ),
+    *("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic", "Noto Sans CJK KR", "Malgun Gothic", "SimHei"),
+    *("Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Sans Bengali"),
+    *("Noto Sans Tamil", "Noto Sans Georgian", "Noto Sans Ethiopic", "Noto Sans", "Arial Unicode MS", "Segoe UI"),
+)
 
 
 @dataclass(frozen=True)
@@ -14,29 +35,72 @@ class Alignment:
     source: Sequence[str]
     target: Sequence[str]
     weights: Sequence[Sequence[float]]
+    title: str = ""
+
+
+def write_picture(alignments: Sequence[Alignment], path: Path) -> list[str]:
+    """All of them, one below the other, into a .png, .svg or .pdf; the characters that no font here can draw.
+
+    An .svg keeps its text as text, which the reader's own fonts draw. Raises ValueError for other kinds of files.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    upright = any(width(_label(piece)) > 2 for each in alignments for piece in each.source)
+    names = [[_label(piece) for piece in each.source] for each in alignments]
+    above = [0.11 * max(map(width, some), default=0) if upright else 0.3 for some in names]
+    beside = 0.11 * max((width(_label(piece)) for each in alignments for piece in each.target), default=0)
+    sizes = [INCH * len(each.target) + top + 0.35 for each, top in zip(alignments, above, strict=True)]
+    widest = max(len(each.source) for each in alignments)
+    settings: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.family": _families(), "svg.hashsalt": "regard"}
+    with matplotlib.rc_context(settings):
+        figure = Figure(figsize=(max(4.0, INCH * widest + beside + 0.6), sum(sizes)), dpi=150, layout="constrained")
+        panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=sizes)[:, 0]
+        for axes, each, labels in zip(panels, alignments, names, strict=True):
+            axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+            how = {"rotation": 90, "va": "bottom"} if upright else {}
+            axes.set_xticks(range(len(labels)), labels, fontsize=8, parse_math=False, **how)
+            rows = [_label(piece) for piece in each.target]
+            axes.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
+            axes.xaxis.tick_top()
+            axes.tick_params(length=0)
+            if each.title:
+                axes.set_xlabel(short(visible(each.title), 90), fontsize=8, parse_math=False)
+            for spine in axes.spines.values():
+                spine.set_color("#c8ccd2")
+        metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)  # which are told below
+            figure.savefig(path, metadata=metadata)
+    texts = [text for each in alignments for text in (*each.source, *each.target, each.title)]
+    return [] if path.suffix.lower() == ".svg" else _undrawable("".join(map(visible, texts)))
 
 
 def _label(piece: str) -> str:
-    """A piece as matplotlib must be told it: a dollar is a dollar, not mathematics."""
-    return visible(piece).replace("$", r"\$")
+    return short(visible(piece), LONGEST)
 
 
-def write_picture(alignments: Sequence[Alignment], path: Path) -> None:
-    """All of them, one below the other, into a PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+@cache
+def _families() -> tuple[str, ...]:
+    from matplotlib.font_manager import fontManager
 
-    widest = max(len(each.source) for each in alignments)
-    heights = [len(each.target) + 2.5 for each in alignments]
-    figure = Figure(figsize=(max(5.0, 0.24 * widest + 1), 0.24 * sum(heights)), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, each in zip(panels, alignments, strict=True):
-        axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-        axes.set_xticks(range(len(each.source)), [_label(piece) for piece in each.source], fontsize=8)
-        axes.set_yticks(range(len(each.target)), [_label(piece) for piece in each.target], fontsize=8)
-        axes.xaxis.tick_top()
-        axes.tick_params(length=0)
-        for spine in axes.spines.values():
-            spine.set_color("#c8ccd2")
-    figure.savefig(path)
+    there = {font.name for font in fontManager.ttflist}
+    return ("DejaVu Sans", *(family for family in FAMILIES if family in there))
+
+
+@cache
+def _drawable() -> frozenset[int]:
+    """Every character that the families have."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    found: set[int] = set()
+    for family in _families():
+        found |= set(get_font(findfont(FontProperties(family=[family]))).get_charmap())
+    return frozenset(found)
+
+
+def _undrawable(text: str) -> list[str]:
+    known = _drawable()
+    return sorted({letter for letter in text if ord(letter) not in known and not letter.isspace()})

@@ -1,0 +1,68 @@
+"""How well attention aligns words: agreement of trained runs with eflomal, an aligner, run beside them.
+
+    python -m bench.alignment TRAIN.SOURCE TRAIN.TARGET TEST.SOURCE TEST.TARGET RUN [RUN ...]
+
+eflomal (pip install eflomal) aligns the training pairs and the test pairs together, in both directions. What both say
+is sure, what either says is possible; each run aligns the test pairs in its one direction.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from regard.decoding.capturing import aligned
+from regard.decoding.loading import load
+from regard.evaluation.alignments import Gold, Links, agreement, read_links
+
+
+def by_eflomal(train: list[Path], test: list[Path], folder: Path) -> tuple[list[Links], list[Links]]:
+    """Links of the test pairs, (source, target), in both directions."""
+    from eflomal import Aligner
+
+    sides = []
+    for name, files in (("source", (test[0], train[0])), ("target", (test[1], train[1]))):
+        path = folder / name
+        path.write_text("".join(f"{line}\n" for each in files for line in _lines(each)), "utf-8")
+        sides.append(path)
+    with sides[0].open() as source, sides[1].open() as target:
+        Aligner().align(
+            source,
+            target,
+            links_filename_fwd=str(folder / "forward"),
+            links_filename_rev=str(folder / "backward"),
+            quiet=True,
+        )
+    count = len(_lines(test[0]))
+    forward, backward = (
+        [each.sure for each in read_links(folder / name)[0][:count]] for name in ("forward", "backward")
+    )
+    return forward, backward
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
+
+
+def main() -> None:
+    if len(sys.argv) < 6:
+        raise SystemExit(__doc__)
+    train, test, runs = [Path(each) for each in sys.argv[1:3]], [Path(each) for each in sys.argv[3:5]], sys.argv[5:]
+    with tempfile.TemporaryDirectory() as folder:
+        forward, backward = by_eflomal(train, test, Path(folder))
+    gold = [Gold(one & other, one | other) for one, other in zip(forward, backward, strict=True)]
+    pairs = list(zip(_lines(test[0]), _lines(test[1]), strict=True))
+    print(f"{len(pairs):,} pairs; agreement with eflomal")
+    print(f"{'run':34} {'AER':>6} {'precision':>10} {'recall':>7}   seen in")
+    for run in runs:
+        translator = load(run, engine="torch", device="cpu")
+        found = [set(each or ()) for each in aligned(translator, pairs)]
+        _show(run, found, gold, str(translator.choice or "the last layer but one"))
+
+
+def _show(name: str, found: list[Links], gold: list[Gold], where: str) -> None:
+    result = agreement(found, gold)
+    print(f"{name[-34:]:34} {result.aer:6.1f} {result.precision:10.1f} {result.recall:7.1f}   {where}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""regard see."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from regard.cli.common import Device, Json
+
+if TYPE_CHECKING:
+    from regard.seeing.captured import Captured, Kind, Weights
+
+NOT_AN_EXPLANATION = (
+    "Weights say where a model looked, not why it wrote a word; --attribution says what would change it."
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "see",
+        epilog="\b\nExamples:\n"
+        '  regard see run "A dog runs in the park."\n'
+        '  regard see run "A dog runs." --target "Ein Hund rennt." --attribution\n'
+        '  regard see run "A dog runs." --kind encoder --layer 1 --head 3\n'
+        '  regard see run "A dog runs." -o dog.png\n'
+        '  regard see run "A dog runs." -o dog.json --top 8',
+    )(see)
+
+
+def see(
+    run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
+    text: Annotated[str, typer.Argument(help="What the model reads.")],
+    target: Annotated[str | None, typer.Option(help="What it is to have written; else its own translation.")] = None,
+    kind: Annotated[str, typer.Option(help="cross (what is written to what is read), encoder or decoder.")] = "cross",
+    layer: Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")] = None,
+    head: Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")] = None,
+    subwords: Annotated[bool, typer.Option("--subwords", help="Pieces as the model has them, not words.")] = False,
+    special: Annotated[bool, typer.Option("--special", help="With marks such as the end.")] = False,
+    attribution: Annotated[
+        bool, typer.Option("--attribution", help="Gradient times input instead of weights: what a word depends on.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="A .png, .svg or .pdf; a .json or .safetensors with all of it."),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="In .json and --json: so many weights of each row, the largest.")
+    ] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Show what a model attends to while it writes. Nothing else named, the layer and head that align best."""
+    from regard.decoding.loading import load
+    from regard.seeing import storing
+    from regard.seeing.captured import KINDS
+
+    if kind not in KINDS:
+        raise ValueError(f"--kind: there is no {kind!r}; there are {', '.join(KINDS)}.")
+    if attribution and (kind != "cross" or layer is not None or head is not None):
+        raise ValueError("--attribution: it has no kind, layer or head; leave them out.")
+    pictures = (".png", ".svg", ".pdf")
+    if output is not None and output.suffix.lower() not in (*pictures, ".json", ".safetensors"):
+        raise ValueError(f"-o: {output} must end in {', '.join(pictures)}, .json or .safetensors.")
+    which = cast("Kind", kind)
+    captured = load(run, engine="auto", device=device).attend(text, target, attribution=attribution)
+    if as_json:
+        typer.echo(json.dumps(storing.as_record(captured, top=top)))
+        return
+    if output is not None and output.suffix.lower() in (".json", ".safetensors"):
+        storing.save(captured, output, top=top)
+        typer.echo(f"{output}: {_about(captured)}")
+        return
+    shown = captured if special else captured.without_special()
+    shown = shown if subwords else shown.merged()
+    weights, where = _chosen(shown, which, layer, head, attribution)
+    rows, columns = shown.rows(which), shown.columns(which)
+    if output is not None:
+        from regard.seeing.alignments import Alignment, write_picture
+
+        missing = write_picture([Alignment(columns.labels, rows.labels, weights.tolist(), where)], output)
+        typer.echo(f"{output}: {where}")
+        if missing:
+            typer.echo(
+                f"No font here has {' '.join(missing[:10])}; install one, such as Noto Sans CJK, or write an .svg.",
+                err=True,
+            )
+        return
+    from regard.seeing.terminal import matrix
+
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    wide = shutil.get_terminal_size((100, 40)).columns
+    typer.echo(matrix(weights.tolist(), columns.labels, rows.labels, wide, coloured=coloured))
+    typer.echo(f"\n{where}")
+    if not attribution:
+        typer.echo(NOT_AN_EXPLANATION)
+
+
+def _chosen(
+    captured: "Captured", kind: "Kind", layer: int | None, head: int | None, attribution: bool
+) -> tuple["Weights", str]:
+    """The matrix to show, and what it is, in words."""
+    if attribution:
+        values = abs(captured.attribution["source"])
+        largest = values.max(1, keepdims=True, initial=1e-30)
+        return values / largest, "gradient times input: its size, the largest of each row full"
+    if (
+        kind == "cross"
+        and layer is None
+        and head is None
+        and captured.aligned is not None
+        and captured.choice is not None
+    ):
+        return (
+            captured.aligned,
+            f"attention, {_named(captured.choice.layer, captured.choice.head)}, which aligns best"
+            + ("; of the step after each word's own" if captured.choice.shifted else ""),
+        )
+    layers = captured.weights.get(kind) or []
+    for name, given, most in (("layer", layer, len(layers)), ("head", head, min(map(len, layers), default=0))):
+        if layers and given is not None and given > most:
+            raise ValueError(f"--{name}: there are {most}; there is no {given}.")
+    at = None if layer is None else layer - 1
+    one = None if head is None else head - 1
+    return captured.matrix(kind, at, one), f"attention of the kind {kind}, {_named(at, one)}"
+
+
+def _named(layer: int | None, head: int | None) -> str:
+    """In words, from 1."""
+    one = "the mean of all layers" if layer is None else f"layer {layer + 1}"
+    return f"{one}, {'the mean of its heads' if head is None else f'head {head + 1}'}"
+
+
+def _about(captured: "Captured") -> str:
+    sizes = [f"{kind} {len(layers)} × {len(layers[0])}" for kind, layers in captured.weights.items() if layers]
+    return f"layers × heads: {', '.join(sizes) or 'none, since this model does not attend'}"
