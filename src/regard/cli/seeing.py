@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -57,7 +57,7 @@ def see(
     """Show what a model attends to while it writes. Nothing else named, the layer and head that align best."""
     from regard.decoding.loading import load
     from regard.seeing import storing
-    from regard.seeing.captured import KINDS
+    from regard.seeing.captured import KINDS, Kind
 
     if kind not in KINDS:
         raise ValueError(f"--kind: there is no {kind!r}; there are {', '.join(KINDS)}.")
@@ -66,7 +66,7 @@ def see(
     pictures = (".png", ".svg", ".pdf")
     if output is not None and output.suffix.lower() not in (*pictures, ".json", ".safetensors"):
         raise ValueError(f"-o: {output} must end in {', '.join(pictures)}, .json or .safetensors.")
-    which = cast("Kind", kind)
+    which: Kind = kind
     captured = load(run, engine="auto", device=device).attend(text, target, attribution=attribution)
     if as_json:
         typer.echo(json.dumps(storing.as_record(captured, top=top)))
