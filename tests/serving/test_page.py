@@ -1,45 +1,32 @@
 """The page in a real browser: typed, linked, copied, filed, with the keyboard alone and without the network."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 import regard
+from tests.browser import needed, started, watched
 from tests.serving.conftest import Server
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SAID = "#target[data-text]:not([data-text=''])"
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
+    with started() as browser:
+        yield browser
 
 
 @pytest.fixture
 def page(browser: Browser, server: Server) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1000, "height": 800})
-    opened = context.new_page()
-    wrong: list[str] = []
-    asked: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
     # What a test asks for and is refused is told in the console, too; what the policy refuses is not among it.
-    refused = "responded with a status of 400"
-    opened.on("console", lambda m: wrong.append(m.text) if m.type == "error" and refused not in m.text else None)
-    opened.on("request", lambda request: asked.append(request.url))
-    opened.goto(server.url)
-    opened.wait_for_selector("#pair:not([disabled])", timeout=60_000)
-    yield opened
-    assert not wrong, "nothing fails, and the policy refuses nothing"
-    assert all(url.startswith((server.url, "data:", "blob:")) for url in asked), "nothing comes from elsewhere"
-    context.close()
+    refused, size = "responded with a status of 400", {"width": 1000, "height": 800}
+    with watched(browser, server.url, harmless=refused, viewport=size) as opened:
+        opened.wait_for_selector("#pair:not([disabled])", timeout=60_000)
+        yield opened
 
 
 def test_a_text_is_translated_when_typing_stops(page: Page, runs: list[Path]) -> None:

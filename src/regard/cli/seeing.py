@@ -28,6 +28,7 @@ def add_to(app: typer.Typer) -> None:
         '  regard see run "A dog runs." --target "Ein Hund rennt." --attribution\n'
         '  regard see run "A dog runs." --kind encoder --layer 1 --head 3\n'
         '  regard see run "A dog runs." -o dog.png\n'
+        '  regard see run "A dog runs." -o dog.html\n'
         '  regard see run "A dog runs." -o dog.json --top 8',
     )(see)
 
@@ -46,7 +47,7 @@ def see(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="A .png, .svg or .pdf; a .json or .safetensors with all of it."),
+        typer.Option("-o", "--output", help="A .png, .svg, .pdf; .html, .json or .safetensors with all of it."),
     ] = None,
     top: Annotated[
         int | None, typer.Option(min=1, help="In .json and --json: so many weights of each row, the largest.")
@@ -64,8 +65,8 @@ def see(
     if attribution and (kind != "cross" or layer is not None or head is not None):
         raise ValueError("--attribution: it has no kind, layer or head; leave them out.")
     pictures = (".png", ".svg", ".pdf")
-    if output is not None and output.suffix.lower() not in (*pictures, ".json", ".safetensors"):
-        raise ValueError(f"-o: {output} must end in {', '.join(pictures)}, .json or .safetensors.")
+    if output is not None and output.suffix.lower() not in (*pictures, ".html", ".json", ".safetensors"):
+        raise ValueError(f"-o: {output} must end in {', '.join(pictures)}, .html, .json or .safetensors.")
     which: Kind = kind
     captured = load(run, engine="auto", device=device).attend(text, target, attribution=attribution)
     if as_json:
@@ -74,6 +75,12 @@ def see(
     if output is not None and output.suffix.lower() in (".json", ".safetensors"):
         storing.save(captured, output, top=top)
         typer.echo(f"{output}: {_about(captured)}")
+        return
+    if output is not None and output.suffix.lower() == ".html":
+        from regard.seeing.page import write_page
+
+        write_page([(run.name, captured)], output)
+        typer.echo(f"{output}: {_about(captured)}; open it in a browser")
         return
     shown = captured if special else captured.without_special()
     shown = shown if subwords else shown.merged()

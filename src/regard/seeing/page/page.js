@@ -1,0 +1,191 @@
+// The page: what the controls say is shown in a panel for each capture.
+
+const $ = (id) => document.getElementById(id);
+const VIEWS = { matrix: MatrixView, arcs: ArcsView, heads: HeadsView, steps: StepsView, table: TableView };
+const NAMES = { matrix: "Matrix", arcs: "Arcs", heads: "Heads", steps: "Steps", table: "Table" };
+
+const captures = JSON.parse($("data").textContent).map((record) => new Capture(record));
+const state = { view: "matrix", kind: "cross", layer: "best", head: "mean", words: true, marks: false, find: "" };
+let panels = [];
+
+function tell(text) {
+  $("told").textContent = text;
+}
+
+function option(value, text) {
+  const made = element("option", "", text);
+  made.value = String(value);
+  return made;
+}
+
+/** A choice of the controls as it is kept: numbers are numbers. */
+function value(select) {
+  return /^\d+$/.test(select.value) ? Number(select.value) : select.value;
+}
+
+function fill() {
+  const [first] = captures;
+  const has = (name) => captures.every((each) => each.record[name] && (name !== "attribution" || each.record.attribution.source));
+  const layers = Math.min(...captures.map((each) => (each.kinds.includes(state.kind) ? each.layers(state.kind) : 0)));
+  const choices = [];
+  if (state.kind === "cross" && has("aligned")) choices.push(option("best", "aligns best"));
+  choices.push(option("mean", "mean of all"));
+  for (let at = 0; at < layers; at += 1) choices.push(option(at, `${at + 1} of ${layers}`));
+  if (state.kind === "cross" && has("rollout")) choices.push(option("rollout", "rollout, all layers"));
+  if (state.kind === "cross" && has("attribution")) choices.push(option("attribution", "gradient × input"));
+  $("layer").replaceChildren(...choices);
+  if (!choices.some((each) => each.value === String(state.layer))) state.layer = choices[0].value === "best" ? "best" : "mean";
+  $("layer").value = String(state.layer);
+  const single = ["best", "rollout", "attribution"].includes(state.layer);
+  const heads = layers ? first.heads(state.kind, typeof state.layer === "number" ? state.layer : 0) : 0;
+  $("head").replaceChildren(option("mean", single ? "—" : "mean of all"), ...(single ? [] : [...Array(heads).keys()].map((at) => option(at, `${at + 1} of ${heads}`))));
+  if (single || state.head >= heads) state.head = "mean";
+  $("head").value = String(state.head);
+  $("head").disabled = single;
+}
+
+function found(label) {
+  return Boolean(state.find) && label.toLowerCase().includes(state.find.toLowerCase());
+}
+
+function where(capture) {
+  if (state.layer === "best") {
+    const [layer, head, shifted] = capture.record.choice;
+    return `layer ${layer + 1}, ${head === null ? "all heads" : `head ${head + 1}`}, which aligns best${shifted ? "; of the step after each word's own" : ""}`;
+  }
+  return "";
+}
+
+function render() {
+  fill();
+  for (const tab of $("views").children) {
+    const chosen = tab.dataset.view === state.view;
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+  }
+  for (const { capture, body, about, views } of panels) {
+    if (!capture.kinds.includes(state.kind)) {
+      body.replaceChildren(element("p", "quiet", "This model has no attention of this kind."));
+      views.clear();
+      continue;
+    }
+    if (!views.has(state.view)) {
+      views.clear();
+      body.replaceChildren();
+      views.set(state.view, new VIEWS[state.view](body, tell, (layer, head) => {
+        Object.assign(state, { layer, head, view: "matrix" });
+        render();
+      }));
+    }
+    about.textContent = where(capture);
+    views.get(state.view).show(shown(capture, state), found, capture, state);
+  }
+  for (const id of ["png", "svg"]) $(id).disabled = !["matrix", "arcs"].includes(state.view);
+}
+
+function saved(name, blob) {
+  const link = element("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+function drawings() {
+  return panels.map(({ views }) => views.get(state.view)).filter(Boolean);
+}
+
+function asText(svg) {
+  svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  return new XMLSerializer().serializeToString(svg);
+}
+
+function savePicture(view, number) {
+  const name = `attention${number ? number + 1 : ""}.png`;
+  if (view.whole) {
+    view.whole().toBlob((blob) => saved(name, blob));
+    return;
+  }
+  const svg = view.drawing();
+  const picture = new Image();
+  picture.onload = () => {
+    const canvas = element("canvas");
+    canvas.width = 2 * svg.getAttribute("width");
+    canvas.height = 2 * svg.getAttribute("height");
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = theme().paper;
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => saved(name, blob));
+  };
+  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(asText(svg))}`;
+}
+
+function start() {
+  if (!captures.some((each) => each.kinds.length)) {
+    $("panels").append(element("p", "quiet", "This model does not attend."));
+    return;
+  }
+  const kinds = Object.keys(KINDS).filter((kind) => captures.some((each) => each.kinds.includes(kind)));
+  $("kind").replaceChildren(...kinds.map((kind) => option(kind, KINDS[kind])));
+  [state.kind] = kinds;
+  for (const [name, text] of Object.entries(NAMES)) {
+    const tab = element("button", "", text);
+    tab.type = "button";
+    tab.dataset.view = name;
+    tab.setAttribute("role", "tab");
+    tab.addEventListener("click", () => {
+      state.view = name;
+      render();
+    });
+    $("views").append(tab);
+  }
+  $("views").addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const names = Object.keys(NAMES);
+    state.view = names[(names.indexOf(state.view) + step + names.length) % names.length];
+    render();
+    $("views").querySelector('[aria-selected="true"]').focus();
+  });
+  panels = captures.map((capture) => {
+    const panel = element("section", "panel");
+    const text = (axis) => axis.word_labels.filter((_, word) => !axis.special[axis.words.indexOf(word)]).map(cut).join(" ");
+    panel.append(element("h2", "", capture.name), element("p", "pair", `${text(capture.record.source)} → ${text(capture.record.target)}`));
+    const about = element("p", "quiet");
+    const body = element("div", "body");
+    panel.append(about, body);
+    $("panels").append(panel);
+    return { capture, about, body, views: new Map() };
+  });
+  for (const id of ["kind", "layer", "head"]) {
+    $(id).addEventListener("change", () => {
+      state[id] = value($(id));
+      render();
+    });
+  }
+  for (const id of ["words", "marks"]) {
+    $(id).addEventListener("change", () => {
+      state[id] = $(id).checked;
+      render();
+    });
+  }
+  $("find").addEventListener("input", () => {
+    state.find = $("find").value.trim();
+    render();
+    const all = panels.flatMap(({ capture }) => [...capture.record.source.word_labels, ...capture.record.target.word_labels]);
+    tell(state.find ? `${all.filter(found).length} found` : "");
+  });
+  $("controls").addEventListener("submit", (event) => event.preventDefault());
+  $("png").addEventListener("click", () => drawings().forEach(savePicture));
+  $("svg").addEventListener("click", () => drawings().forEach((view, number) =>
+    saved(`attention${number ? number + 1 : ""}.svg`, new Blob([asText(view.drawing())], { type: "image/svg+xml" }))));
+  $("json").addEventListener("click", () => {
+    const all = captures.map(exported);
+    saved("attention.json", new Blob([JSON.stringify(all.length === 1 ? all[0] : all)], { type: "application/json" }));
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+  render();
+}
+
+start();

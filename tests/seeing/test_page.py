@@ -1,0 +1,212 @@
+"""The page of captured attention in a real browser: every view, by pointer and by keyboard, its numbers true."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+
+from regard.seeing.captured import Axis, Captured, Choice
+from regard.seeing.page import write_page
+from regard.seeing.storing import from_record
+from tests.browser import needed, started, watched
+from tests.seeing.samples import sample
+
+pytestmark = needed
+VIEWS = ["matrix", "arcs", "heads", "steps", "table"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started() as browser:
+        yield browser
+
+
+def opened(browser: Browser, folder: Path, *captures: Captured, **context: object):
+    write_page([(f"model {number}", captured) for number, captured in enumerate(captures, 1)], folder / "x.html")
+    return watched(browser, (folder / "x.html").as_uri(), **context)
+
+
+def table(page: Page) -> np.ndarray:
+    page.click("[data-view=table]")
+    rows = page.locator(".numbers tr").evaluate_all(
+        "rows => rows.slice(1).map(r => [...r.cells].slice(1).map(c => +c.textContent))"
+    )
+    return np.array(rows)
+
+
+def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> None:
+    seen = sample(11)
+    words = seen.without_special().merged()
+    with opened(browser, tmp_path, seen) as page:
+        np.testing.assert_allclose(table(page), words.aligned, atol=6e-4)
+        page.check("#marks")
+        np.testing.assert_allclose(table(page), seen.merged().aligned, atol=6e-4)
+        page.uncheck("#words")
+        for kind in seen.kinds:
+            page.select_option("#kind", value=kind)
+            for layer in range(2):
+                page.select_option("#layer", value=str(layer))
+                np.testing.assert_allclose(table(page), seen.matrix(kind, layer), atol=6e-4)
+                page.select_option("#head", value="1")
+                np.testing.assert_allclose(table(page), seen.matrix(kind, layer, 1), atol=6e-4)
+                page.select_option("#head", value="mean")
+            page.select_option("#layer", value="mean")
+            np.testing.assert_allclose(table(page), seen.matrix(kind), atol=6e-4)
+        page.select_option("#kind", value="cross")
+        page.select_option("#layer", value="attribution")
+        size = np.abs(seen.attribution["source"])
+        np.testing.assert_allclose(table(page), size / size.max(1, keepdims=True), atol=6e-4)
+        page.uncheck("#marks")
+        page.check("#words")
+        page.select_option("#layer", value="0")
+        np.testing.assert_allclose(table(page), words.matrix("cross", 0), atol=6e-4)
+
+
+def test_every_view_opens_in_both_themes_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    for context in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 700}}):
+        with opened(browser, tmp_path, sample(3), **context) as page:
+            for kind in ("cross", "encoder", "decoder"):
+                page.select_option("#kind", value=kind)
+                for view in VIEWS:
+                    page.click(f"[data-view={view}]")
+                    assert page.locator(".body > *").count() >= 1
+                    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+
+
+def test_a_pointer_tells_the_weight_below_it(browser: Browser, tmp_path: Path) -> None:
+    seen = sample(5)
+    words = seen.without_special().merged()
+    with opened(browser, tmp_path, seen) as page:
+        place = page.evaluate("({left: panels[0].views.get('matrix').left, top: panels[0].views.get('matrix').top})")
+        page.hover("canvas.matrix", position={"x": place["left"] + 12, "y": place["top"] + 12})
+        said = page.locator("#told").text_content()
+        assert said.startswith(f"{words.target.labels[0]} → {words.source.labels[0]}: {words.aligned[0, 0]:.3f}")
+        page.click("[data-view=arcs]")
+        page.hover("text.word >> nth=0")
+        assert page.locator("#told").text_content().startswith(f"{words.source.labels[0]} ←")
+
+
+def test_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:
+    seen = sample(6)
+    words = seen.without_special().merged()
+    with opened(browser, tmp_path, seen) as page:
+        page.focus("canvas.matrix")
+        page.keyboard.press("End")
+        page.keyboard.press("End")
+        last = f"{words.target.labels[-1]} → {words.source.labels[-1]}: {words.aligned[-1, -1]:.3f}"
+        assert page.locator("#told").text_content().startswith(last)
+        page.keyboard.press("Home")
+        assert page.locator("#told").text_content().startswith(f"{words.target.labels[0]} → {words.source.labels[0]}")
+        page.focus("[data-view=matrix]")
+        for view in [*VIEWS[1:], VIEWS[0]]:
+            page.keyboard.press("ArrowRight")
+            assert page.locator("[aria-selected=true]").get_attribute("data-view") == view
+        page.click("[data-view=heads]")
+        page.focus(".head >> nth=4")
+        assert "layer 2, head 2: entropy" in page.locator("#told").text_content()
+        page.keyboard.press("Enter")
+        assert page.locator("[aria-selected=true]").get_attribute("data-view") == "matrix"
+        assert (page.input_value("#layer"), page.input_value("#head")) == ("1", "1")
+        page.click("[data-view=steps]")
+        page.focus("input[type=range]")
+        page.keyboard.press("End")
+        assert page.locator(".now").text_content() == words.target.labels[-1]
+
+
+def test_words_are_found(browser: Browser, tmp_path: Path) -> None:
+    seen = sample(6)
+    with opened(browser, tmp_path, seen) as page:
+        page.fill("#find", "t0")
+        wanted = sum("t0" in label for label in (*seen.source.merged().labels, *seen.target.merged().labels))
+        assert page.locator("#told").text_content() == f"{wanted} found"
+
+
+def test_pictures_and_numbers_can_be_saved(browser: Browser, tmp_path: Path) -> None:
+    seen = sample(8)
+    with opened(browser, tmp_path, seen) as page:
+        for view in ("matrix", "arcs"):
+            page.click(f"[data-view={view}]")
+            for name, begins in (("png", b"\x89PNG"), ("svg", b"<svg")):
+                with page.expect_download() as download:
+                    page.click(f"#{name}")
+                download.value.save_as(tmp_path / "saved")
+                assert (tmp_path / "saved").read_bytes().startswith(begins)
+        with page.expect_download() as download:
+            page.click("#json")
+        download.value.save_as(tmp_path / "saved.json")
+    again = from_record(json.loads((tmp_path / "saved.json").read_text()))
+    assert (again.source, again.target, again.choice) == (seen.source, seen.target, seen.choice)
+    for kind in seen.kinds:
+        for one, other in zip(again.weights[kind], seen.weights[kind], strict=True):
+            np.testing.assert_allclose(one, other, atol=2e-5)
+
+
+def hostile() -> Captured:
+    words = [
+        "▁</script><script>alert(1)</script>",
+        "▁<img src=x onerror=alert(1)>",
+        "▁\"'&amp;",
+        "▁\u202eevil",
+        "▁\ud800",
+    ]
+    words += ["▁" + "x" * 10_000, "▁<!--script-->", "▁<!--data-->", "▁السلام", "▁我们"]
+    special = (*[False] * len(words), True)
+    side = Axis((*words, "</s>"), special)
+    before = Axis(("<s>", *words), (True, *[False] * len(words)))
+    T = len(side)
+    weights = {"cross": [np.full((2, T, T), 1 / T, np.float32)]}
+    return Captured(side, side, before, weights, aligned=Choice(0).of(weights["cross"]), choice=Choice(0))
+
+
+def test_tokens_are_text_in_every_view(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, tmp_path, hostile()) as page:
+        page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
+        for view in VIEWS:
+            page.click(f"[data-view={view}]")
+            assert page.locator("main img, main script").count() == 0
+        page.click("[data-view=table]")
+        texts = page.locator(".numbers th").all_text_contents()
+        assert any(text.startswith("</script><script>") for text in texts)
+        assert "�evil" in texts
+        assert max(map(len, texts)) <= 24
+        page.click("[data-view=matrix]")
+        with page.expect_download() as download:
+            page.click("#svg")
+        download.value.save_as(tmp_path / "x.svg")
+        assert "<script" not in (tmp_path / "x.svg").read_text()
+
+
+def test_two_are_shown_side_by_side(browser: Browser, tmp_path: Path) -> None:
+    only = Captured(sample(2).source, sample(2).target, sample(2).before, {"cross": sample(2).weights["cross"][:1]})
+    with opened(browser, tmp_path, sample(1), only, viewport={"width": 1300, "height": 800}) as page:
+        boxes = [page.locator(".panel").nth(number).bounding_box() for number in range(2)]
+        assert boxes[0]["y"] == boxes[1]["y"]
+        assert boxes[1]["x"] > boxes[0]["x"]
+        page.select_option("#kind", value="encoder")
+        assert "no attention of this kind" in page.locator(".panel").nth(1).text_content()
+
+
+def test_a_model_that_does_not_attend_says_so(browser: Browser, tmp_path: Path) -> None:
+    none = Captured(sample(2).source, sample(2).target, sample(2).before, {})
+    with opened(browser, tmp_path, none) as page:
+        assert "does not attend" in page.locator("#panels").text_content()
+
+
+def test_of_much_the_largest_weights_are_kept(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.seeing.page.DENSE", 10)
+    monkeypatch.setattr("regard.seeing.page.TOP", 2)
+    seen = sample(12)
+    with opened(browser, tmp_path, seen) as page:
+        page.check("#marks")
+        page.uncheck("#words")
+        page.select_option("#kind", value="encoder")
+        page.select_option("#layer", value="1")
+        page.select_option("#head", value="2")
+        found, whole = table(page), seen.matrix("encoder", 1, 2)
+        kept = whole >= np.sort(whole, 1)[:, -2:-1]
+        np.testing.assert_allclose(found, np.where(kept, whole, 0), atol=6e-4)
