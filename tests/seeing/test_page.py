@@ -210,3 +210,13 @@ def test_of_much_the_largest_weights_are_kept(
         found, whole = table(page), seen.matrix("encoder", 1, 2)
         kept = whole >= np.sort(whole, 1)[:, -2:-1]
         np.testing.assert_allclose(found, np.where(kept, whole, 0), atol=6e-4)
+
+
+def test_a_notebook_shows_it_without_letting_it_out(browser: Browser, tmp_path: Path) -> None:
+    outer = f"<!doctype html><meta charset=utf-8><title>notebook</title>{hostile()._repr_html_()}"
+    (tmp_path / "notebook.html").write_text(outer, "utf-8")
+    with watched(browser, (tmp_path / "notebook.html").as_uri(), harmless="about:srcdoc") as page:
+        frame = page.frame_locator("iframe")
+        frame.locator("[data-view=table]").click()
+        assert "�evil" in frame.locator(".numbers th").all_text_contents()
+        assert page.locator("script").count() == 0

@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
         '  regard see run "A dog runs." --target "Ein Hund rennt." --attribution\n'
         '  regard see run "A dog runs." --kind encoder --layer 1 --head 3\n'
         '  regard see run "A dog runs." -o dog.png\n'
-        '  regard see run "A dog runs." -o dog.html\n'
+        '  regard see run "A dog runs." -o dog.html --compare other-run\n'
         '  regard see run "A dog runs." -o dog.json --top 8',
     )(see)
 
@@ -37,6 +37,8 @@ def see(
     run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
     text: Annotated[str, typer.Argument(help="What the model reads.")],
     target: Annotated[str | None, typer.Option(help="What it is to have written; else its own translation.")] = None,
+    compare: Annotated[Path | None, typer.Option(help="Another run, beside the first.")] = None,
+    also: Annotated[list[str] | None, typer.Option(help="Another text, beside the first. May be repeated.")] = None,
     kind: Annotated[str, typer.Option(help="cross (what is written to what is read), encoder or decoder.")] = "cross",
     layer: Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")] = None,
     head: Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")] = None,
@@ -58,7 +60,7 @@ def see(
     """Show what a model attends to while it writes. Nothing else named, the layer and head that align best."""
     from regard.decoding.loading import load
     from regard.seeing import storing
-    from regard.seeing.captured import KINDS, Kind
+    from regard.seeing.captured import KINDS, Captured, Kind
 
     if kind not in KINDS:
         raise ValueError(f"--kind: there is no {kind!r}; there are {', '.join(KINDS)}.")
@@ -68,41 +70,64 @@ def see(
     if output is not None and output.suffix.lower() not in (*pictures, ".html", ".json", ".safetensors"):
         raise ValueError(f"-o: {output} must end in {', '.join(pictures)}, .html, .json or .safetensors.")
     which: Kind = kind
-    captured = load(run, engine="auto", device=device).attend(text, target, attribution=attribution)
+    several: list[tuple[str, Captured]] = []
+    for folder in [run, *([compare] if compare is not None else [])]:
+        translator = load(folder, engine="auto", device=device)
+        for number, each in enumerate([text, *(also or [])]):
+            captured = translator.attend(each, target if number == 0 else None, attribution=attribution)
+            several.append((folder.name, captured))
     if as_json:
-        typer.echo(json.dumps(storing.as_record(captured, top=top)))
+        records = [storing.as_record(captured, top=top) for _, captured in several]
+        typer.echo(json.dumps(records[0] if len(records) == 1 else records))
         return
-    if output is not None and output.suffix.lower() in (".json", ".safetensors"):
-        storing.save(captured, output, top=top)
-        typer.echo(f"{output}: {_about(captured)}")
-        return
-    if output is not None and output.suffix.lower() == ".html":
+    suffix = output.suffix.lower() if output is not None else ""
+    if output is not None and suffix in (".json", ".safetensors"):
+        if len(several) > 1:
+            raise ValueError(f"-o: a {suffix} has one capture; leave out --compare and --also.")
+        storing.save(several[0][1], output, top=top)
+        typer.echo(f"{output}: {_about(several[0][1])}")
+    elif output is not None and suffix == ".html":
         from regard.seeing.page import write_page
 
-        write_page([(run.name, captured)], output)
-        typer.echo(f"{output}: {_about(captured)}; open it in a browser")
-        return
-    shown = captured if special else captured.without_special()
-    shown = shown if subwords else shown.merged()
-    weights, where = _chosen(shown, which, layer, head, attribution)
-    rows, columns = shown.rows(which), shown.columns(which)
-    if output is not None:
-        from regard.seeing.alignments import Alignment, write_picture
+        write_page(several, output)
+        typer.echo(f"{output}: {_about(several[0][1])}; open it in a browser")
+    else:
+        _draw(several, which, (layer, head), output, attribution=attribution, subwords=subwords, special=special)
 
-        missing = write_picture([Alignment(columns.labels, rows.labels, weights.tolist(), where)], output)
-        typer.echo(f"{output}: {where}")
-        if missing:
-            typer.echo(
-                f"No font here has {' '.join(missing[:10])}; install one, such as Noto Sans CJK, or write an .svg.",
-                err=True,
-            )
-        return
+
+def _draw(
+    several: "list[tuple[str, Captured]]",
+    kind: "Kind",
+    place: tuple[int | None, int | None],
+    output: Path | None,
+    *,
+    attribution: bool,
+    subwords: bool,
+    special: bool,
+) -> None:
+    """In the terminal, or into a picture."""
+    from regard.seeing.alignments import Alignment, write_picture
     from regard.seeing.terminal import matrix
 
+    panels = []
+    for name, captured in several:
+        shown = captured if special else captured.without_special()
+        shown = shown if subwords else shown.merged()
+        weights, where = _chosen(shown, kind, *place, attribution)
+        about = where if len(several) == 1 else f"{name}: {where}"
+        panels.append(Alignment(shown.columns(kind).labels, shown.rows(kind).labels, weights.tolist(), about))
+    if output is not None:
+        missing = write_picture(panels, output)
+        typer.echo(f"{output}: {'; '.join(panel.title for panel in panels)}")
+        if missing:
+            told = " ".join(missing[:10])
+            typer.echo(f"No font here has {told}; install one, such as Noto Sans CJK, or write an .svg.", err=True)
+        return
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     wide = shutil.get_terminal_size((100, 40)).columns
-    typer.echo(matrix(weights.tolist(), columns.labels, rows.labels, wide, coloured=coloured))
-    typer.echo(f"\n{where}")
+    for panel in panels:
+        typer.echo(matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured))
+        typer.echo(f"\n{panel.title}")
     if not attribution:
         typer.echo(NOT_AN_EXPLANATION)
 

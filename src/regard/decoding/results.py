@@ -147,3 +147,7 @@ class Result:
     alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0, if asked for
     missing: list[str] = field(default_factory=list)  # placeholders and terms that could not be kept
     wrong: str = ""  # why there is no translation, in words
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the page of its attention, if that was asked for."""
+        return None if self.attention is None else self.attention._repr_html_()

@@ -152,6 +152,12 @@ class Captured:
             if values.shape != (len(self.target), len(self._axis(over))):
                 raise ValueError(f"the attribution over {over} is {values.shape}, which are not its places.")
 
+    def _repr_html_(self) -> str:
+        """The page, in a notebook."""
+        from regard.seeing.page import framed
+
+        return framed([(self.model or "attention", self)])
+
     def _axis(self, name: str) -> Axis:
         found = {"source": self.source, "target": self.target, "before": self.before}
         return found[name]

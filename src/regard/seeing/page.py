@@ -3,6 +3,7 @@ script. Everything from a person or a model is put in as text."""
 
 import base64
 import hashlib
+import html
 import json
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -48,6 +49,13 @@ def page_of(captures: Sequence[tuple[str, Captured]]) -> str:
     for name, part in parts.items():
         page = page.replace(f"<!--{name}-->", part)
     return page
+
+
+def framed(captures: Sequence[tuple[str, Captured]]) -> str:
+    """The page as part of another, such as a notebook, which its script cannot reach."""
+    page = html.escape(page_of(captures), quote=True)
+    style = "width:100%;height:640px;border:0"
+    return f'<iframe sandbox="allow-scripts allow-downloads" style="{style}" srcdoc="{page}"></iframe>'
 
 
 def _digest(part: str) -> str:
