@@ -15,7 +15,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "attention": {"native"},
     "models": {"attention", "native", "settings", "tokens"},
     "data": {"settings", "tokens"},
-    "seeing": {"attention"},
+    "seeing": {"attention", "native"},
     "decoding": {"seeing", "models", "data", "attention", "native", "settings", "tokens"},
     "documents": {"decoding", "data"},
     "evaluation": {"decoding", "models", "data", "attention"},

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.native import switched_off
 from regard.seeing.captured import Axis, Captured
-from regard.seeing.measures import entropy, rollout, statistics
+from regard.seeing.measures import entropy, flow, rollout, statistics
 from tests.seeing.samples import sample
 
 PLACES = Axis(("▁a", "▁b", "</s>"), (False, False, True))
@@ -60,6 +61,30 @@ def test_rollout_by_hand() -> None:
 
 def test_measures_want_attention_as_it_was_captured() -> None:
     for changed in (sample(1).merged(), sample(1).without_special()):
-        for measure in (statistics, rollout):
+        for measure in (statistics, rollout, flow):
             with pytest.raises(ValueError, match="as it was captured"):
                 measure(changed)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_flow_is_what_networkx_finds(seed: int) -> None:
+    seen = sample(seed)
+    fast = flow(seen)
+    with switched_off():
+        slow = flow(seen)
+    for one, other in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    some = flow(seen, rows=[len(seen.target) - 1])
+    np.testing.assert_array_equal(some[0][0], fast[0][-1])
+
+
+def test_flow_by_hand() -> None:
+    """Through one layer each: what the step lets through to a place of the source, no more than its encoder does."""
+    seen = sample(4, layers=1, heads=1)
+    own = 0.5 * np.eye(len(seen.target)) + 0.5 * seen.weights["decoder"][0][0]
+    encoder = 0.5 * np.eye(len(seen.source)) + 0.5 * seen.weights["encoder"][0][0]
+    cross = 0.5 * seen.weights["cross"][0][0]
+    source, before = flow(seen)
+    np.testing.assert_allclose(before, 0.5 * own, atol=1e-6)
+    np.testing.assert_allclose(source, np.minimum(cross[:, :, None], encoder[None]).sum(1), atol=1e-6)
+    assert not np.triu(before, 1).any()

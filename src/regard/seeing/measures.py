@@ -1,11 +1,15 @@
 """What can be said of captured attention in numbers: how sharp and how far each head looks, and what reaches what
 through all layers."""
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.native import library
 from regard.seeing.captured import Axis, Captured, Kind
 
 Matrix = NDArray[np.float64]
@@ -82,18 +86,23 @@ def rollout(captured: Captured) -> tuple[Matrix, Matrix]:
     found and half what it had, and layers are multiplied. Steps of a decoder mix both sides; together they sum to one.
     """
     _whole(captured)
-    encoder = _mixed(captured, "encoder")
+    encoder, own, cross = _layers(captured)
     T, S = len(captured.target), len(captured.source)
     of_source = np.eye(S)
     for mixed in encoder:
         of_source = mixed @ of_source
-    cross = [_shares(layer.mean(0)) for layer in captured.weights.get("cross", [])]
-    own = _mixed(captured, "decoder") or [np.eye(T)] * len(cross)
     source, before = np.zeros((T, S)), np.eye(T)
     for mixed, looked in zip(own, cross, strict=True):
         source = 0.5 * (mixed @ source) + 0.5 * (looked @ of_source)
         before = 0.5 * (mixed @ before)
     return source, before
+
+
+def _layers(captured: Captured) -> tuple[list[Matrix], list[Matrix], list[Matrix]]:
+    """Of the encoder, of the decoder over what went before, and over the encoder."""
+    cross = [_shares(layer.mean(0)) for layer in captured.weights.get("cross", [])]
+    own = _mixed(captured, "decoder") or [np.eye(len(captured.target))] * len(cross)
+    return _mixed(captured, "encoder"), own, cross
 
 
 def _shares(matrix: NDArray[np.float32]) -> Matrix:
@@ -107,3 +116,56 @@ def _shares(matrix: NDArray[np.float32]) -> Matrix:
 def _mixed(captured: Captured, kind: Kind) -> list[Matrix]:
     """Of each layer, half what it found and half what it had."""
     return [0.5 * _shares(layer.mean(0)) + 0.5 * np.eye(layer.shape[-1]) for layer in captured.weights.get(kind, [])]
+
+
+def flow(captured: Captured, rows: Sequence[int] | None = None) -> tuple[Matrix, Matrix]:
+    """The greatest flow from each step to each source place, [rows, source], and to each place before, [rows, before].
+
+    Attention flow (Abnar and Zuidema 2020, arXiv:2005.00928): layers as in rollout are a network whose edges hold as
+    much as their weights. rows: of the target, all if none are named; the time grows with the cube of the length.
+    """
+    _whole(captured)
+    encoder, own, cross = _layers(captured)
+    T, S = len(captured.target), len(captured.source)
+    wanted = list(range(T)) if rows is None else list(rows)
+    top, bottom = len(encoder) * S, (len(encoder) + 1) * S  # the encoder's last layer; where the decoder's begin
+    parts: list[tuple[int, int, Matrix]] = [(S * (at + 1), S * at, mixed) for at, mixed in enumerate(encoder)]
+    for at, (mixed, looked) in enumerate(zip(own, cross, strict=True)):
+        here = bottom + T * (at + 1)
+        parts += [(here, here - T, 0.5 * mixed), (here, top, 0.5 * looked)]
+    edges: list[tuple[NDArray[np.int32], NDArray[np.int32], Matrix]] = []
+    for upper, lower, capacity in parts:
+        down, across = np.nonzero(capacity > 0)
+        edges.append(((upper + down).astype(np.int32), (lower + across).astype(np.int32), capacity[down, across]))
+    ends = [*range(S), *range(bottom, bottom + T)]
+    pairs = [(bottom + T * len(cross) + row, end) for row in wanted for end in ends]
+    joined: list[NDArray[Any]] = (
+        [np.concatenate([each[part] for each in edges]) for part in range(3)] if edges else [np.zeros(0)] * 3
+    )
+    found = _flows(joined[0], joined[1], joined[2], pairs, bottom + T * (len(cross) + 1)).reshape(len(wanted), S + T)
+    return found[:, :S], found[:, S:]
+
+
+def _flows(
+    above: NDArray[np.int32], below: NDArray[np.int32], capacity: Matrix, pairs: Sequence[tuple[int, int]], nodes: int
+) -> Matrix:
+    """The greatest flow of each pair of nodes."""
+    lib = library()
+    if lib is None:
+        import networkx
+
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(range(nodes))
+        edges = zip(above.tolist(), below.tolist(), capacity.tolist(), strict=True)
+        graph.add_edges_from((a, b, {"capacity": c}) for a, b, c in edges)
+        values = [networkx.maximum_flow_value(graph, a, b) if a != b else 0.0 for a, b in pairs]
+        return np.array(values, np.float64)
+    sources, sinks = (np.array(side, np.int32) for side in zip(*pairs, strict=True))
+    found: Matrix = np.zeros(len(pairs))
+    arrays: list[NDArray[Any]] = [np.ascontiguousarray(each, np.int32) for each in (above, below)]
+    arrays += [np.ascontiguousarray(capacity, np.float64), sources, sinks, found]
+    pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
+    lib.regard_flow(*pointers, *(ctypes.c_int64(number) for number in (0, len(pairs), nodes, len(capacity))))
+    if (found < 0).any():
+        raise MemoryError
+    return found
