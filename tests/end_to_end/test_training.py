@@ -162,6 +162,22 @@ def test_attention_is_seen(trained: Path, tmp_path: Path) -> None:
         assert message in refused("see", run, *wrong)
 
 
+def test_alignment_is_seen_as_it_forms(trained: Path, tmp_path: Path) -> None:
+    run = trained / "run"
+    assert sorted(path.name for path in (run / "attention").iterdir()) == [
+        "00000002.safetensors",
+        "00000004.safetensors",
+    ]
+    drawn = regard("see", run, "--over-time").stdout
+    assert "step 2" in drawn
+    assert "step 4" in drawn
+    for name in ("strip.png", "strip.svg", "time.html"):
+        regard("see", run, "--over-time", "-o", tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
+    assert "leave out texts" in refused("see", run, "x", "--over-time")
+    assert "name a text" in refused("see", run)
+
+
 def test_what_has_no_two_sides_is_no_test_sentence(trained: Path, tmp_path: Path) -> None:
     run, dates = trained / "run", (trained / "test.tsv").read_text().splitlines()[:4]
     rows = [*dates, "no tab", "empty\t", "\tempty", "contr\x07ol\t2001-02-03"]

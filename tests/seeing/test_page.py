@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +112,7 @@ def test_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:
         assert page.locator("[aria-selected=true]").get_attribute("data-view") == "matrix"
         assert (page.input_value("#layer"), page.input_value("#head")) == ("1", "1")
         page.click("[data-view=steps]")
-        page.focus("input[type=range]")
+        page.focus(".steps input")
         page.keyboard.press("End")
         assert page.locator(".now").text_content() == words.target.labels[-1]
 
@@ -187,6 +188,19 @@ def test_two_are_shown_side_by_side(browser: Browser, tmp_path: Path) -> None:
         assert boxes[1]["x"] > boxes[0]["x"]
         page.select_option("#kind", value="encoder")
         assert "no attention of this kind" in page.locator(".panel").nth(1).text_content()
+
+
+def test_one_of_many_is_shown_over_time(browser: Browser, tmp_path: Path) -> None:
+    several = [replace(sample(4), model=str(seed), aligned=sample(4).aligned * 0.5**seed) for seed in range(3)]
+    path = tmp_path / "x.html"
+    write_page([(f"step {seed}", each) for seed, each in enumerate(several)], path, over_time=True)
+    with watched(browser, path.as_uri()) as page:
+        assert page.locator("#time output").text_content() == "step 2"
+        np.testing.assert_allclose(table(page), several[2].without_special().merged().aligned, atol=6e-4)
+        page.focus("#time input")
+        page.keyboard.press("Home")
+        assert page.locator(".panel").count() == 1
+        np.testing.assert_allclose(table(page), several[0].without_special().merged().aligned, atol=6e-4)
 
 
 def test_a_model_that_does_not_attend_says_so(browser: Browser, tmp_path: Path) -> None:

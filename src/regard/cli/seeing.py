@@ -14,6 +14,7 @@ from regard.cli.common import Device, Json
 if TYPE_CHECKING:
     from regard.seeing.captured import Captured, Kind, Weights
 
+STRIP = 6  # pictures of a strip
 NOT_AN_EXPLANATION = (
     "Weights say where a model looked, not why it wrote a word; --attribution says what would change it."
 )
@@ -29,16 +30,20 @@ def add_to(app: typer.Typer) -> None:
         '  regard see run "A dog runs." --kind encoder --layer 1 --head 3\n'
         '  regard see run "A dog runs." -o dog.png\n'
         '  regard see run "A dog runs." -o dog.html --compare other-run\n'
-        '  regard see run "A dog runs." -o dog.json --top 8',
+        '  regard see run "A dog runs." -o dog.json --top 8\n'
+        "  regard see run --over-time -o forming.png",
     )(see)
 
 
 def see(
     run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
-    text: Annotated[str, typer.Argument(help="What the model reads.")],
+    text: Annotated[str | None, typer.Argument(help="What the model reads.")] = None,
     target: Annotated[str | None, typer.Option(help="What it is to have written; else its own translation.")] = None,
     compare: Annotated[Path | None, typer.Option(help="Another run, beside the first.")] = None,
     also: Annotated[list[str] | None, typer.Option(help="Another text, beside the first. May be repeated.")] = None,
+    over_time: Annotated[
+        bool, typer.Option("--over-time", help="How the alignment of one validation example formed in training.")
+    ] = False,
     kind: Annotated[str, typer.Option(help="cross (what is written to what is read), encoder or decoder.")] = "cross",
     layer: Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")] = None,
     head: Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")] = None,
@@ -69,6 +74,13 @@ def see(
     pictures = (".png", ".svg", ".pdf")
     if output is not None and output.suffix.lower() not in (*pictures, ".html", ".json", ".safetensors"):
         raise ValueError(f"-o: {output} must end in {', '.join(pictures)}, .html, .json or .safetensors.")
+    if over_time:
+        if text is not None or target is not None or compare is not None or also or attribution or kind != "cross":
+            raise ValueError("--over-time: it is of an example of the run's own; leave out texts, kinds and runs.")
+        _show_over_time(run, output, (layer, head), subwords=subwords, special=special)
+        return
+    if text is None:
+        raise ValueError("name a text for the model to read, or --over-time.")
     which: Kind = kind
     several: list[tuple[str, Captured]] = []
     for folder in [run, *([compare] if compare is not None else [])]:
@@ -95,15 +107,38 @@ def see(
         _draw(several, which, (layer, head), output, attribution=attribution, subwords=subwords, special=special)
 
 
+def _show_over_time(
+    run: Path, output: Path | None, place: tuple[int | None, int | None], *, subwords: bool, special: bool
+) -> None:
+    """A strip of pictures, a page with a slider, or one below the other in the terminal."""
+    from regard.decoding.folder import open_folder
+    from regard.training.watching import over_time
+
+    found = over_time(run, open_folder(run).choice())
+    if output is not None and output.suffix.lower() == ".html":
+        from regard.seeing.page import write_page
+
+        write_page([(f"step {step:,}", captured) for step, captured in found], output, over_time=True)
+        typer.echo(f"{output}: {len(found)} validations; open it in a browser")
+        return
+    if output is not None and output.suffix.lower() in (".json", ".safetensors"):
+        raise ValueError(f"-o: what was kept is in {run / 'attention'}; give a picture or an .html.")
+    most = STRIP if output is not None else 3
+    places = sorted({round(number * (len(found) - 1) / max(1, most - 1)) for number in range(most)})
+    some = [(f"step {found[at][0]:,}", found[at][1]) for at in places]
+    _draw(some, "cross", place, output, subwords=subwords, special=special, strip=True)
+
+
 def _draw(
     several: "list[tuple[str, Captured]]",
     kind: "Kind",
     place: tuple[int | None, int | None],
     output: Path | None,
     *,
-    attribution: bool,
     subwords: bool,
     special: bool,
+    attribution: bool = False,
+    strip: bool = False,
 ) -> None:
     """In the terminal, or into a picture."""
     from regard.seeing.alignments import Alignment, write_picture
@@ -114,10 +149,10 @@ def _draw(
         shown = captured if special else captured.without_special()
         shown = shown if subwords else shown.merged()
         weights, where = _chosen(shown, kind, *place, attribution)
-        about = where if len(several) == 1 else f"{name}: {where}"
+        about = name if strip else where if len(several) == 1 else f"{name}: {where}"
         panels.append(Alignment(shown.columns(kind).labels, shown.rows(kind).labels, weights.tolist(), about))
     if output is not None:
-        missing = write_picture(panels, output)
+        missing = write_picture(panels, output, strip=strip)
         typer.echo(f"{output}: {'; '.join(panel.title for panel in panels)}")
         if missing:
             told = " ".join(missing[:10])

@@ -38,8 +38,10 @@ class Alignment:
     title: str = ""
 
 
-def write_picture(alignments: Sequence[Alignment], path: Path) -> list[str]:
+def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = False) -> list[str]:
     """All of them, one below the other, into a .png, .svg or .pdf; the characters that no font here can draw.
+
+    strip: side by side; they are of one pair of texts, whose target stands at the left once.
 
     An .svg keeps its text as text, which the reader's own fonts draw. Raises ValueError for other kinds of files.
     """
@@ -56,8 +58,14 @@ def write_picture(alignments: Sequence[Alignment], path: Path) -> list[str]:
     widest = max(len(each.source) for each in alignments)
     settings: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.family": _families(), "svg.hashsalt": "regard"}
     with matplotlib.rc_context(settings):
-        figure = Figure(figsize=(max(4.0, INCH * widest + beside + 0.6), sum(sizes)), dpi=150, layout="constrained")
-        panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=sizes)[:, 0]
+        across = max(4.0, INCH * widest + beside + 0.6)
+        if strip:
+            across = (INCH * widest + 0.15) * len(alignments) + beside + 0.4
+            figure = Figure(figsize=(across, max(sizes)), dpi=150, layout="constrained")
+            panels = figure.subplots(1, len(alignments), squeeze=False, sharey=True)[0]
+        else:
+            figure = Figure(figsize=(across, sum(sizes)), dpi=150, layout="constrained")
+            panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=sizes)[:, 0]
         for axes, each, labels in zip(panels, alignments, names, strict=True):
             axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
             how = {"rotation": 90, "va": "bottom"} if upright else {}

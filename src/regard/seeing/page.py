@@ -23,31 +23,40 @@ TOP = 16  # of each row, the largest, where there are more
 FULL = 65535  # what a weight of one is written as
 
 
-def write_page(captures: Sequence[tuple[str, Captured]], path: Path) -> None:
-    """One or several, each with its name, side by side."""
-    path.write_text(page_of(captures), "utf-8")
+def write_page(captures: Sequence[tuple[str, Captured]], path: Path, *, over_time: bool = False) -> None:
+    """One or several, each with its name, side by side; or one after the other, over time."""
+    path.write_text(page_of(captures, over_time=over_time), "utf-8")
 
 
-def page_of(captures: Sequence[tuple[str, Captured]]) -> str:
+def page_of(captures: Sequence[tuple[str, Captured]], *, over_time: bool = False) -> str:
     """The whole file's text."""
-    folder = resources.files("regard.seeing") / "page"
-    style = (folder / "page.css").read_text("utf-8")
-    script = "\n".join((folder / name).read_text("utf-8") for name in SCRIPTS)
+    script, style = parts()
     allowed = [f"'sha256-{_digest(part)}'" for part in (script, style)]
     policy = (
         f"default-src 'none'; script-src {allowed[0]}; style-src {allowed[1]}; img-src data: blob:; base-uri 'none'"
     )
-    data = json.dumps([packed(captured, name) for name, captured in captures], ensure_ascii=True)
-    parts = {
-        "policy": policy,
-        "style": style,
-        "script": script,
-        # In JSON nothing but a string has these signs; written so, none of them ends the element that holds it.
-        "data": data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"),
-    }
-    page = (folder / "page.html").read_text("utf-8")
-    for name, part in parts.items():
-        page = page.replace(f"<!--{name}-->", part)
+    records = [packed(captured, name) for name, captured in captures]
+    data = json.dumps({"captures": records, "over_time": over_time}, ensure_ascii=True)
+    # In JSON nothing but a string has these signs; written so, none of them ends the element that holds it.
+    data = data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return filled(
+        head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>',
+        scripts=f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>',
+    )
+
+
+def parts() -> tuple[str, str]:
+    """The page's script and its style."""
+    folder = resources.files("regard.seeing") / "page"
+    script = "\n".join((folder / name).read_text("utf-8") for name in SCRIPTS)
+    return script, (folder / "page.css").read_text("utf-8")
+
+
+def filled(*, head: str, scripts: str, live: str = "") -> str:
+    """The page with these in their places."""
+    page = (resources.files("regard.seeing") / "page" / "page.html").read_text("utf-8")
+    for name, part in {"head": head, "live": live, "scripts": scripts}.items():  # scripts last: they have the data
+        page = page.replace(f"<!--{name}-->", part, 1)
     return page
 
 

@@ -64,18 +64,23 @@ def save(captured: Captured, path: Path, *, top: int | None = None) -> None:
     if path.suffix == ".json":
         path.write_text(json.dumps(as_record(captured, top=top), ensure_ascii=True) + "\n", "utf-8")
     elif path.suffix == ".safetensors":
-        tensors = {
-            f"{kind}.{number}": layer for kind in captured.kinds for number, layer in enumerate(captured.weights[kind])
-        }
-        for kind, layers in captured.hidden.items():
-            tensors |= {f"hidden.{kind}.{number}": layer for number, layer in enumerate(layers)}
-        tensors |= {f"attribution.{over}": values for over, values in captured.attribution.items()}
-        if captured.aligned is not None:
-            tensors["aligned"] = captured.aligned
-        about = {"regard": json.dumps(_about(captured))}
-        path.write_bytes(save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}, about))
+        path.write_bytes(as_bytes(captured))
     else:
         raise ValueError(f"{path}: attention is saved as .json or .safetensors.")
+
+
+def as_bytes(captured: Captured) -> bytes:
+    """A safetensors file's content."""
+    tensors = {
+        f"{kind}.{number}": layer for kind in captured.kinds for number, layer in enumerate(captured.weights[kind])
+    }
+    for kind, layers in captured.hidden.items():
+        tensors |= {f"hidden.{kind}.{number}": layer for number, layer in enumerate(layers)}
+    tensors |= {f"attribution.{over}": values for over, values in captured.attribution.items()}
+    if captured.aligned is not None:
+        tensors["aligned"] = captured.aligned
+    about = {"regard": json.dumps(_about(captured))}
+    return save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}, about)
 
 
 def load(path: Path) -> Captured:

@@ -19,12 +19,12 @@ from regard.decoding.options import Options
 from regard.documents import Layout
 from regard.documents.plain import LINE_ENDS
 from regard.seeing.storing import as_record as as_attention
-from regard.serving import deepl, files, libretranslate
+from regard.serving import deepl, files, libretranslate, seeing
 from regard.serving.guard import App, Guard, Slow, TooLarge
 from regard.serving.keys import Keys
 from regard.serving.metrics import Metrics
 from regard.serving.models import Model, Models, Unknown
-from regard.serving.requests import Left, Refused, Translated, checked, translated, until_left, within
+from regard.serving.requests import Left, Refused, Translated, bearer, checked, translated, until_left, within
 from regard.serving.settings import Limits
 
 PAGE = {
@@ -149,6 +149,7 @@ def new_app(
     _own_routes(app, service)
     libretranslate.add_to(app, service)
     deepl.add_to(app, service)
+    seeing.add_to(app, service)
     _errors(app)
 
     def tell(line: str) -> None:
@@ -193,7 +194,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         description="""curl localhost:8000/v1/translate -H "content-type: application/json" -d '{"text": "A dog."}'""",
     )
     async def translate(asked: Asked, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
-        service.admit(_bearer(authorization))
+        service.admit(bearer(authorization))
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
         which = {"name": asked.model, "source": asked.source, "target": asked.target}
         model, found = await service.translate(request, texts, asked.options(), **which)
@@ -212,7 +213,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         beam: int = 5,
         authorization: Annotated[str, Header()] = "",
     ) -> Response:
-        service.admit(_bearer(authorization))
+        service.admit(bearer(authorization))
         try:
             chosen = models.find(name=model, source=source, target=target)
             text = (await request.body()).decode("utf-8")
@@ -242,7 +243,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         column: Annotated[str | None, Query(description="Of a table: the text's, by name or from 1.")] = None,
         authorization: Annotated[str, Header()] = "",
     ) -> Response:
-        service.admit(_bearer(authorization))
+        service.admit(bearer(authorization))
         try:
             chosen = models.find(name=model, source=source, target=target)
         except Unknown as error:
@@ -256,11 +257,6 @@ def _own_routes(app: FastAPI, service: Service) -> None:
 
     for path, (name, kind) in PAGE.items():
         app.add_api_route(path, _page(name, kind), methods=["GET", "HEAD"], include_in_schema=False)
-
-
-def _bearer(authorization: str) -> str | None:
-    kind, _, key = authorization.partition(" ")
-    return key.strip() if kind.lower() in ("bearer", "deepl-auth-key") else None
 
 
 def _page(name: str, kind: str) -> Any:

@@ -9,15 +9,18 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from regard.decoding.options import Options
 from regard.decoding.results import Result
 
 MOST_SECONDS = 30  # that a client is asked to wait
+MOST_RUNNING = 16  # pieces of other work that may wait
+
+T = TypeVar("T")
 
 
 class Overloaded(Exception):  # noqa: N818
@@ -88,6 +91,7 @@ class Batcher:
         self._workers = workers
         self._tasks: list[asyncio.Task[None]] = []
         self._speed = 20_000.0  # characters a second, as measured lately
+        self._running = 0  # other work, under way or waiting
         self.count = Count()
 
     @property
@@ -137,6 +141,30 @@ class Batcher:
                     item.answer.cancel()
                 elif not item.answer.cancelled():
                     item.answer.exception()  # looked at, so that nobody complains about the others of a request
+
+    async def run(self, work: Callable[[], T], *, seconds: float) -> T:
+        """Some other work of this model's, between batches; Overloaded where too much of it waits, or Late."""
+        if self._running >= MOST_RUNNING:
+            self.count.refused += 1
+            raise Overloaded(1)
+        self._running += 1
+        doing = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        doing.add_done_callback(self._ran)
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(doing)
+        except TimeoutError:
+            self.count.late += 1
+            doing.cancel()
+            raise Late from None
+        except asyncio.CancelledError:
+            doing.cancel()
+            raise
+
+    def _ran(self, doing: "asyncio.Future[T]") -> None:
+        self._running -= 1
+        if not doing.cancelled():
+            doing.exception()  # looked at: nobody may wait any more
 
     async def _work(self) -> None:
         while True:

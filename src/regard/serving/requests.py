@@ -119,6 +119,12 @@ async def given_fields(request: Request) -> Fields:
     )
 
 
+def bearer(authorization: str) -> str | None:
+    """The key in a header Authorization."""
+    kind, _, key = authorization.partition(" ")
+    return key.strip() if kind.lower() in ("bearer", "deepl-auth-key") else None
+
+
 async def until_left(request: Request, work: Awaitable[T]) -> T:
     """The work's result; if the client leaves first, the work is cancelled, and Left raised."""
     doing = asyncio.ensure_future(work)

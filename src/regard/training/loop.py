@@ -33,6 +33,7 @@ from regard.training.reporting import Log, Reporter, readable_time
 from regard.training.schedule import learning_rate
 from regard.training.settings import TrainingSettings
 from regard.training.validation import Judgement, judge
+from regard.training.watching import keep
 
 MEASURED = 20  # steps after which the first estimate of time and memory is made
 RECENT = 50  # steps that the speed is averaged over
@@ -305,6 +306,7 @@ class Trainer:
         with wearing(self.bundle.model, weights):
             judgement = judge(self.objective, self.translator, self.corpus, self.settings)
             best = self._rank(judgement)
+            keep(self.run, self.bundle, self.corpus, self.where.step)
         self._validation_seconds = time.monotonic() - began
         values = {"loss": round(judgement.loss, 5), "perplexity": round(judgement.perplexity, 4)}
         samples = [asdict(sample) for sample in judgement.samples]

@@ -4,7 +4,7 @@ const $ = (id) => document.getElementById(id);
 const VIEWS = { matrix: MatrixView, arcs: ArcsView, heads: HeadsView, steps: StepsView, table: TableView };
 const NAMES = { matrix: "Matrix", arcs: "Arcs", heads: "Heads", steps: "Steps", table: "Table" };
 
-const captures = JSON.parse($("data").textContent).map((record) => new Capture(record));
+let captures = [];
 const state = { view: "matrix", kind: "cross", layer: "best", head: "mean", words: true, marks: false, find: "" };
 let panels = [];
 
@@ -57,6 +57,7 @@ function where(capture) {
 }
 
 function render() {
+  if (!panels.length) return;
   fill();
   for (const tab of $("views").children) {
     const chosen = tab.dataset.view === state.view;
@@ -121,14 +122,49 @@ function savePicture(view, number) {
   picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(asText(svg))}`;
 }
 
-function start() {
+/** One of many at a time: the last, until another is asked for. */
+function presentOverTime(records) {
+  const bar = $("time");
+  bar.hidden = false;
+  const slider = bar.querySelector("input");
+  slider.max = records.length - 1;
+  const choose = () => {
+    const record = records[Number(slider.value)];
+    bar.querySelector("output").textContent = record.name;
+    present([record]);
+  };
+  slider.addEventListener("input", choose);
+  slider.value = slider.max;
+  choose();
+}
+
+/** Show these captures instead of what was shown; what the controls say stays, where it can. */
+function present(records) {
+  captures = records.map((record) => new Capture(record));
+  panels = [];
+  $("panels").replaceChildren();
   if (!captures.some((each) => each.kinds.length)) {
-    $("panels").append(element("p", "quiet", "This model does not attend."));
+    if (captures.length) $("panels").append(element("p", "quiet", "This model does not attend."));
     return;
   }
   const kinds = Object.keys(KINDS).filter((kind) => captures.some((each) => each.kinds.includes(kind)));
   $("kind").replaceChildren(...kinds.map((kind) => option(kind, KINDS[kind])));
-  [state.kind] = kinds;
+  if (!kinds.includes(state.kind)) [state.kind] = kinds;
+  $("kind").value = state.kind;
+  panels = captures.map((capture) => {
+    const panel = element("section", "panel");
+    const text = (axis) => axis.word_labels.filter((_, word) => !axis.special[axis.words.indexOf(word)]).map(cut).join(" ");
+    panel.append(element("h2", "", capture.name), element("p", "pair", `${text(capture.record.source)} → ${text(capture.record.target)}`));
+    const about = element("p", "quiet");
+    const body = element("div", "body");
+    panel.append(about, body);
+    $("panels").append(panel);
+    return { capture, about, body, views: new Map() };
+  });
+  render();
+}
+
+function start() {
   for (const [name, text] of Object.entries(NAMES)) {
     const tab = element("button", "", text);
     tab.type = "button";
@@ -147,16 +183,6 @@ function start() {
     state.view = names[(names.indexOf(state.view) + step + names.length) % names.length];
     render();
     $("views").querySelector('[aria-selected="true"]').focus();
-  });
-  panels = captures.map((capture) => {
-    const panel = element("section", "panel");
-    const text = (axis) => axis.word_labels.filter((_, word) => !axis.special[axis.words.indexOf(word)]).map(cut).join(" ");
-    panel.append(element("h2", "", capture.name), element("p", "pair", `${text(capture.record.source)} → ${text(capture.record.target)}`));
-    const about = element("p", "quiet");
-    const body = element("div", "body");
-    panel.append(about, body);
-    $("panels").append(panel);
-    return { capture, about, body, views: new Map() };
   });
   for (const id of ["kind", "layer", "head"]) {
     $(id).addEventListener("change", () => {
@@ -185,7 +211,9 @@ function start() {
     saved("attention.json", new Blob([JSON.stringify(all.length === 1 ? all[0] : all)], { type: "application/json" }));
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
-  render();
+  const given = JSON.parse($("data").textContent);
+  if (given.over_time) presentOverTime(given.captures);
+  else present(given.captures);
 }
 
 start();

@@ -1,0 +1,71 @@
+// The live page: a sentence is typed, its translation edited, and the attention follows.
+
+const PAUSE = 400; // milliseconds after the last key
+let asked = 0; // the number of the newest question: older answers are dropped
+let waiting = 0;
+let edited = false; // whether the translation is a person's
+
+function live(text, bad = false) {
+  $("live-state").textContent = text;
+  $("live-state").classList.toggle("bad", bad);
+}
+
+async function answered(path, given) {
+  const key = $("live-key").value.trim();
+  const headers = { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
+  const response = await fetch(path, given ? { method: "POST", headers, body: JSON.stringify(given) } : {});
+  const content = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(content.error || `the service answered ${response.status}`);
+  return content;
+}
+
+async function look() {
+  const number = (asked += 1);
+  const text = $("live-source").value.trim();
+  if (!text) {
+    present([]);
+    live("");
+    return;
+  }
+  live("looking …");
+  try {
+    const given = { text, model: $("live-model").value, packed: true, attribution: true };
+    const target = $("live-target").value.trim();
+    const found = await answered("/v1/attend", edited && target ? { ...given, target } : given);
+    if (number !== asked) return;
+    if (!edited || !target) {
+      edited = false;
+      $("live-target").value = found.text;
+    }
+    present([found.attention]);
+    live(edited ? "of your own words" : "of its own words");
+  } catch (error) {
+    if (number === asked) live(error.message, true);
+  }
+}
+
+function soon() {
+  clearTimeout(waiting);
+  waiting = setTimeout(look, PAUSE);
+}
+
+$("live-source").addEventListener("input", () => {
+  edited = false;
+  soon();
+});
+$("live-target").addEventListener("input", () => {
+  edited = true;
+  soon();
+});
+$("live-own").addEventListener("click", () => {
+  edited = false;
+  look();
+});
+for (const id of ["live-model", "live-key"]) $(id).addEventListener("change", look);
+$("live").addEventListener("submit", (event) => event.preventDefault());
+
+answered("/v1/models").then((about) => {
+  $("live-model").replaceChildren(...about.models.map((model) => option(model.name, model.name)));
+  $("live-key").parentElement.hidden = !about.needs_key;
+  look();
+}).catch((error) => live(error.message, true));

@@ -1,0 +1,90 @@
+"""What a model attends to, over HTTP, and the live page at /see, made of the same parts as a saved one."""
+
+from importlib import resources
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import FastAPI, Header, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.seeing.page import filled, packed, parts
+from regard.seeing.storing import as_record
+from regard.serving.batching import Late, Overloaded
+from regard.serving.models import Unknown
+from regard.serving.requests import Refused, bearer, checked, until_left
+
+if TYPE_CHECKING:
+    from regard.serving.app import Service
+
+EMPTY = '{"captures": []}'
+
+
+class Pair(BaseModel):
+    """A source, and what was written of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str, Field(description="What the model reads, as one sentence.")]
+    target: Annotated[str | None, Field(description="What it is to have written; else its own translation.")] = None
+    model: str | None = None
+    attribution: Annotated[bool, Field(description="With gradient times input.")] = False
+    top: Annotated[int | None, Field(ge=1, description="So many weights of each row, the largest.")] = None
+    packed: Annotated[bool, Field(description="As the page at /see wants it.")] = False
+
+
+def add_to(app: FastAPI, service: "Service") -> None:
+    """Its routes."""
+
+    @app.post(
+        "/v1/attend",
+        summary="What a model attends to over a source and a target, every layer and head.",
+        description="""curl localhost:8000/v1/attend -H "content-type: application/json" -d '{"text": "A dog."}'""",
+    )
+    async def attend(pair: Pair, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
+        service.admit(bearer(authorization))
+        checked([pair.text, *([pair.target] if pair.target else [])], service.limits)
+        try:
+            model = service.models.find(name=pair.model)
+        except Unknown as error:
+            raise Refused(400, str(error)) from None
+        if model.batcher is None or model.translator is None:
+            raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
+        translator = model.translator
+
+        def looked() -> dict[str, Any]:
+            captured = translator.attend(pair.text, pair.target, attribution=pair.attribution)
+            record = packed(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
+            said = pair.target or translator.translate(pair.text).text
+            return {"model": model.name, "text": said, "attention": record}
+
+        try:
+            return await until_left(request, model.batcher.run(looked, seconds=service.limits.seconds))
+        except Overloaded as full:
+            raise Refused(
+                429, "too many requests are waiting; try again later.", {"Retry-After": str(full.after)}
+            ) from None
+        except Late:
+            raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
+        except ValueError as error:
+            raise Refused(400, str(error)) from None
+
+    folder = resources.files("regard.serving") / "page"
+    script, style = parts()
+    page = filled(
+        head='<link rel="stylesheet" href="/see/page.css">\n<link rel="icon" href="data:,">',
+        live=(folder / "live.html").read_text("utf-8"),
+        scripts=f'<script type="application/json" id="data">{EMPTY}</script>\n<script src="/see/page.js"></script>',
+    )
+    live = (folder / "live.js").read_text("utf-8")
+    for path, content, kind in (
+        ("/see", page, "text/html"),
+        ("/see/page.js", f"{script}\n{live}", "text/javascript"),
+        ("/see/page.css", style, "text/css"),
+    ):
+        app.add_api_route(path, _served(content, kind), methods=["GET", "HEAD"], include_in_schema=False)
+
+
+def _served(content: str, kind: str) -> Any:
+    async def serve() -> Response:
+        return Response(content, media_type=f"{kind}; charset=utf-8")
+
+    return serve

@@ -1,0 +1,110 @@
+"""What a model attends to, over HTTP and on the live page."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import regard
+from regard.seeing.storing import from_record
+from regard.serving import batching
+from regard.serving.batching import Batcher, Late, Overloaded
+from tests.browser import needed, started, watched
+from tests.serving.conftest import Server
+
+
+def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
+    pair = {"text": "the cat sat", "target": "die Katze", "model": "en-de", "attribution": True}
+    answer = server.ask("/v1/attend", pair).json()
+    seen = regard.load(runs[0]).attend("the cat sat", "die Katze", attribution=True)
+    found = from_record(answer["attention"])
+    assert (found.source, found.target, found.kinds) == (seen.source, seen.target, seen.kinds)
+    for kind in seen.kinds:
+        for one, other in zip(found.weights[kind], seen.weights[kind], strict=True):
+            np.testing.assert_allclose(one, other, atol=2e-5)
+    np.testing.assert_allclose(found.attribution["source"], seen.attribution["source"], atol=2e-5)
+    own = server.ask("/v1/attend", {"text": "the cat sat", "model": "en-de", "top": 1}).json()
+    assert own["text"] == regard.load(runs[0]).translate("the cat sat").text
+
+
+@pytest.mark.parametrize(
+    ("pair", "status", "why"),
+    [
+        ({"text": "", "model": "en-de"}, 400, "the source is empty"),
+        ({"text": "x", "model": "none"}, 400, "there is no model"),
+        ({"text": "cat " * 2000, "model": "en-de"}, 400, "subwords"),
+        ({"text": "cat", "target": "cat " * 2000, "model": "en-de"}, 400, "subwords"),
+        ({"text": "x" * 30_000, "model": "en-de"}, 413, "characters"),
+        ({"text": "x", "model": "en-de", "more": 1}, 400, "more"),
+        ({"text": ["x"], "model": "en-de"}, 400, "text"),
+        ({"text": "x", "model": "en-de", "top": 0}, 400, "top"),
+    ],
+)
+def test_what_cannot_be_seen_is_a_sentence(server: Server, pair: dict[str, object], status: int, why: str) -> None:
+    answer = server.ask("/v1/attend", pair)
+    assert answer.status == status
+    assert why in answer.json()["error"]
+
+
+def test_other_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MOST_RUNNING", 2)
+
+    async def all_of_it() -> None:
+        batcher = Batcher(None)  # type: ignore[arg-type]
+        held = threading.Event()
+        first = asyncio.create_task(batcher.run(lambda: held.wait(20), seconds=20))
+        second = asyncio.create_task(batcher.run(lambda: 2, seconds=0.05))
+        await asyncio.sleep(0.01)
+        with pytest.raises(Overloaded):
+            await batcher.run(lambda: 3, seconds=1)
+        with pytest.raises(Late):
+            await second
+        held.set()
+        assert await first
+        assert await batcher.run(lambda: 4, seconds=5) == 4
+        with pytest.raises(ZeroDivisionError):
+            await batcher.run(lambda: 1 // 0, seconds=5)
+        assert batcher._running == 0
+        await batcher.stop()
+
+    asyncio.run(all_of_it())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    with watched(browser, server.url, harmless="status of 400") as opened:
+        opened.goto(f"{server.url}/see")
+        opened.wait_for_selector("#live-model option", state="attached", timeout=60_000)
+        yield opened
+
+
+@needed
+def test_attention_follows_what_is_typed_and_edited(page: Page, runs: list[Path]) -> None:
+    translator = regard.load(runs[0])
+    page.fill("#live-source", "the cat sat")
+    page.wait_for_selector(".panel canvas", timeout=60_000)
+    assert page.input_value("#live-target") == translator.translate("the cat sat").text
+    page.fill("#live-target", "die Katze")
+    expect(page.locator("#live-state")).to_have_text("of your own words")
+    page.click("[data-view=table]")
+    rows = page.locator(".numbers tr").evaluate_all(
+        "rows => rows.slice(1).map(row => [...row.cells].slice(1).map(cell => +cell.textContent))"
+    )
+    seen = translator.attend("the cat sat", "die Katze").without_special().merged()
+    np.testing.assert_allclose(np.array(rows), seen.aligned, atol=6e-4)
+    page.click("#live-own")
+    expect(page.locator("#live-state")).to_have_text("of its own words")
+    assert page.input_value("#live-target") == translator.translate("the cat sat").text
+    page.fill("#live-source", "cat " * 2000)
+    page.wait_for_selector("#live-state.bad")
+    assert "subwords" in page.locator("#live-state").text_content()
