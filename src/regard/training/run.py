@@ -5,6 +5,8 @@ data/                the prepared corpus; data/set_aside.jsonl has the examples 
 checkpoints/         where it can be resumed from
 log.jsonl            losses, speeds, validations
 curves.png           the same as a picture
+attention/           over one validation example, at each validation
+alignment.json, shortlist.safetensors    made at the end: which head aligns, which words may come of which
 model.toml, model.safetensors, source.subwords, target.subwords    the model (decoding/bundle.py)
 """
 
