@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
-from regard.seeing.captured import Axis, Captured, Choice
+from regard.seeing.captured import Axis, Branch, Captured, Choice
 from regard.seeing.page import write_page
 from regard.seeing.storing import from_record
 from tests.browser import needed, started, watched
@@ -178,6 +178,27 @@ def test_tokens_are_text_in_every_view(browser: Browser, tmp_path: Path) -> None
             page.click("#svg")
         download.value.save_as(tmp_path / "x.svg")
         assert "<script" not in (tmp_path / "x.svg").read_text()
+
+
+def test_the_beam_is_a_tree(browser: Browser, tmp_path: Path) -> None:
+    seen = sample(9)
+    marks = (False, False, True)
+    said = [Axis(("▁a", "▁b", "</s>"), marks), Axis(("▁a", "▁c", "</s>"), marks), Axis(("▁d", "▁b", "</s>"), marks)]
+    dice = np.random.default_rng(1)
+    weights = [dice.dirichlet(np.ones(len(seen.source)), 3).astype(np.float32) for _ in said]
+    scores = [(-0.1, -0.2, -0.3), (-0.1, -1.0, -0.3), (-2.0, -0.2, -0.1)]
+    beam = tuple(Branch(-0.1 * n, scores[n], said[n], weights[n]) for n in range(3))
+    with opened(browser, tmp_path, replace(seen, beam=beam)) as page:
+        page.click("[data-view=beam]")
+        assert page.locator("svg text.word").count() == 8, "what is shared stands once"
+        page.focus("svg text.word >> nth=3")
+        words = replace(seen, target=said[1], before=said[1], weights={}, attribution={}, aligned=weights[1]).merged()
+        row = words.without_special().aligned[1]
+        best = words.source.labels[int(row.argmax())]
+        told = f"·c: probability {np.exp(-1.0):.3f}, from {best} {row.max():.3f}"
+        assert page.locator("#told").text_content() == told
+    with opened(browser, tmp_path, seen) as page:
+        assert not page.locator("[data-view=beam]").is_visible()
 
 
 def test_two_are_shown_side_by_side(browser: Browser, tmp_path: Path) -> None:

@@ -44,6 +44,9 @@ def see(
     over_time: Annotated[
         bool, typer.Option("--over-time", help="How the alignment of one validation example formed in training.")
     ] = False,
+    beam: Annotated[
+        int, typer.Option(min=0, max=20, help="In .html: the outputs of a search with so many hypotheses, as a tree.")
+    ] = 5,
     kind: Annotated[str, typer.Option(help="cross (what is written to what is read), encoder or decoder.")] = "cross",
     layer: Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")] = None,
     head: Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")] = None,
@@ -63,6 +66,8 @@ def see(
     as_json: Json = False,
 ) -> None:
     """Show what a model attends to while it writes. Nothing else named, the layer and head that align best."""
+    from dataclasses import replace
+
     from regard.decoding.loading import load
     from regard.seeing import storing
     from regard.seeing.captured import KINDS, Captured, Kind
@@ -81,12 +86,16 @@ def see(
         return
     if text is None:
         raise ValueError("name a text for the model to read, or --over-time.")
+    if output is not None and output.suffix.lower() == ".html":
+        from regard.decoding.capturing import branches
     which: Kind = kind
     several: list[tuple[str, Captured]] = []
     for folder in [run, *([compare] if compare is not None else [])]:
         translator = load(folder, engine="auto", device=device)
         for number, each in enumerate([text, *(also or [])]):
             captured = translator.attend(each, target if number == 0 else None, attribution=attribution)
+            if beam and output is not None and output.suffix.lower() == ".html":
+                captured = replace(captured, beam=branches(translator, each, beam))
             several.append((folder.name, captured))
     if as_json:
         records = [storing.as_record(captured, top=top) for _, captured in several]

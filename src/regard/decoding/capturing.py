@@ -12,7 +12,7 @@ from regard.decoding.bundle import Bundle
 from regard.decoding.forced import AT_ONCE, attributed, forced
 from regard.decoding.lexicon import Lexicon
 from regard.decoding.options import Options
-from regard.seeing.captured import Axis, Captured, Choice, Kind, Weights
+from regard.seeing.captured import Axis, Branch, Captured, Choice, Kind, Weights
 from regard.tokens import BEGIN, END
 
 if TYPE_CHECKING:
@@ -76,6 +76,25 @@ def attend(translator: "Translator", source: str, target: str | None = None, *, 
     told = forced(translator.bundle, [tokens[0]], [tokens[1]])[0]
     gradients = attributed(translator.bundle, *tokens) if attribution else None
     return captured(sides, tokens, told.weights, choice=translator.choice, originals=originals, attribution=gradients)
+
+
+def branches(translator: "Translator", source: str, beam: int) -> tuple[Branch, ...]:
+    """What a search with so many hypotheses ends with, the best first."""
+    result = translator.translate(source, Options(beam=beam, nbest=beam))
+    if not result.tokens:
+        return ()
+    outputs = [(result.score, result.tokens), *((other.score, other.tokens) for other in result.others)]
+    tokens = [each for _, each in outputs]
+    told = forced(translator.bundle, [result.source_tokens] * len(tokens), tokens)
+    originals = translator.originals_in(source)
+    found = []
+    for (score, said), each in zip(outputs, told, strict=True):
+        cross = each.weights.get("cross", [])
+        if cross:
+            weights = (translator.choice or Choice.usual(cross)).of(cross)
+            places = axis(translator.target_subwords, said, originals)
+            found.append(Branch(score, tuple(each.token_scores), places, weights))
+    return tuple(found)
 
 
 def aligned(

@@ -120,6 +120,16 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Branch:
+    """One output of a beam: its score, the log-probability of each of its places, and what was attended to for it."""
+
+    score: float
+    token_scores: tuple[float, ...]
+    target: Axis
+    aligned: Weights  # [target, source]
+
+
+@dataclass(frozen=True)
 class Captured:
     """What a model attended to.
 
@@ -127,7 +137,8 @@ class Captured:
     `columns`. Rows of "cross" and "decoder" are the steps that write each target place; `before` is what stood before
     each of them. hidden: of each kind and layer, [heads, rows], the weight on places that were taken away. attribution:
     gradient times input of each target place's log-probability, over "source" and over "before". aligned: [target,
-    source], what shows best where each target place comes from, as `choice` says.
+    source], what shows best where each target place comes from, as `choice` says. beam: the outputs of a search, the
+    best first, if asked for; in subwords, with their marks.
     """
 
     source: Axis
@@ -139,6 +150,7 @@ class Captured:
     aligned: Weights | None = None
     choice: Choice | None = None
     model: str = ""
+    beam: tuple[Branch, ...] = ()
 
     def __post_init__(self) -> None:
         for kind, layers in self.weights.items():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from regard.seeing.captured import Axis, Captured
 from regard.seeing.measures import rollout, statistics
 
-SCRIPTS = ("data.js", "matrix.js", "views.js", "page.js")
+SCRIPTS = ("data.js", "matrix.js", "views.js", "beam.js", "page.js")
 DENSE = 4_000_000  # weights up to which all are kept
 TOP = 16  # of each row, the largest, where there are more
 FULL = 65535  # what a weight of one is written as
@@ -88,6 +88,15 @@ def packed(captured: Captured, name: str) -> dict[str, Any]:
         "choice": captured.choice and astuple(captured.choice),
         "rollout": _matrix(rollout(captured)[0].astype(np.float32), None) if weights.get("cross") else None,
         "attribution": {over: np.round(values, 5).tolist() for over, values in captured.attribution.items()},
+        "beam": [
+            {
+                "score": branch.score,
+                "token_scores": [round(each, 4) for each in branch.token_scores],
+                "labels": [_known(label) for label in branch.target.labels],
+                "aligned": _matrix(branch.aligned, None),
+            }
+            for branch in captured.beam
+        ],
         "statistics": [astuple(each) for each in statistics(captured)],
     }
 

@@ -47,7 +47,9 @@ def from_record(record: Any) -> Captured:
                     for layer in record["weights"][kind]
                 ]
         return Captured(
-            **axes,
+            axes["source"],
+            axes["target"],
+            axes["before"],
             weights=weights,
             hidden={kind: [np.array(layer, np.float32) for layer in of] for kind, of in record["hidden"].items()},
             attribution={over: np.array(values, np.float32) for over, values in record["attribution"].items()},

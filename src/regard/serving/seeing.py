@@ -1,5 +1,6 @@
 """What a model attends to, over HTTP, and the live page at /see, made of the same parts as a saved one."""
 
+from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from regard.serving.requests import Refused, bearer, checked, until_left
 if TYPE_CHECKING:
     from regard.serving.app import Service
 
+BEAM = 5  # hypotheses of the page's tree
 EMPTY = '{"captures": []}'
 
 
@@ -48,10 +50,14 @@ def add_to(app: FastAPI, service: "Service") -> None:
             raise Refused(400, str(error)) from None
         if model.batcher is None or model.translator is None:
             raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
+        from regard.decoding.capturing import branches
+
         translator = model.translator
 
         def looked() -> dict[str, Any]:
             captured = translator.attend(pair.text, pair.target, attribution=pair.attribution)
+            if pair.packed and pair.target is None:
+                captured = replace(captured, beam=branches(translator, pair.text, BEAM))
             record = packed(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
             said = pair.target or translator.translate(pair.text).text
             return {"model": model.name, "text": said, "attention": record}

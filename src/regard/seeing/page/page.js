@@ -1,8 +1,8 @@
 // The page: what the controls say is shown in a panel for each capture.
 
 const $ = (id) => document.getElementById(id);
-const VIEWS = { matrix: MatrixView, arcs: ArcsView, heads: HeadsView, steps: StepsView, table: TableView };
-const NAMES = { matrix: "Matrix", arcs: "Arcs", heads: "Heads", steps: "Steps", table: "Table" };
+const VIEWS = { matrix: MatrixView, arcs: ArcsView, heads: HeadsView, steps: StepsView, beam: BeamView, table: TableView };
+const NAMES = { matrix: "Matrix", arcs: "Arcs", heads: "Heads", steps: "Steps", beam: "Beam", table: "Table" };
 
 let captures = [];
 const state = { view: "matrix", kind: "cross", layer: "best", head: "mean", words: true, marks: false, find: "" };
@@ -59,7 +59,10 @@ function where(capture) {
 function render() {
   if (!panels.length) return;
   fill();
+  const searched = captures.every((each) => (each.record.beam || []).length > 1);
+  if (state.view === "beam" && !searched) state.view = "matrix";
   for (const tab of $("views").children) {
+    if (tab.dataset.view === "beam") tab.hidden = !searched;
     const chosen = tab.dataset.view === state.view;
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
@@ -179,7 +182,7 @@ function start() {
   $("views").addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const names = Object.keys(NAMES);
+    const names = [...$("views").children].filter((tab) => !tab.hidden).map((tab) => tab.dataset.view);
     state.view = names[(names.indexOf(state.view) + step + names.length) % names.length];
     render();
     $("views").querySelector('[aria-selected="true"]').focus();
