@@ -38,8 +38,8 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_are_poisoned(tmp_pat
     healthy = {name: value.detach().clone() for name, value in one.bundle.model.named_parameters()}
     original = type(one.bundle.model.encoder).forward
 
-    def broken(self: torch.nn.Module, tokens: torch.Tensor, mask: torch.Tensor) -> object:
-        memory = original(self, tokens, mask)
+    def broken(self: torch.nn.Module, tokens: torch.Tensor, mask: torch.Tensor, **how: bool) -> object:
+        memory = original(self, tokens, mask, **how)
         memory.states[0, 0, 0] = torch.inf
         return memory
 
