@@ -1,6 +1,7 @@
 """Kill -9 at any moment, resume, and the run ends with the same bits as one that was never disturbed."""
 
 import random
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -76,7 +77,8 @@ def test_a_damaged_checkpoint_is_passed_over_and_the_user_told(tmp_path: Path) -
     assert max(int(path.name) for path in run.glob("checkpoints/????????")) == 8
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_and_says_how_to_go_on(number: signal.Signals, tmp_path: Path) -> None:
     data = write_dates(tmp_path / "dates.tsv", 300)
     run = tmp_path / "run"
     arguments = ["train", data, "--preset", "transformer-tiny", *small(), "--steps", 5000, "-o", run]
@@ -84,9 +86,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     while not (run / "log.jsonl").exists() or '"step": 10' not in (run / "log.jsonl").read_text():
         time.sleep(0.05)
         assert process.poll() is None
-    process.send_signal(2)
+    process.send_signal(number)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, "what comes after must not take it for finished"
+    assert process.returncode == 128 + number, "what comes after must not take it for finished"
     assert f"go on with: regard train --resume {run}" in said
     stopped = max(int(path.name) for path in run.glob("checkpoints/????????"))
     assert f"Stopped at step {stopped:,}" in said

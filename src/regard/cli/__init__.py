@@ -68,7 +68,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except (ValueError, OSError) as error:
-        typer.echo(f"regard: {_sentence(error)}", err=True)
+        if os.environ.get("RANK", "0") == "0":  # of several processes one says it
+            typer.echo(f"regard: {_sentence(error)}", err=True)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and "allocate" not in str(error):

@@ -9,7 +9,7 @@ import typer
 from regard.cli.common import Device, Json, Set
 
 Files = list[Path]
-STOPPED = 130  # what a shell expects of a program that was interrupted
+STOPPED = 128  # and the signal's number: what a shell expects of a program that was interrupted
 
 
 def add_to(app: typer.Typer) -> None:
@@ -139,7 +139,8 @@ def _train(
     elif trained.where.done:
         typer.echo(f"{run}: trained. Judge it with: regard evaluate {run} test.tsv")
     if not trained.where.done:
-        raise typer.Exit(STOPPED)  # somebody asked it to stop: what comes after must not take it for finished
+        # Somebody asked it to stop: what comes after must not take it for finished.
+        raise typer.Exit(STOPPED + trained.stopped_by)
 
 
 def _absolute(value: Any) -> Any:

@@ -85,6 +85,7 @@ class Trainer:
         self._recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
         self._validation_seconds = 0.0
         self._stop_asked = False
+        self.stopped_by = signal.SIGINT.value  # the signal, if one did
 
     def _optimiser(self) -> torch.optim.AdamW:
         named = dict(self.objective.named_parameters())
@@ -374,6 +375,7 @@ class _asked_to_stop:  # noqa: N801
         if self._trainer._stop_asked:
             raise KeyboardInterrupt
         self._trainer._stop_asked = True
+        self._trainer.stopped_by = number
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():

@@ -52,6 +52,7 @@ class Trained:
     where: Where
     bundle: Bundle
     corpus: Corpus
+    stopped_by: int  # the signal that asked it to stop, if it is not done
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -178,7 +179,7 @@ def train(
             else:
                 reporter.stop_bar()
                 reporter.tell(f"Stopped at step {where.step:,}; go on with: regard train --resume {run}")
-        return Trained(run, where, bundle, corpus)
+        return Trained(run, where, bundle, corpus, trainer.stopped_by)
 
 
 def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
