@@ -1,0 +1,65 @@
+"""The pictures of docs/seeing.md and the README, made of trained runs in Chromium.
+
+    python docs/screenshots.py RUN "TEXT" [CHINESE-RUN "TEXT"]
+
+Chinese needs a font that has it. Look at what comes out.
+"""
+
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+import regard
+from regard.decoding.capturing import branches
+from regard.seeing.page import write_page
+
+HERE = Path(__file__).parent
+VIEWS = {  # name: view, theme, width, height
+    "see": ("matrix", "light", 900, 640),
+    "see-arcs": ("arcs", "dark", 900, 520),
+    "see-heads": ("heads", "light", 900, 640),
+    "see-beam": ("beam", "dark", 1100, 520),
+    "see-phone": ("steps", "light", 390, 720),
+}
+
+
+def shoot(browser: Browser, page: Path, name: str, view: str, theme: str, width: int, height: int) -> None:
+    size = {"width": width, "height": height}
+    opened = browser.new_page(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
+    opened.goto(page.as_uri())
+    opened.click(f"[data-view={view}]")
+    if view == "steps":
+        opened.focus(".steps input")
+        for _ in range(5):
+            opened.keyboard.press("ArrowRight")
+    if view == "matrix":
+        opened.focus("canvas.matrix")
+        for key in ("ArrowDown", *["ArrowDown", "ArrowRight"] * 5):
+            opened.keyboard.press(key)
+    opened.wait_for_timeout(300)
+    opened.screenshot(path=HERE / f"{name}.png")
+
+
+def main() -> None:
+    if len(sys.argv) not in (3, 5):
+        raise SystemExit(__doc__)
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for run, text in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+            translator = regard.load(run)
+            seen = replace(translator.attend(text), beam=branches(translator, text, 6))
+            page = Path(folder) / "page.html"
+            write_page([(Path(run).name, seen)], page)
+            views = VIEWS if run == sys.argv[1] else {"see-zh": ("matrix", "light", 700, 640)}
+            for name, how in views.items():
+                shoot(browser, page, name, *how)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
