@@ -323,6 +323,21 @@ def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
             assert result.tokens == translator.translate(text).tokens
 
 
+@pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
+def test_every_model_says_the_terms_of_a_glossary(subwords: Subwords, decoder: str) -> None:
+    translator = in_torch(bundle_of(subwords, "recurrent", decoder))
+    glossary = {"cat": "Katze", "dog": "mat"}
+    tokens = {term: translator.target_tokens(said) for term, said in glossary.items()}
+    for text in ("the cat", "a cat and a cat", "the dog and the cat", "Hund"):
+        result = translator.translate(text, glossary=glossary, beam=4, nbest=3)
+        assert not result.missing
+        for term, wanted in tokens.items():
+            output = result.tokens
+            said = sum(tuple(output[at : at + len(wanted)]) == wanted for at in range(len(output)))
+            assert said >= (term in text.split()), (text, decoder, output)
+    assert translator.translate("Hund", glossary=glossary).tokens == translator.translate("Hund").tokens
+
+
 def test_what_there_is_no_room_for_is_told(subwords: Subwords) -> None:
     translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=3))
     result = translator.translate("cat", required=("the dog and the cat",))
