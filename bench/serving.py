@@ -29,7 +29,7 @@ ONE_BY_ONE = """
 import json, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 import regard
-translator = regard.load(sys.argv[1], device="cpu", engine=sys.argv[2])
+translator = regard.load(sys.argv[1], device="cpu", engine=sys.argv[2], threads=1)
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_POST(self):
