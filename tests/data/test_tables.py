@@ -1,6 +1,7 @@
 """Which columns of a table are the two sides."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_languages_name_the_columns(first: str, asked: dict[str, str], tmp_path:
 
 def test_a_language_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     table = write(tmp_path / "a.tsv", "english\tgerman\none\teins\n")
-    asked = {"source_language": "en", "target_language": "fr"}
+    asked: dict[str, Any] = {"source_language": "en", "target_language": "fr"}
     assert "there is no column for fr; the first line has english, german" in refusal(table, **asked)
     lines = write(tmp_path / "a.jsonl", '{"en": "one", "de": "eins"}\n')
     assert "no field for the target; there are en, de" in refusal(lines, **asked)

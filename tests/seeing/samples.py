@@ -1,5 +1,7 @@
 """Captured attention made by code."""
 
+from typing import Any
+
 import numpy as np
 
 from regard.seeing.captured import Axis, Captured, Choice, Kind
@@ -18,7 +20,7 @@ def sample(seed: int, layers: int = 2, heads: int = 3) -> Captured:
         ]
 
     source, target = side("s"), side("t")
-    axes = {
+    axes: dict[str, Any] = {
         "source": Axis((*source, "</s>"), (*[False] * len(source), True)),
         "target": Axis((*target, "</s>"), (*[False] * len(target), True)),
         "before": Axis(("<s>", *target), (True, *[False] * len(target))),
@@ -51,3 +53,8 @@ def sample(seed: int, layers: int = 2, heads: int = 3) -> Captured:
         choice=choice,
         model="sample",
     )
+
+
+def close(found: Any, wanted: Any, *, atol: float, rtol: float = 0.0) -> None:
+    """All of one as of the other."""
+    np.testing.assert_allclose(found, wanted, atol=atol, rtol=rtol)

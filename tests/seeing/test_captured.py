@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.seeing.captured import Axis, Captured, Choice, text_of_pieces
-from tests.seeing.samples import sample
+from tests.seeing.samples import close, sample
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,10 @@ def test_rows_stay_shares_whatever_is_merged_or_hidden(seed: int) -> None:
     whole = sample(seed)
     for seen in (whole.merged(), whole.without_special(), whole.merged().without_special()):
         for kind in whole.kinds:
-            hidden = seen.hidden.get(kind) or [np.zeros(layer.shape[:2]) for layer in seen.weights[kind]]
+            hidden = seen.hidden.get(kind) or [np.zeros(layer.shape[:2], np.float32) for layer in seen.weights[kind]]
             for layer, mass in zip(seen.weights[kind], hidden, strict=True):
                 assert layer.shape[1:] == (len(seen.rows(kind)), len(seen.columns(kind)))
-                np.testing.assert_allclose(layer.sum(-1) + mass, np.ones(layer.shape[:2]), atol=1e-5)
+                close(layer.sum(-1) + mass, np.ones(layer.shape[:2]), atol=1e-5)
 
 
 @given(st.integers(0, 99))
@@ -51,12 +51,12 @@ def test_merging_and_hiding_may_come_in_any_order(seed: int) -> None:
     assert (one.source, one.target, one.before) == (other.source, other.target, other.before)
     for kind in one.kinds:
         for a, b in zip(one.weights[kind], other.weights[kind], strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
+            close(a, b, atol=1e-5)
         for a, b in zip(one.hidden[kind], other.hidden[kind], strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
-    np.testing.assert_allclose(one.aligned, other.aligned, atol=1e-5)
+            close(a, b, atol=1e-5)
+    close(one.aligned, other.aligned, atol=1e-5)
     for over in one.attribution:
-        np.testing.assert_allclose(one.attribution[over], other.attribution[over], atol=1e-5)
+        close(one.attribution[over], other.attribution[over], atol=1e-5)
 
 
 def test_words_by_hand() -> None:
@@ -67,21 +67,19 @@ def test_words_by_hand() -> None:
     seen = Captured(source, target, before, {"cross": [weights]}, aligned=Choice(0, shifted=True).of([weights]))
     words = seen.merged()
     assert words.source.labels == ("ab", "c", "</s>")
-    np.testing.assert_allclose(words.matrix(), [[0.45, 0.25, 0.3], [0, 0, 1]], atol=1e-6)
-    np.testing.assert_allclose(words.aligned, [[0.3, 0.1, 0.6], [0, 0, 1]], atol=1e-6)
+    close(words.matrix(), [[0.45, 0.25, 0.3], [0, 0, 1]], atol=1e-6)
+    close(words.aligned, [[0.3, 0.1, 0.6], [0, 0, 1]], atol=1e-6)
     plain = words.without_special()
-    np.testing.assert_allclose(plain.matrix(), [[0.45, 0.25]], atol=1e-6)
-    np.testing.assert_allclose(plain.hidden["cross"][0], [[0.3]], atol=1e-6)
+    close(plain.matrix(), [[0.45, 0.25]], atol=1e-6)
+    close(plain.hidden["cross"][0], [[0.3]], atol=1e-6)
 
 
 def test_layers_and_heads_are_chosen_or_averaged() -> None:
     seen = sample(1)
     layers = seen.weights["cross"]
     np.testing.assert_array_equal(seen.matrix("cross", 1, 0), layers[1][0])
-    np.testing.assert_allclose(seen.matrix("cross", 0), layers[0].mean(0), atol=1e-6)
-    np.testing.assert_allclose(
-        seen.matrix("encoder"), np.mean([e.mean(0) for e in seen.weights["encoder"]], 0), atol=1e-6
-    )
+    close(seen.matrix("cross", 0), layers[0].mean(0), atol=1e-6)
+    close(seen.matrix("encoder"), np.mean([e.mean(0) for e in seen.weights["encoder"]], 0), atol=1e-6)
     for wrong, message in (
         ({"layer": 2}, "there are 2"),
         ({"head": 9}, "there is no 9"),

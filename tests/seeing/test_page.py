@@ -4,16 +4,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
-from regard.seeing.captured import Axis, Branch, Captured, Choice
+from regard.seeing.captured import Axis, Branch, Captured, Choice, Kind, Weights
 from regard.seeing.page import write_page
 from regard.seeing.storing import from_record
 from tests.browser import needed, started, watched
-from tests.seeing.samples import sample
+from tests.seeing.samples import close, sample
 
 pytestmark = needed
 VIEWS = ["matrix", "arcs", "heads", "steps", "table"]
@@ -25,7 +26,7 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-def opened(browser: Browser, folder: Path, *captures: Captured, **context: object):
+def opened(browser: Browser, folder: Path, *captures: Captured, **context: Any):
     write_page([(f"model {number}", captured) for number, captured in enumerate(captures, 1)], folder / "x.html")
     return watched(browser, (folder / "x.html").as_uri(), **context)
 
@@ -42,28 +43,28 @@ def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> N
     seen = sample(11)
     words = seen.without_special().merged()
     with opened(browser, tmp_path, seen) as page:
-        np.testing.assert_allclose(table(page), words.aligned, atol=6e-4)
+        close(table(page), words.aligned, atol=6e-4)
         page.check("#marks")
-        np.testing.assert_allclose(table(page), seen.merged().aligned, atol=6e-4)
+        close(table(page), seen.merged().aligned, atol=6e-4)
         page.uncheck("#words")
         for kind in seen.kinds:
             page.select_option("#kind", value=kind)
             for layer in range(2):
                 page.select_option("#layer", value=str(layer))
-                np.testing.assert_allclose(table(page), seen.matrix(kind, layer), atol=6e-4)
+                close(table(page), seen.matrix(kind, layer), atol=6e-4)
                 page.select_option("#head", value="1")
-                np.testing.assert_allclose(table(page), seen.matrix(kind, layer, 1), atol=6e-4)
+                close(table(page), seen.matrix(kind, layer, 1), atol=6e-4)
                 page.select_option("#head", value="mean")
             page.select_option("#layer", value="mean")
-            np.testing.assert_allclose(table(page), seen.matrix(kind), atol=6e-4)
+            close(table(page), seen.matrix(kind), atol=6e-4)
         page.select_option("#kind", value="cross")
         page.select_option("#layer", value="attribution")
         size = np.abs(seen.attribution["source"])
-        np.testing.assert_allclose(table(page), size / size.max(1, keepdims=True), atol=6e-4)
+        close(table(page), size / size.max(1, keepdims=True), atol=6e-4)
         page.uncheck("#marks")
         page.check("#words")
         page.select_option("#layer", value="0")
-        np.testing.assert_allclose(table(page), words.matrix("cross", 0), atol=6e-4)
+        close(table(page), words.matrix("cross", 0), atol=6e-4)
 
 
 def test_every_view_opens_in_both_themes_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_pictures_and_numbers_can_be_saved(browser: Browser, tmp_path: Path) -> 
     assert (again.source, again.target, again.choice) == (seen.source, seen.target, seen.choice)
     for kind in seen.kinds:
         for one, other in zip(again.weights[kind], seen.weights[kind], strict=True):
-            np.testing.assert_allclose(one, other, atol=2e-5)
+            close(one, other, atol=2e-5)
 
 
 def hostile() -> Captured:
@@ -158,7 +159,7 @@ def hostile() -> Captured:
     side = Axis((*words, "</s>"), special)
     before = Axis(("<s>", *words), (True, *[False] * len(words)))
     T = len(side)
-    weights = {"cross": [np.full((2, T, T), 1 / T, np.float32)]}
+    weights: dict[Kind, list[Weights]] = {"cross": [np.full((2, T, T), 1 / T, np.float32)]}
     return Captured(side, side, before, weights, aligned=Choice(0).of(weights["cross"]), choice=Choice(0))
 
 
@@ -212,16 +213,18 @@ def test_two_are_shown_side_by_side(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_one_of_many_is_shown_over_time(browser: Browser, tmp_path: Path) -> None:
-    several = [replace(sample(4), model=str(seed), aligned=sample(4).aligned * 0.5**seed) for seed in range(3)]
+    whole = sample(4).aligned
+    assert whole is not None
+    several = [replace(sample(4), aligned=whole * np.float32(0.5**seed)) for seed in range(3)]
     path = tmp_path / "x.html"
     write_page([(f"step {seed}", each) for seed, each in enumerate(several)], path, over_time=True)
     with watched(browser, path.as_uri()) as page:
         assert page.locator("#time output").text_content() == "step 2"
-        np.testing.assert_allclose(table(page), several[2].without_special().merged().aligned, atol=6e-4)
+        close(table(page), several[2].without_special().merged().aligned, atol=6e-4)
         page.focus("#time input")
         page.keyboard.press("Home")
         assert page.locator(".panel").count() == 1
-        np.testing.assert_allclose(table(page), several[0].without_special().merged().aligned, atol=6e-4)
+        close(table(page), several[0].without_special().merged().aligned, atol=6e-4)
 
 
 def test_a_model_that_does_not_attend_says_so(browser: Browser, tmp_path: Path) -> None:
@@ -244,7 +247,7 @@ def test_of_much_the_largest_weights_are_kept(
         page.select_option("#head", value="2")
         found, whole = table(page), seen.matrix("encoder", 1, 2)
         kept = whole >= np.sort(whole, 1)[:, -2:-1]
-        np.testing.assert_allclose(found, np.where(kept, whole, 0), atol=6e-4)
+        close(found, np.where(kept, whole, 0), atol=6e-4)
 
 
 def test_a_notebook_shows_it_without_letting_it_out(browser: Browser, tmp_path: Path) -> None:

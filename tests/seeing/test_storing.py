@@ -8,7 +8,7 @@ import pytest
 
 from regard.seeing.captured import Captured
 from regard.seeing.storing import as_record, from_record, load, save
-from tests.seeing.samples import sample
+from tests.seeing.samples import close, sample
 
 
 def same(one: Captured, other: Captured, within: float) -> None:
@@ -18,15 +18,15 @@ def same(one: Captured, other: Captured, within: float) -> None:
         assert len(one.weights[kind]) == len(other.weights[kind])
         for a, b in zip(one.weights[kind], other.weights[kind], strict=True):
             assert b.dtype == np.float32
-            np.testing.assert_allclose(a, b, atol=within, rtol=0)
+            close(a, b, atol=within, rtol=0)
     assert one.hidden.keys() == other.hidden.keys()
     for kind, layers in one.hidden.items():
         for a, b in zip(layers, other.hidden[kind], strict=True):
-            np.testing.assert_allclose(a, b, atol=within, rtol=0)
+            close(a, b, atol=within, rtol=0)
     assert one.attribution.keys() == other.attribution.keys()
     for over, values in one.attribution.items():
-        np.testing.assert_allclose(values, other.attribution[over], atol=within, rtol=0)
-    np.testing.assert_allclose(one.aligned, other.aligned, atol=within, rtol=0)
+        close(values, other.attribution[over], atol=within, rtol=0)
+    close(one.aligned, other.aligned, atol=within, rtol=0)
 
 
 @pytest.mark.parametrize(("name", "within"), [("x.json", 6e-7), ("x.safetensors", 0)])

@@ -14,6 +14,7 @@ from regard.seeing.storing import from_record
 from regard.serving import batching
 from regard.serving.batching import Batcher, Late, Overloaded
 from tests.browser import needed, started, watched
+from tests.seeing.samples import close
 from tests.serving.conftest import Server
 
 
@@ -25,8 +26,8 @@ def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
     assert (found.source, found.target, found.kinds) == (seen.source, seen.target, seen.kinds)
     for kind in seen.kinds:
         for one, other in zip(found.weights[kind], seen.weights[kind], strict=True):
-            np.testing.assert_allclose(one, other, atol=2e-5)
-    np.testing.assert_allclose(found.attribution["source"], seen.attribution["source"], atol=2e-5)
+            close(one, other, atol=2e-5)
+    close(found.attribution["source"], seen.attribution["source"], atol=2e-5)
     own = server.ask("/v1/attend", {"text": "the cat sat", "model": "en-de", "top": 1}).json()
     assert own["text"] == regard.load(runs[0]).translate("the cat sat").text
 
@@ -101,7 +102,7 @@ def test_attention_follows_what_is_typed_and_edited(page: Page, runs: list[Path]
         "rows => rows.slice(1).map(row => [...row.cells].slice(1).map(cell => +cell.textContent))"
     )
     seen = translator.attend("the cat sat", "die Katze").without_special().merged()
-    np.testing.assert_allclose(np.array(rows), seen.aligned, atol=6e-4)
+    close(np.array(rows), seen.aligned, atol=6e-4)
     page.click("#live-own")
     expect(page.locator("#live-state")).to_have_text("of its own words")
     assert page.input_value("#live-target") == translator.translate("the cat sat").text
