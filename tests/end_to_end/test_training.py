@@ -5,7 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from regard.cli import app
 from regard.seeing.storing import load
 from tests.end_to_end.runs import regard, small, write_dates
 
@@ -17,6 +19,21 @@ def refused(*arguments: object) -> str:
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
     return done.stderr
+
+
+def told(*arguments: object) -> str:
+    """What a command prints, in this process: most of a command's time is its start."""
+    done = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def denied(*arguments: object) -> str:
+    """What a command that is refused says."""
+    with pytest.raises(ValueError, match=r"\w") as caught:
+        told(*arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 @pytest.fixture(scope="module")
@@ -128,15 +145,15 @@ def test_pairs_are_aligned_line_by_line(trained: Path, tmp_path: Path) -> None:
     assert all(lines[:5])
     assert lines[5:] == ["", ""]
     (tmp_path / "gold").write_text(done.stdout)
-    found = json.loads(regard("evaluate", run, test, "--gold", tmp_path / "gold", "--json").stdout)
+    found = json.loads(told("evaluate", run, test, "--gold", tmp_path / "gold", "--json"))
     assert (found["aer"], found["precision"], found["recall"], found["sentences"]) == (0, 100, 100, 6)
-    both = regard("align", run, test, "--backward", run, "--symmetrise", "union", "--json").stdout.splitlines()
+    both = told("align", run, test, "--backward", run, "--symmetrise", "union", "--json").splitlines()
     record = json.loads(both[0])
     assert record["links"]
     assert set(lines[0].split()) <= {f"{a}-{b}" for a, b in record["links"]}
-    assert "there is no 'x'" in refused("align", run, test, "--symmetrise", "x")
-    assert "name pairs to align" in refused("align", run)
-    assert "give the right ones with --gold" in refused("evaluate", "--links", tmp_path / "gold")
+    assert "there is no 'x'" in denied("align", run, test, "--symmetrise", "x")
+    assert "name pairs to align" in denied("align", run)
+    assert "give the right ones with --gold" in denied("evaluate", "--links", tmp_path / "gold")
 
 
 def test_attention_is_seen(trained: Path, tmp_path: Path) -> None:
@@ -144,12 +161,12 @@ def test_attention_is_seen(trained: Path, tmp_path: Path) -> None:
     drawn = regard("see", run, "3 March 2022", "--target", "2022-03-03").stdout
     assert "which aligns best" in drawn
     assert "Weights say where a model looked, not why" in drawn
-    record = json.loads(regard("see", run, "3 March 2022", "--target", "2022-03-03", "--json", "--attribution").stdout)
+    record = json.loads(told("see", run, "3 March 2022", "--target", "2022-03-03", "--json", "--attribution"))
     assert sorted(record["weights"]) == ["cross", "decoder", "encoder"]
     assert record["attribution"]["source"]
     assert "".join(record["target"]["labels"][:-1]).strip("▁") == "2022-03-03"
     for name in ("a.png", "a.svg", "a.json", "a.safetensors"):
-        regard("see", run, "3 March 2022", "-o", tmp_path / name, "--kind", "encoder", "--layer", 1, "--head", 2)
+        told("see", run, "3 March 2022", "-o", tmp_path / name, "--kind", "encoder", "--layer", 1, "--head", 2)
         assert (tmp_path / name).stat().st_size > 1000
     assert load(tmp_path / "a.json").source == load(tmp_path / "a.safetensors").source
     for wrong, message in (
@@ -159,7 +176,7 @@ def test_attention_is_seen(trained: Path, tmp_path: Path) -> None:
         (("x", "--layer", 9), "--layer: there are 1; there is no 9"),
         (("x", "--attribution", "--head", 1), "it has no kind, layer or head"),
     ):
-        assert message in refused("see", run, *wrong)
+        assert message in denied("see", run, *wrong)
 
 
 def test_alignment_is_seen_as_it_forms(trained: Path, tmp_path: Path) -> None:
@@ -168,31 +185,31 @@ def test_alignment_is_seen_as_it_forms(trained: Path, tmp_path: Path) -> None:
         "00000002.safetensors",
         "00000004.safetensors",
     ]
-    drawn = regard("see", run, "--over-time").stdout
+    drawn = told("see", run, "--over-time")
     assert "step 2" in drawn
     assert "step 4" in drawn
     for name in ("strip.png", "strip.svg", "time.html"):
-        regard("see", run, "--over-time", "-o", tmp_path / name)
+        told("see", run, "--over-time", "-o", tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
-    assert "leave out texts" in refused("see", run, "x", "--over-time")
-    assert "name a text" in refused("see", run)
+    assert "leave out texts" in denied("see", run, "x", "--over-time")
+    assert "name a text" in denied("see", run)
 
 
 def test_what_has_no_two_sides_is_no_test_sentence(trained: Path, tmp_path: Path) -> None:
     run, dates = trained / "run", (trained / "test.tsv").read_text().splitlines()[:4]
     rows = [*dates, "no tab", "empty\t", "\tempty", "contr\x07ol\t2001-02-03"]
     (tmp_path / "test.tsv").write_text("".join(f"{row}\n" for row in rows))
-    result = json.loads(regard("evaluate", run, tmp_path / "test.tsv", "--metric", "exact,exact", "--json").stdout)
+    result = json.loads(told("evaluate", run, tmp_path / "test.tsv", "--metric", "exact,exact", "--json"))
     assert result["sentences"] == 4
     assert len(result["scores"]) == 1
     reasons = {"only 1 column(s)": 1, "empty target": 1, "empty source": 1, "control characters": 1}
     assert result["set_aside"] == reasons
-    said = regard("evaluate", run, tmp_path / "test.tsv", "--metric", "exact").stdout
+    said = told("evaluate", run, tmp_path / "test.tsv", "--metric", "exact")
     assert said.startswith("4 sentences; set aside: 1 control characters, 1 empty source")
     (tmp_path / "test.tsv").write_text("no tab\n")
     catalogue = 'msgid "a"\nmsgstr "b"\n\nmsgid "c"\nmsgstr ""\n\n#, fuzzy\nmsgid "d"\nmsgstr "e"\n'
     (tmp_path / "test.po").write_text(catalogue)
-    assert json.loads(regard("evaluate", run, tmp_path / "test.po", "--json").stdout)["sentences"] == 1
+    assert json.loads(told("evaluate", run, tmp_path / "test.po", "--json"))["sentences"] == 1
 
 
 def test_a_run_s_own_columns_are_those_it_is_judged_by(trained: Path, tmp_path: Path) -> None:
@@ -201,10 +218,10 @@ def test_a_run_s_own_columns_are_those_it_is_judged_by(trained: Path, tmp_path: 
     data.write_text("".join(f"{number}\t{b}\t{a}\n" for number, (a, b) in enumerate(rows)))
     columns = ["--set", "data.source_column=3", "--set", "data.target_column=2"]
     regard("train", data, "--preset", "transformer-tiny", *small(), *columns, "--steps", 1, "-o", run)
-    own = json.loads(regard("evaluate", run, data, "--metric", "cer", "--json").stdout)
+    own = json.loads(told("evaluate", run, data, "--metric", "cer", "--json"))
     same = ["--source-column", 3, "--target-column", 2]
-    asked = json.loads(regard("evaluate", run, data, *same, "--metric", "cer", "--json").stdout)
-    other = json.loads(regard("evaluate", run, data, "--source-column", 1, "--metric", "cer", "--json").stdout)
+    asked = json.loads(told("evaluate", run, data, *same, "--metric", "cer", "--json"))
+    other = json.loads(told("evaluate", run, data, "--source-column", 1, "--metric", "cer", "--json"))
     assert own["scores"] == asked["scores"] != other["scores"]
 
 
