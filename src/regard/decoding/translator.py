@@ -290,6 +290,8 @@ class Translator:
         return Wish(prefix=self.target_tokens(options.prefix), required=tuple(filter(None, required)))
 
     def _terms(self, text: str, options: Options) -> dict[tuple[int, ...], int]:
+        if not options.glossary:
+            return {}
         found = {self.target_tokens(said): count for said, count in counts(terms_in(text, options.glossary)).items()}
         return {tokens: count for tokens, count in found.items() if tokens}
 
