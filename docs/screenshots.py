@@ -52,7 +52,8 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for run, text in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
             translator = regard.load(run)
-            seen = replace(translator.attend(text), beam=branches(translator, text, 6))
+            found = translator.translate(text, beam=6, nbest=6)
+            seen = replace(translator.attend(text, found), beam=branches(translator, found))
             page = Path(folder) / "page.html"
             write_page([(Path(run).name, seen)], page)
             views = VIEWS if run == sys.argv[1] else {"see-zh": ("matrix", "light", 700, 640)}

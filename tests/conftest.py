@@ -6,12 +6,16 @@ import os
 os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from regard import native
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 torch.set_num_threads(1)
 settings.register_profile("default", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
@@ -29,3 +33,12 @@ def form(request: pytest.FixtureRequest) -> Iterator[str]:
         if native.library() is None:
             pytest.skip(native.why_not())
         yield request.param
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """A real one, for the tests of a module."""
+    from tests.browser import started
+
+    with started() as running:
+        yield running

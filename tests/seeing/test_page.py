@@ -1,7 +1,6 @@
 """The page of captured attention in a real browser: every view, by pointer and by keyboard, its numbers true."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,11 @@ from playwright.sync_api import Browser, Page
 from regard.seeing.captured import Axis, Branch, Captured, Choice, Kind, Weights
 from regard.seeing.page import write_page
 from regard.seeing.storing import from_record
-from tests.browser import needed, started, watched
+from tests.browser import needed, watched
 from tests.seeing.samples import close, sample
 
 pytestmark = needed
 VIEWS = ["matrix", "arcs", "heads", "steps", "table"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as browser:
-        yield browser
 
 
 def opened(browser: Browser, folder: Path, *captures: Captured, **context: Any):

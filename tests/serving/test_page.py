@@ -7,17 +7,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import regard
-from tests.browser import needed, started, watched
+from tests.browser import needed, watched
 from tests.serving.conftest import Server
 
 SAID = "#target[data-text]:not([data-text=''])"
 pytestmark = needed
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import regard
 from regard.seeing.storing import from_record
 from regard.serving import batching
 from regard.serving.batching import Batcher, Late, Overloaded
-from tests.browser import needed, started, watched
+from tests.browser import needed, watched
 from tests.seeing.samples import close
 from tests.serving.conftest import Server
 
@@ -43,6 +43,7 @@ def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
         ({"text": "x", "model": "en-de", "more": 1}, 400, "more"),
         ({"text": ["x"], "model": "en-de"}, 400, "text"),
         ({"text": "x", "model": "en-de", "top": 0}, 400, "top"),
+        ({"text": "x", "target": "a " * 70, "model": "en-de", "attribution": True}, 400, "of at most 64 subwords"),
     ],
 )
 def test_what_cannot_be_seen_is_a_sentence(server: Server, pair: dict[str, object], status: int, why: str) -> None:
@@ -73,12 +74,6 @@ def test_other_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         await batcher.stop()
 
     asyncio.run(all_of_it())
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with started() as browser:
-        yield browser
 
 
 @pytest.fixture

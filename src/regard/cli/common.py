@@ -27,14 +27,18 @@ Shortlist = Annotated[bool, typer.Option("--shortlist", help="Only words of the 
 def layout_of(run: Path | None, *asked: str | None) -> "Layout":
     """Where the sides are in a file with both: as asked, or else as the run's own files had them."""
     from regard.data.readers import Layout
-    from regard.training.run import settings_of
+    from regard.settings import read_toml
+    from regard.training.settings import RunSettings  # which imports no PyTorch
 
-    data = settings_of(run).data if run is not None and (run / "settings.toml").exists() else None
-    own = (data.source_language, data.target_language, data.source_column, data.target_column) if data else [None] * 4
-    columns = [int(each) if each is not None and each.isdigit() else each for each in asked[2:]]
-    if any(each is not None for each in asked):
-        return Layout(asked[0], asked[1], *columns)
-    return Layout(*own)
+    given: list[str | int | None] = [
+        *asked[:2],
+        *(int(each) if each and each.isdigit() else each for each in asked[2:]),
+    ]
+    own: list[str | int | None] = [None] * 4
+    if run is not None and (run / "settings.toml").exists():
+        data = RunSettings.parse(read_toml(run / "settings.toml")).data
+        own = [data.source_language, data.target_language, data.source_column, data.target_column]
+    return Layout(*(theirs if each is None else each for each, theirs in zip(given, own, strict=True)))  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

@@ -86,16 +86,19 @@ def see(
         return
     if text is None:
         raise ValueError("name a text for the model to read, or --over-time.")
-    if output is not None and output.suffix.lower() == ".html":
+    tree = beam > 0 and output is not None and output.suffix.lower() == ".html"
+    if tree:
         from regard.decoding.capturing import branches
     which: Kind = kind
     several: list[tuple[str, Captured]] = []
     for folder in [run, *([compare] if compare is not None else [])]:
         translator = load(folder, engine="auto", device=device)
         for number, each in enumerate([text, *(also or [])]):
-            captured = translator.attend(each, target if number == 0 else None, attribution=attribution)
-            if beam and output is not None and output.suffix.lower() == ".html":
-                captured = replace(captured, beam=branches(translator, each, beam))
+            found = translator.translate(each, beam=beam, nbest=beam) if tree else None
+            own = target if number == 0 and target is not None else found
+            captured = translator.attend(each, own, attribution=attribution)
+            if found is not None:
+                captured = replace(captured, beam=branches(translator, found))
             several.append((folder.name, captured))
     if as_json:
         records = [storing.as_record(captured, top=top) for _, captured in several]

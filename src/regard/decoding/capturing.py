@@ -12,6 +12,7 @@ from regard.decoding.bundle import Bundle
 from regard.decoding.forced import AT_ONCE, attributed, forced
 from regard.decoding.lexicon import Lexicon
 from regard.decoding.options import Options
+from regard.decoding.results import Result
 from regard.seeing.captured import Axis, Branch, Captured, Choice, Kind, Weights
 from regard.tokens import BEGIN, END
 
@@ -51,15 +52,17 @@ def captured(
     )
 
 
-def attend(translator: "Translator", source: str, target: str | None = None, *, attribution: bool = False) -> Captured:
-    """What a model attends to over a source and a target: a given one, or else its own translation."""
+def attend(
+    translator: "Translator", source: str, target: str | Result | None = None, *, attribution: bool = False
+) -> Captured:
+    """What a model attends to over a source and a target: a given one, what a search has found, or a new search's."""
     originals = translator.originals_in(source)
-    if target is None:
+    if not isinstance(target, str):
         if not translator.fits(source):
             raise ValueError(
                 f"attend: the source is longer than the {translator.longest - 1:,} subwords a model reads."
             )
-        result = translator.translate(source)
+        result = target or translator.translate(source)
         if result.wrong or not result.tokens:
             why = result.wrong or ("it is translated in parts" if source.strip() else "the source is empty")
             raise ValueError(f"attend: there is nothing to see, since {why}.")
@@ -78,15 +81,14 @@ def attend(translator: "Translator", source: str, target: str | None = None, *, 
     return captured(sides, tokens, told.weights, choice=translator.choice, originals=originals, attribution=gradients)
 
 
-def branches(translator: "Translator", source: str, beam: int) -> tuple[Branch, ...]:
-    """What a search with so many hypotheses ends with, the best first."""
-    result = translator.translate(source, Options(beam=beam, nbest=beam))
+def branches(translator: "Translator", result: Result) -> tuple[Branch, ...]:
+    """All outputs of a search, the best first."""
     if not result.tokens:
         return ()
     outputs = [(result.score, result.tokens), *((other.score, other.tokens) for other in result.others)]
     tokens = [each for _, each in outputs]
     told = forced(translator.bundle, [result.source_tokens] * len(tokens), tokens)
-    originals = translator.originals_in(source)
+    originals = translator.originals_in(result.source)
     found = []
     for (score, said), each in zip(outputs, told, strict=True):
         cross = each.weights.get("cross", [])

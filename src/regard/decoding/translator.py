@@ -367,8 +367,8 @@ class Translator:
             results[number] = result
         return results
 
-    def attend(self, source: str, target: str | None = None, *, attribution: bool = False) -> Captured:
-        """What the model attends to over a source and a target: a given one, or else its own translation.
+    def attend(self, source: str, target: str | Result | None = None, *, attribution: bool = False) -> Captured:
+        """What the model attends to over a source and a target: a given one, a result of it, or else its translation.
 
         attribution: with gradient times input beside it. Raises ValueError for what the model cannot read whole.
         """

@@ -55,12 +55,15 @@ def add_to(app: FastAPI, service: "Service") -> None:
         translator = model.translator
 
         def looked() -> dict[str, Any]:
-            captured = translator.attend(pair.text, pair.target, attribution=pair.attribution)
-            if pair.packed and pair.target is None:
-                captured = replace(captured, beam=branches(translator, pair.text, BEAM))
+            found = None if pair.target else translator.translate(pair.text, beam=BEAM, nbest=BEAM)
+            written = found.tokens if found else translator.target_tokens(pair.target or "")
+            if pair.attribution and len(written) > service.limits.attributed:
+                raise ValueError(f"attribution: of at most {service.limits.attributed} subwords that are written.")
+            captured = translator.attend(pair.text, found or pair.target, attribution=pair.attribution)
+            if found is not None and pair.packed:
+                captured = replace(captured, beam=branches(translator, found))
             record = packed(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
-            said = pair.target or translator.translate(pair.text).text
-            return {"model": model.name, "text": said, "attention": record}
+            return {"model": model.name, "text": found.text if found else pair.target, "attention": record}
 
         try:
             return await until_left(request, model.batcher.run(looked, seconds=service.limits.seconds))

@@ -14,6 +14,7 @@ class Limits:
     wishes: int = 2_000  # characters of what it asks for: prefix, forbidden and required words, glossary
     beam: int = 10
     nbest: int = 10
+    attributed: int = 64  # subwords written whose attribution is told: its cost grows with the square of their number
     seconds: float = 30.0  # from arrival to answer
     waiting: int = 200_000  # characters in a model's queue
     connections: int = 1024

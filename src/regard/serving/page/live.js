@@ -1,6 +1,7 @@
 // The live page: a sentence is typed, its translation edited, and the attention follows.
 
 const PAUSE = 400; // milliseconds after the last key
+const SHORT = 120; // characters of a text whose attribution is asked for, too
 let asked = 0; // the number of the newest question: older answers are dropped
 let waiting = 0;
 let edited = false; // whether the translation is a person's
@@ -29,8 +30,9 @@ async function look() {
   }
   live("looking …");
   try {
-    const given = { text, model: $("live-model").value, packed: true, attribution: true };
+    const given = { text, model: $("live-model").value, packed: true };
     const target = $("live-target").value.trim();
+    given.attribution = Math.max(text.length, target.length) < SHORT;
     const found = await answered("/v1/attend", edited && target ? { ...given, target } : given);
     if (number !== asked) return;
     if (!edited || !target) {
