@@ -87,8 +87,8 @@ def test_half_a_character_in_what_is_set_aside_for_another_reason_can_be_written
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_side_with_too_many_characters_is_set_aside(side: str, tmp_path: Path) -> None:
     settings = DataSettings(most_characters=10)
-    kept, long = {"source": "one", "target": "un", side: "é" * 10}, {"source": "one", "target": "un", side: "é" * 11}
-    found = [Example(**kept, file="f", line=1), Example(**long, file="f", line=2)]
+    sides = [{"source": "one", "target": "un", side: "é" * length} for length in (10, 11)]
+    found = [Example(each["source"], each["target"], "f", line) for line, each in enumerate(sides, 1)]
     through, aside = through_the_door(found, tmp_path, settings)
     assert [example.line for example in through] == [1]
     assert [(record["line"], record["reason"]) for record in aside] == [(2, "over 10 characters")]

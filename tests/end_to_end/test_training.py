@@ -1,6 +1,7 @@
 """Everything a user can get wrong ends in one sentence and loses nothing."""
 
 import json
+import random
 import shutil
 from pathlib import Path
 
@@ -248,3 +249,25 @@ def test_a_wrong_pair_of_languages_is_one_sentence(tmp_path: Path) -> None:
     memory = tmp_path / "memory.tmx"
     memory.write_text(f'<tmx version="1.4"><header srclang="en"/><body>{unit * 3}</body></tmx>')
     assert "its languages are en, fr" in refused("train", memory, "--from", "en", "--to", "de", "-o", tmp_path / "run")
+
+
+def test_attention_looks_where_links_say(tmp_path: Path) -> None:
+    """Copied words, linked backwards on purpose: no model would look there unless it is told to."""
+    draw = random.Random(1)
+    lines = [draw.sample(["red", "green", "blue", "white", "black"], 4) for _ in range(300)]
+    for name in ("train.a", "train.b"):
+        (tmp_path / name).write_text("".join(f"{' '.join(line)}\n" for line in lines))
+    (tmp_path / "links").write_text("0-3 1-2 2-1 3-0\n" * 300)
+    files = ["--source", tmp_path / "train.a", "--target", tmp_path / "train.b", "--alignment", tmp_path / "links"]
+    how = ["training.guidance=3", "training.tokens=512", "training.learning_rate=0.005", "data.subwords.kind=word"]
+    sizes = ["--steps", 60, "--set", "training.warmup=10", "--set", "model.decoder.layers=3"]
+    told("train", *files, "--preset", "transformer-tiny", *small(how), *sizes, "-o", tmp_path / "run", "--quiet")
+    assert json.loads((tmp_path / "run" / "alignment.json").read_text()) == {"layer": 1, "head": 0, "shifted": False}
+    sides = ["--source", tmp_path / "train.a", "--target", tmp_path / "train.b"]
+    found = told("align", tmp_path / "run", *sides).split()
+    assert sum(link in ("0-3", "1-2", "2-1", "3-0") for link in found) > 0.9 * 4 * 300
+    for preset, why in (("vanilla-rnn", "cannot learn where to look"), ("hard", "by its draws alone")):
+        assert why in denied("train", *files, "--preset", preset, "-o", tmp_path / "other")
+    (tmp_path / "links").write_text("0-3\n")
+    assert "each pair needs a line of links" in denied("train", *files, "-o", tmp_path / "other")
+    assert not (tmp_path / "other").exists()

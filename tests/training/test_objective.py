@@ -1,5 +1,6 @@
 """What is minimised."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 import torch
 
 from regard.data.batches import load_batch
-from regard.training.objective import Objective, loss_of
+from regard.models.dropout import Dropout
+from regard.training.objective import Objective, loss_of, taught
 from tests.training.small import small_run
 
 
@@ -26,6 +28,49 @@ def test_the_loss_is_smoothed_cross_entropy_over_real_tokens(preset: str, tmp_pa
     )
     assert loss.total.item() == pytest.approx(expected.item(), rel=1e-4)
     assert loss.entropy.item() == pytest.approx(plain.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("preset", ["bahdanau", "luong", "luong-local", "conv", "transformer-tiny"])
+def test_attention_is_taught_where_to_look(preset: str, twice: bool, tmp_path: Path) -> None:
+    """The loss grows by the guidance times the cross-entropy between guide and weights; and the weights follow."""
+    settings, corpus, bundle = small_run(
+        tmp_path, preset, guidance=0.3, precision="float32", smoothing=0.0, agreement=0.0
+    )
+    batch = load_batch(corpus, corpus.train, np.arange(6))
+    guide = torch.zeros(*batch.after.shape, batch.source.shape[1])
+    guide[:, 1:4, 2] = 0.5
+    guide[:, 1:4, 3] = 0.5
+    objective = Objective(bundle.model, settings.training).train()
+    for module in bundle.model.modules():
+        if isinstance(module, Dropout):
+            module.probability = 0.0
+    choice = taught(settings.model)
+
+    def looked() -> torch.Tensor:
+        weights = bundle.model(batch.source, batch.mask, batch.before, need_weights=True).cross[choice.layer]
+        return weights[:, choice.head or 0].double()
+
+    plain, led = (loss_of(objective, each, twice=twice) for each in (batch, replace(batch, guide=guide)))
+    expected = -0.3 * (guide.double() * (looked() + 1e-6).log()).sum()
+    assert (led.total - plain.total).item() == pytest.approx(expected.item(), rel=1e-3)
+    assert led.entropy.item() == pytest.approx(plain.entropy.item(), rel=1e-6)
+    optimiser = torch.optim.Adam(bundle.model.parameters(), lr=0.01)
+    before = looked()[:, 1:4, 2:4].sum(-1).mean().item()
+    for _ in range(30):
+        optimiser.zero_grad()
+        loss_of(objective, replace(batch, guide=guide), twice=twice).total.backward()
+        optimiser.step()
+    after = looked()[:, 1:4, 2:4].sum(-1).mean().item()
+    assert after > min(0.9, before + 0.2)
+
+
+def test_judging_teaches_nothing(tmp_path: Path) -> None:
+    settings, corpus, bundle = small_run(tmp_path, "bahdanau", guidance=0.3)
+    objective = Objective(bundle.model, settings.training).eval()
+    batch = load_batch(corpus, corpus.train, np.arange(6))
+    led = replace(batch, guide=torch.ones(*batch.after.shape, batch.source.shape[1]))
+    assert loss_of(objective, led).total.item() == loss_of(objective, batch).total.item()
 
 
 def test_two_passes_without_dropout_agree_already(tmp_path: Path) -> None:

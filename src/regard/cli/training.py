@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.common import Device, Json, Set
+from regard.data.settings import FILES
 
 Files = list[Path]
 STOPPED = 128  # and the signal's number: what a shell expects of a program that was interrupted
@@ -36,6 +37,9 @@ def train(
     ] = None,
     source: Annotated[Files | None, typer.Option(help="A text file of sources, one a line. May be repeated.")] = None,
     target: Annotated[Files | None, typer.Option(help="Its targets, line by line. May be repeated.")] = None,
+    alignment: Annotated[
+        Files | None, typer.Option(help="Links of their words, as in 0-0 1-2, line by line: attention learns them.")
+    ] = None,
     valid: Annotated[
         Files | None, typer.Option(help="Validation pairs; held out from the others if not given.")
     ] = None,
@@ -72,6 +76,7 @@ def train(
             pairs,
             source,
             target,
+            alignment,
             valid,
             valid_source,
             valid_target,
@@ -100,6 +105,7 @@ def train(
         "pairs": pairs,
         "source": source,
         "target": target,
+        "alignment": alignment,
         "valid_pairs": valid,
         "valid_source": valid_source,
         "valid_target": valid_target,
@@ -153,7 +159,7 @@ def _found_in(file: dict[str, Any], folder: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         return file
     named = {}
-    for name in ("pairs", "source", "target", "valid_pairs", "valid_source", "valid_target"):
+    for name in FILES:
         if name in data:
             paths = data[name] if isinstance(data[name], list) else [data[name]]
             named[name] = [str((folder / str(path)).absolute()) for path in paths]

@@ -1,7 +1,7 @@
 """Batches by tokens, of examples of like length, in an order that is a pure function of (seed, epoch)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.corpus import Corpus, Pairs
+from regard.data.links import guide
 from regard.data.settings import SubwordSettings
 from regard.tokens import BEGIN, END, PAD
 
@@ -22,6 +23,7 @@ class Batch:
     before: Tensor  # [B, Tt] the target, beginning first: what goes before each step
     after: Tensor  # [B, Tt] the target, end last: what each step should say
     numbers: NDArray[np.int64]  # which examples these are
+    guide: Tensor | None = None  # [B, Tt, Ts] where each step should look, where that is known; rows of 1 or 0 in all
 
     @property
     def tokens(self) -> int:
@@ -92,7 +94,9 @@ def load_batch(
     """The examples of these numbers; with `sampling`, cut at random as `key` says."""
     if sampling is None or not sampling.sampling:
         sides = [pairs.tokens(int(number)) for number in numbers]
-        return collate([source for source, _ in sides], [target for _, target in sides], numbers)
+        return _guided(
+            corpus, pairs, collate([source for source, _ in sides], [target for _, target in sides], numbers)
+        )
     texts = [pairs.texts(int(number)) for number in numbers]
     if corpus.protection.uses_symbols:
         texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]
@@ -100,7 +104,23 @@ def load_batch(
         [[*cut, END] for cut in subwords.sample([text[side] for text in texts], sampling, key + side)]
         for side, subwords in enumerate((corpus.source_subwords, corpus.target_subwords))
     ]
-    return collate(tokens[0], tokens[1], numbers)
+    return _guided(corpus, pairs, collate(tokens[0], tokens[1], numbers))
+
+
+def _guided(corpus: Corpus, pairs: Pairs, batch: Batch) -> Batch:
+    """With where to look, if the examples have links."""
+    if pairs.linked is None:
+        return batch
+    whole = torch.zeros(*batch.after.shape, batch.source.shape[1])
+    for row, number in enumerate(batch.numbers):
+        links = pairs.links(int(number))
+        if len(links):
+            # Without the ends: nobody knows where these come from.
+            source = corpus.source_subwords.pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
+            after = batch.after[row]
+            target = corpus.target_subwords.pieces(after[after != PAD].tolist()[:-1])
+            whole[row, : len(target), : len(source)] = torch.from_numpy(guide(links, source, target))
+    return replace(batch, guide=whole)
 
 
 def in_order(pairs: Pairs, *, tokens: int) -> Iterator[NDArray[np.int64]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from regard.data.making import Report, make, silent
 from regard.data.placeholders import Protection, Treatment
 from regard.data.ragged import Ragged, text_of
-from regard.data.settings import DataSettings
+from regard.data.settings import FILES, DataSettings
 from regard.data.subwords import Subwords
 from regard.tokens import END
 
@@ -28,6 +28,7 @@ class Pairs:
     source_text: Ragged
     target_text: Ragged
     index: NDArray[np.int64]  # which of the stored examples these are
+    linked: Ragged | None = None  # source and target words that belong together, in turns
 
     def __len__(self) -> int:
         return len(self.index)
@@ -52,6 +53,11 @@ class Pairs:
         at = int(self.index[number])
         return [*map(int, self.source[at]), END], [*map(int, self.target[at]), END]
 
+    def links(self, number: int) -> NDArray[np.int64]:
+        """[N, 2]: source and target words that belong together, from 0."""
+        found = np.zeros(0) if self.linked is None else self.linked[int(self.index[number])]
+        return found.astype(np.int64).reshape(-1, 2)
+
 
 @dataclass(frozen=True)
 class Corpus:
@@ -74,14 +80,7 @@ class Corpus:
 def fingerprint(settings: DataSettings) -> str:
     """A hash of the settings and of the files' sizes and times: whether a prepared corpus still fits."""
     state = hashlib.sha256(settings.model_dump_json().encode())
-    for path in [
-        *settings.pairs,
-        *settings.source,
-        *settings.target,
-        *settings.valid_pairs,
-        *settings.valid_source,
-        *settings.valid_target,
-    ]:
+    for path in (path for name in FILES for path in getattr(settings, name)):
         try:
             about = path.stat()
         except OSError:
@@ -135,6 +134,7 @@ def _pairs(folder: Path, name: str, index: str | None = None) -> Pairs:
     kind = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
     source, target = (Ragged(folder / f"{name}.{side}", kind) for side in ("source", "target"))
     source_text, target_text = (Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target"))
-    return Pairs(
-        source, target, source_text, target_text, np.load(folder / f"{index or name}.index.npy", mmap_mode="r")
-    )
+    numbers = np.load(folder / f"{index or name}.index.npy", mmap_mode="r")
+    learns = index is None and (folder / f"{name}.links.bin").exists()
+    linked = Ragged(folder / f"{name}.links", np.int32) if learns else None
+    return Pairs(source, target, source_text, target_text, numbers, linked)

@@ -4,10 +4,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from regard.data.links import linked
 from regard.data.readers import Example, Layout, read_aligned, read_pairs
 from regard.data.settings import DataSettings
 
@@ -60,9 +62,15 @@ def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example
         raise ValueError(
             f"data.{prefix}source names {len(sources)} files and data.{prefix}target {len(targets)}: each needs one."
         )
+    alignments = [] if valid else list(settings.alignment)
+    if alignments and (len(alignments) != len(sources) or pairs):
+        raise ValueError(
+            "data.alignment: it goes with text files of sources and targets, one file of links for each pair of them."
+        )
     layout = Layout(settings.source_language, settings.target_language, settings.source_column, settings.target_column)
     for source, target in zip(sources, targets, strict=True):
-        yield from read_aligned(source, target)
+        found = read_aligned(source, target)
+        yield from linked(found, alignments.pop(0)) if alignments else found
     for path in pairs:
         yield from read_pairs(path, layout)
 
@@ -76,7 +84,7 @@ def admitted(found: Iterator[Example], settings: DataSettings, aside: SetAside) 
             continue
         if settings.lowercase:
             source, target = source.lower(), target.lower()
-        yield Example(source, target, example.file, example.line)
+        yield replace(example, source=source, target=target)
 
 
 def tidy(text: str) -> str:

@@ -36,13 +36,16 @@ def make(settings: DataSettings, folder: Path, mark: str, report: Report) -> Non
     own_valid = bool(settings.valid_pairs or settings.valid_source or settings.valid_target)
     with SetAside(folder / "set_aside.jsonl") as aside:
         origins = {"train": _Origins()}
-        hashes = _store(admitted(examples(settings), settings, aside), folder, "train", origins["train"], report)
+        found = admitted(examples(settings), settings, aside)
+        if settings.alignment:
+            found = _keep_links(found, folder / "train.links")
+        hashes = _store(found, folder, "train", origins["train"], report)
         if not len(hashes):
             raise ValueError(_nothing_left("training", aside))
         if own_valid:
             origins["valid"] = _Origins()
-            found = admitted(examples(settings, valid=True), settings, aside)
-            if not len(_store(found, folder, "valid", origins["valid"], report)):
+            found_valid = admitted(examples(settings, valid=True), settings, aside)
+            if not len(_store(found_valid, folder, "valid", origins["valid"], report)):
                 raise ValueError(_nothing_left("validation", aside))
         usual = _usual_lengths(folder, settings, origins["train"], aside)
         treatments = _census(folder, usual) if settings.placeholders else dict.fromkeys(KINDS, TEXT)
@@ -144,6 +147,14 @@ def _store(found: Iterator[Example], folder: Path, name: str, origins: _Origins,
     report("reading", number, number)
     origins.lines = np.concatenate([*lines, np.array(some_lines, np.int64)])
     return np.concatenate([*hashes, np.array(some_hashes, np.uint64)])
+
+
+def _keep_links(found: Iterator[Example], path: Path) -> Iterator[Example]:
+    """The same examples; their links are written."""
+    with RaggedWriter(path, np.int32) as links:
+        for example in found:
+            links.append([word for link in example.links for word in link])
+            yield example
 
 
 def _source_hashes(folder: Path, name: str) -> NDArray[np.uint64]:

@@ -26,6 +26,7 @@ class Example:
     file: str
     line: int
     wrong: str = ""
+    links: tuple[tuple[int, int], ...] = ()  # of source and target words, from 0, if any are known
 
 
 @dataclass(frozen=True)

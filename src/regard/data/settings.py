@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from regard.settings import Settings
 
 Column = str | int
+FILES = ("pairs", "source", "target", "alignment", "valid_pairs", "valid_source", "valid_target")
 
 
 class SubwordSettings(Settings):
@@ -28,6 +29,7 @@ class DataSettings(Settings):
     pairs: tuple[Path, ...] = ()
     source: tuple[Path, ...] = ()
     target: tuple[Path, ...] = ()
+    alignment: tuple[Path, ...] = ()  # links of their words, 0-0 1-2: attention learns to look there
     valid_pairs: tuple[Path, ...] = ()
     valid_source: tuple[Path, ...] = ()
     valid_target: tuple[Path, ...] = ()
@@ -43,7 +45,7 @@ class DataSettings(Settings):
     unusual_ratio: Annotated[float, Field(gt=1)] = 10.0  # set aside what is so many times longer than usual
     subwords: SubwordSettings = SubwordSettings()
 
-    @field_validator("pairs", "source", "target", "valid_pairs", "valid_source", "valid_target", mode="before")
+    @field_validator(*FILES, mode="before")
     @classmethod
     def _one_is_a_list(cls, given: object) -> object:
         return [given] if isinstance(given, str | Path) else given

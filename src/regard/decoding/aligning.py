@@ -6,22 +6,14 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.links import words_of
 from regard.decoding.lexicon import Lexicon
-from regard.seeing.captured import SPACE, Choice, Weights
+from regard.seeing.captured import Choice, Weights
 
 Links = set[tuple[int, int]]
 SYMMETRIES = ("grow-diag-final-and", "intersection", "union")
 NEIGHBOURS = [(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0)]
 UNSEEN = 1e-6  # the chance of a pair of subwords that the lexicon has never seen
-
-
-def words_of(pieces: Sequence[str]) -> list[int]:
-    """The number of the word that each piece is part of: words are what blanks separate."""
-    numbers: list[int] = []
-    for piece in pieces:
-        begins = piece.startswith(SPACE) or not numbers
-        numbers.append((numbers[-1] if numbers else -1) + begins)
-    return numbers
 
 
 def word_alignment(

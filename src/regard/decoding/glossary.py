@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from regard.data.door import tidy
-from regard.decoding.aligning import words_of
+from regard.data.links import words_of
 from regard.seeing.captured import SPACE, Weights
 
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")

@@ -1,18 +1,12 @@
-"""Word alignments in files, and how well one agrees with another (Och and Ney 2003).
+"""How well one word alignment agrees with another (Och and Ney 2003)."""
 
-A line is a sentence pair, a link 3-5 says that its fourth source word and its sixth target word belong together (or the
-third and the fifth, where a file counts from 1). A link 3p5 or 3?5 is possible, not sure.
-"""
-
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.data.readers import lines_of
+from regard.data.links import links_in
 
 Links = set[tuple[int, int]]
-LINK = re.compile(r"(\d{1,6})([-p?])(\d{1,6})(?::[\d.eE+-]+)?")
 
 
 @dataclass(frozen=True)
@@ -36,15 +30,7 @@ class Agreement:
 
 def read_links(path: Path) -> tuple[list[Gold], int]:
     """A file's links, counted from 0, and what it counts from: 1 if no word is called 0. Raises ValueError."""
-    found: list[list[tuple[int, str, int]]] = []
-    for number, (line, wrong) in enumerate(lines_of(path), 1):
-        some = []
-        for link in line.split():
-            parts = LINK.fullmatch(link)
-            if parts is None or wrong:
-                raise ValueError(f"{path}, line {number:,}: {link[:40]!r} is no link, such as 3-5 or 3p5.")
-            some.append((int(parts[1]), parts[2], int(parts[3])))
-        found.append(some)
+    found = list(links_in(path))
     words = [word for some in found for source, _, target in some for word in (source, target)]
     first = 0 if not words or 0 in words else 1
     read = []

@@ -391,4 +391,4 @@ def _to(batch: Batch, device: torch.device) -> Batch:
     if device.type == "cpu":
         return batch
     source, mask, before, after = (x.to(device) for x in (batch.source, batch.mask, batch.before, batch.after))
-    return Batch(source, mask, before, after, batch.numbers)
+    return Batch(source, mask, before, after, batch.numbers, None if batch.guide is None else batch.guide.to(device))

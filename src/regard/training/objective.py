@@ -10,9 +10,13 @@ from regard.data.batches import Batch
 from regard.models.loss import agreeing_loss, projected_loss
 from regard.models.memory import Decoded
 from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import ModelSettings
+from regard.seeing.captured import Choice
 from regard.tokens import PAD
 from regard.training.precision import chosen, products_in
 from regard.training.settings import TrainingSettings
+
+SMALLEST = 1e-6  # a weight of zero, as its logarithm is taken
 
 
 class Loss(NamedTuple):
@@ -31,19 +35,34 @@ class Objective(nn.Module):
         self.precision = chosen(settings.precision, next(model.parameters()).device)
         self.reinforce = Reinforce()
 
-    def forward(self, source: Tensor, mask: Tensor, before: Tensor, after: Tensor, twice: bool = False) -> Loss:
+    def forward(
+        self,
+        source: Tensor,
+        mask: Tensor,
+        before: Tensor,
+        after: Tensor,
+        guide: Tensor | None = None,
+        twice: bool = False,
+    ) -> Loss:
         """A batch's tensors -> its loss. `twice`: two passes that must agree (R-Drop)."""
         with products_in(self.precision if self.training else "float32"):
-            return self._loss(source, mask, before, after, twice)
+            return self._loss(source, mask, before, after, guide, twice)
 
-    def _loss(self, source: Tensor, mask: Tensor, before: Tensor, after: Tensor, twice: bool) -> Loss:
+    def _loss(
+        self, source: Tensor, mask: Tensor, before: Tensor, after: Tensor, guide: Tensor | None, twice: bool
+    ) -> Loss:
         rounded = self.training and self.precision == "bfloat16"
         output = self.model.output
         there = after != PAD
         targets = after[there]
         if twice:
             # Both passes in one: dropout differs between the halves because it counts elements.
-            decoded = self.model(torch.cat([source] * 2), torch.cat([mask] * 2), torch.cat([before] * 2))
+            source, mask, before = (torch.cat([each] * 2) for each in (source, mask, before))
+            guide = None if guide is None else torch.cat([guide / 2] * 2)
+        # Weights of the decoder alone, and only if they are to be taught: without them attention is faster.
+        decoded = self.model.decoder(before, self.model.encode(source, mask), need_weights=guide is not None)
+        lesson = self._teach(decoded.cross, guide) if guide is not None else 0.0
+        if twice:
             first, second = decoded.features.chunk(2)
             loss = agreeing_loss(
                 first[there],
@@ -55,8 +74,7 @@ class Objective(nn.Module):
                 agreement=self.settings.agreement,
                 rounded=rounded,
             )
-            return Loss(loss.total, loss.per_token.double().sum())
-        decoded = self.model(source, mask, before)
+            return Loss(loss.total + lesson, loss.per_token.double().sum())
         loss = projected_loss(
             decoded.features[there],
             output.weight,
@@ -65,10 +83,17 @@ class Objective(nn.Module):
             smoothing=self.settings.smoothing,
             rounded=rounded,
         )
-        total = loss.total
+        total = loss.total + lesson
         if decoded.draws:
             total = total + self._learn_where_to_look(decoded, loss.per_token, there)
         return Loss(total, loss.per_token.double().sum())
+
+    def _teach(self, cross: list[Tensor], guide: Tensor) -> Tensor:
+        """Cross-entropy between where each step should look and where it looks (Chen et al. 2016, arXiv:1607.01628; one
+        head of a Transformer: Garg et al. 2019, arXiv:1909.02074)."""
+        choice = taught(self.model.settings)
+        weights = cross[choice.layer][:, choice.head or 0].float()
+        return -self.settings.guidance * (guide * (weights + SMALLEST).log()).sum()
 
     def _learn_where_to_look(self, decoded: Decoded, per_token: Tensor, there: Tensor) -> Tensor:
         """REINFORCE with each sentence's mean log-likelihood as the reward; padded steps draw nothing that counts."""
@@ -87,5 +112,13 @@ class Objective(nn.Module):
 
 def loss_of(objective: nn.Module, batch: Batch, *, twice: bool = False) -> Loss:
     """The loss of one batch."""
-    loss: Loss = objective(batch.source, batch.mask, batch.before, batch.after, twice)
+    guide = batch.guide if objective.training else None  # a lesson, not a measure
+    loss: Loss = objective(batch.source, batch.mask, batch.before, batch.after, guide, twice)
     return loss
+
+
+def taught(settings: ModelSettings) -> Choice:
+    """Where a model learns to look as it is told: in the last layer but one, in the first of its heads."""
+    decoder = settings.decoder
+    layers = 1 if decoder.kind == "recurrent" else decoder.layers
+    return Choice(max(0, layers - 2), 0 if getattr(decoder, "heads", 1) > 1 else None)

@@ -39,6 +39,7 @@ from regard.training.allocator import keep_memory
 from regard.training.distribution import Distribution, distribution, leads
 from regard.training.lock import only_here
 from regard.training.loop import Trainer, Where
+from regard.training.objective import taught
 from regard.training.reporting import Log, Reporter, read_log
 from regard.training.settings import RunSettings
 from regard.training.threads import threads_for
@@ -188,7 +189,7 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
     few = len(corpus.target_subwords) < SMALL  # letters, not words: what little they tell is told soon
     lexicon = learn(examples, target_vocabulary=len(corpus.target_subwords), most=MOST // 10 if few else MOST)
-    choice = chosen(bundle, corpus.valid, lexicon)
+    choice = chosen(bundle, corpus.valid, lexicon) if corpus.train.linked is None else taught(bundle.model.settings)
     if choice is not None:
         write_durably(run / ALIGNMENT, json.dumps(asdict(choice)).encode() + b"\n")
     if not few:

@@ -30,6 +30,7 @@ class TrainingSettings(Settings):
     clip: Annotated[float, Field(ge=0)] = 1.0  # the gradient's norm at most; 0 for no clipping
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
     agreement: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: how much two passes with other dropout must agree
+    guidance: Annotated[float, Field(ge=0)] = 0.05  # how much attention learns from data.alignment, where there is one
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
@@ -56,6 +57,12 @@ class RunSettings(Settings):
     def _parts_fit(self) -> "RunSettings":
         if self.model.tie == "all" and not self.data.subwords.joint:
             raise ValueError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
+        decoder = self.model.decoder
+        if self.data.alignment:
+            if decoder.kind == "recurrent" and decoder.attend == "never":
+                raise ValueError("data.alignment: a decoder without attention cannot learn where to look")
+            if getattr(decoder, "normalise", None) == "hard":
+                raise ValueError("data.alignment: hard attention learns where to look by its draws alone")
         for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
             if part.most_tokens is not None and part.most_tokens < self.data.longest:
                 raise ValueError(
