@@ -5,7 +5,9 @@
 Chinese needs a font that has it. Look at what comes out.
 """
 
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from dataclasses import replace
@@ -44,6 +46,26 @@ def shoot(browser: Browser, page: Path, name: str, view: str, theme: str, width:
     opened.screenshot(path=HERE / f"{name}.png")
 
 
+def shoot_live(browser: Browser, run: str, text: str) -> None:
+    """The live page of a real server, a word of the translation changed by hand."""
+    command = [sys.executable, "-m", "regard", "serve", run, "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert server.stdout is not None
+        address = next(found[0] for line in server.stdout if (found := re.search(r"http://[\d.]+:\d+", line)))
+        opened = browser.new_page(viewport={"width": 900, "height": 800}, color_scheme="dark")
+        opened.goto(f"{address}/see")
+        opened.fill("#live-source", text)
+        opened.wait_for_selector(".panel canvas")
+        said = opened.input_value("#live-target").split()
+        opened.fill("#live-target", " ".join([*said[:-1], said[-2], said[-1]]))
+        opened.wait_for_timeout(2000)
+        opened.screenshot(path=HERE / "see-live.png")
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def main() -> None:
     if len(sys.argv) not in (3, 5):
         raise SystemExit(__doc__)
@@ -59,6 +81,7 @@ def main() -> None:
             views = VIEWS if run == sys.argv[1] else {"see-zh": ("matrix", "light", 700, 640)}
             for name, how in views.items():
                 shoot(browser, page, name, *how)
+        shoot_live(browser, *sys.argv[1:3])
         browser.close()
 
 

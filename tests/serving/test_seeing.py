@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 import regard
 from regard.seeing.storing import from_record
@@ -104,3 +104,23 @@ def test_attention_follows_what_is_typed_and_edited(page: Page, runs: list[Path]
     page.fill("#live-source", "cat " * 2000)
     page.wait_for_selector("#live-state.bad")
     assert "subwords" in page.locator("#live-state").text_content()
+
+
+@needed
+def test_what_is_typed_before_the_models_are_there_is_seen_when_they_are(browser: Browser, server: Server) -> None:
+    with watched(browser, server.url, harmless="status of 503") as opened:
+        answers = iter([503, 503])
+
+        def answer(route: Route) -> None:
+            status = next(answers, None)
+            if status is None:
+                route.continue_()
+            else:
+                route.fulfill(status=status, json={"ready": False})
+
+        opened.route("**/ready", answer)
+        opened.goto(f"{server.url}/see")
+        opened.fill("#live-source", "the cat sat")
+        expect(opened.locator("#live-state")).to_have_text("loading the models …")
+        expect(opened.locator("#live-state")).to_have_text("of its own words", timeout=60_000)
+        assert opened.locator("[data-view]").count() == 6

@@ -21,6 +21,7 @@ async function answered(path, given) {
 }
 
 async function look() {
+  if (!$("live-model").value) return; // until the models are there
   const number = (asked += 1);
   const text = $("live-source").value.trim();
   if (!text) {
@@ -66,8 +67,19 @@ $("live-own").addEventListener("click", () => {
 for (const id of ["live-model", "live-key"]) $(id).addEventListener("change", look);
 $("live").addEventListener("submit", (event) => event.preventDefault());
 
-answered("/v1/models").then((about) => {
+async function whenReady() {
+  for (;;) {
+    const ready = await fetch("/ready").catch(() => null);
+    if (ready?.ok) break;
+    const why = await ready?.json().catch(() => null);
+    const wrong = ready ? why?.why && `a model could not be loaded: ${why.why}` : "the service cannot be reached.";
+    live(wrong || "loading the models …", Boolean(wrong));
+    await new Promise((resolve) => setTimeout(resolve, 700));
+  }
+  const about = await answered("/v1/models");
   $("live-model").replaceChildren(...about.models.map((model) => option(model.name, model.name)));
   $("live-key").parentElement.hidden = !about.needs_key;
   look();
-}).catch((error) => live(error.message, true));
+}
+
+whenReady().catch((error) => live(error.message, true));
