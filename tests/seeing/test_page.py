@@ -1,6 +1,7 @@
 """The page of captured attention in a real browser: every view, by pointer and by keyboard, its numbers true."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,15 @@ def opened(browser: Browser, folder: Path, *captures: Captured, **context: Any):
 def table(page: Page) -> np.ndarray:
     page.click("[data-view=table]")
     rows = page.locator(".numbers tr").evaluate_all(
-        "rows => rows.slice(1).map(r => [...r.cells].slice(1).map(c => +c.textContent))"
+        "rows => rows.slice(1).map(r => [...r.cells].slice(1).filter(c => !c.className).map(c => +c.textContent))"
     )
     return np.array(rows)
+
+
+def told(page: Page) -> str:
+    """The line below, without the marks that keep directions of scripts apart."""
+    text: str = page.locator("#told").text_content()
+    return text.replace("\u2068", "").replace("\u2069", "")
 
 
 def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> None:
@@ -56,6 +63,9 @@ def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> N
         close(table(page), size / size.max(1, keepdims=True), atol=6e-4)
         page.uncheck("#marks")
         page.check("#words")
+        of_words = np.abs(words.attribution["source"])  # pieces add up with their signs, then their size is taken
+        close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
+        assert page.locator("td.quiet").count() == 0, "gradients have no share on marks"
         page.select_option("#layer", value="0")
         close(table(page), words.matrix("cross", 0), atol=6e-4)
 
@@ -77,11 +87,10 @@ def test_a_pointer_tells_the_weight_below_it(browser: Browser, tmp_path: Path) -
     with opened(browser, tmp_path, seen) as page:
         place = page.evaluate("({left: panels[0].views.get('matrix').left, top: panels[0].views.get('matrix').top})")
         page.hover("canvas.matrix", position={"x": place["left"] + 12, "y": place["top"] + 12})
-        said = page.locator("#told").text_content()
-        assert said.startswith(f"{words.target.labels[0]} → {words.source.labels[0]}: {words.aligned[0, 0]:.3f}")
+        assert told(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}: {words.aligned[0, 0]:.3f}")
         page.click("[data-view=arcs]")
         page.hover("text.word >> nth=0")
-        assert page.locator("#told").text_content().startswith(f"{words.source.labels[0]} ←")
+        assert told(page).startswith(f"{words.source.labels[0]} ←")
 
 
 def test_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:
@@ -92,16 +101,16 @@ def test_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:
         page.keyboard.press("End")
         page.keyboard.press("End")
         last = f"{words.target.labels[-1]} → {words.source.labels[-1]}: {words.aligned[-1, -1]:.3f}"
-        assert page.locator("#told").text_content().startswith(last)
+        assert told(page).startswith(last)
         page.keyboard.press("Home")
-        assert page.locator("#told").text_content().startswith(f"{words.target.labels[0]} → {words.source.labels[0]}")
+        assert told(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}")
         page.focus("[data-view=matrix]")
         for view in [*VIEWS[1:], VIEWS[0]]:
             page.keyboard.press("ArrowRight")
             assert page.locator("[aria-selected=true]").get_attribute("data-view") == view
         page.click("[data-view=heads]")
         page.focus(".head >> nth=4")
-        assert "layer 2, head 2: entropy" in page.locator("#told").text_content()
+        assert "layer 2, head 2: entropy" in told(page)
         page.keyboard.press("Enter")
         assert page.locator("[aria-selected=true]").get_attribute("data-view") == "matrix"
         assert (page.input_value("#layer"), page.input_value("#head")) == ("1", "1")
@@ -116,7 +125,7 @@ def test_words_are_found(browser: Browser, tmp_path: Path) -> None:
     with opened(browser, tmp_path, seen) as page:
         page.fill("#find", "t0")
         wanted = sum("t0" in label for label in (*seen.source.merged().labels, *seen.target.merged().labels))
-        assert page.locator("#told").text_content() == f"{wanted} found"
+        assert told(page) == f"{wanted} found"
 
 
 def test_pictures_and_numbers_can_be_saved(browser: Browser, tmp_path: Path) -> None:
@@ -189,8 +198,8 @@ def test_the_beam_is_a_tree(browser: Browser, tmp_path: Path) -> None:
         words = replace(seen, target=said[1], before=said[1], weights={}, attribution={}, aligned=weights[1]).merged()
         row = words.without_special().aligned[1]
         best = words.source.labels[int(row.argmax())]
-        told = f"·c: probability {np.exp(-1.0):.3f}, from {best} {row.max():.3f}"
-        assert page.locator("#told").text_content() == told
+        wanted = f"·c: probability {np.exp(-1.0):.3f}, from {best} {row.max():.3f}"
+        assert told(page) == wanted
     with opened(browser, tmp_path, seen) as page:
         assert not page.locator("[data-view=beam]").is_visible()
 
@@ -203,6 +212,78 @@ def test_two_are_shown_side_by_side(browser: Browser, tmp_path: Path) -> None:
         assert boxes[1]["x"] > boxes[0]["x"]
         page.select_option("#kind", value="encoder")
         assert "no attention of this kind" in page.locator(".panel").nth(1).text_content()
+
+
+def test_models_of_other_sizes_are_compared(browser: Browser, tmp_path: Path) -> None:
+    """What one of them has not, it says; the other is shown all the same."""
+    large, small = sample(1, layers=4, heads=4), sample(2, layers=1, heads=1)
+    small = replace(small, weights={"cross": small.weights["cross"]}, attribution={})
+    with opened(browser, tmp_path, large, small) as page:
+        panels = page.locator(".panel")
+        for head in ("3", "mean"):
+            page.select_option("#layer", value="0")
+            page.select_option("#head", value=head)
+            assert ("Heads of this model: 1." in panels.nth(1).text_content()) == (head == "3")
+        page.select_option("#layer", value="3")
+        assert "Layers of this model: 1." in panels.nth(1).text_content()
+        page.click("[data-view=table]")
+        assert panels.nth(0).locator(".numbers").count() == 1
+        page.select_option("#layer", value="attribution")
+        assert "not captured" in panels.nth(1).text_content()
+        page.click("[data-view=heads]")
+        panels.nth(0).locator(".head >> nth=13").click()
+        assert (page.input_value("#layer"), page.input_value("#head")) == ("3", "1")
+        page.select_option("#kind", value="encoder")
+        assert "no attention of this kind" in panels.nth(1).text_content()
+        assert "aligns best" not in panels.nth(1).text_content()
+
+
+def test_it_opens_where_it_is_told_to(browser: Browser, tmp_path: Path) -> None:
+    first = {"kind": "encoder", "layer": 1, "head": 2, "words": False, "marks": True}
+    write_page([("model", sample(3))], tmp_path / "x.html", first=first)
+    with watched(browser, (tmp_path / "x.html").as_uri()) as page:
+        close(table(page), sample(3).matrix("encoder", 1, 2), atol=6e-4)
+        assert (page.input_value("#kind"), page.input_value("#layer"), page.input_value("#head")) == (
+            "encoder",
+            "1",
+            "2",
+        )
+        assert (page.is_checked("#words"), page.is_checked("#marks")) == (False, True)
+
+
+def test_what_lies_on_hidden_marks_is_told_in_every_view(browser: Browser, tmp_path: Path) -> None:
+    seen = sample(6)
+    hidden = seen.aligned[0, -1] if seen.aligned is not None else 0
+    with opened(browser, tmp_path, seen) as page:
+        page.click("[data-view=table]")
+        rows = page.locator(".numbers tr").evaluate_all(
+            "rows => rows.slice(1).map(r => [...r.cells].slice(1).map(c => +c.textContent))"
+        )
+        close(np.array(rows).sum(1), np.ones(len(rows)), atol=5e-3)
+        page.click("[data-view=steps]")
+        assert re.search(r"; 0\.\d+ of its row on marks that are hidden", told(page)), hidden
+        page.click("[data-view=arcs]")
+        page.hover("text.word >> nth=-1")
+        assert "of its row on marks that are hidden" in told(page)
+
+
+def test_a_finger_tells_the_weight_below_it(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, tmp_path, sample(5), has_touch=True, viewport={"width": 390, "height": 700}) as page:
+        place = page.evaluate("({left: panels[0].views.get('matrix').left, top: panels[0].views.get('matrix').top})")
+        page.locator("canvas.matrix").tap(position={"x": place["left"] + 12, "y": place["top"] + 12})
+        assert "→" in told(page)
+
+
+def test_playing_stops_when_something_else_is_shown(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, tmp_path, sample(8)) as page:
+        page.click("[data-view=steps]")
+        page.click(".steps button")
+        page.check("#marks")
+        assert page.locator(".steps button").text_content() == "Play"
+        page.click(".steps button")
+        page.click("[data-view=table]")
+        page.wait_for_timeout(900)
+        assert told(page) == ""
 
 
 def test_one_of_many_is_shown_over_time(browser: Browser, tmp_path: Path) -> None:
@@ -241,6 +322,18 @@ def test_of_much_the_largest_weights_are_kept(
         found, whole = table(page), seen.matrix("encoder", 1, 2)
         kept = whole >= np.sort(whole, 1)[:, -2:-1]
         close(found, np.where(kept, whole, 0), atol=6e-4)
+
+
+@pytest.mark.parametrize("how", ["merged", "without_special"])
+def test_what_was_merged_or_hidden_shows_itself_too(browser: Browser, tmp_path: Path, how: str) -> None:
+    seen = getattr(sample(7), how)()
+    assert "iframe" in seen._repr_html_()
+    with opened(browser, tmp_path, seen) as page:
+        for view in VIEWS:
+            page.click(f"[data-view={view}]")
+        page.check("#marks")
+        page.select_option("#layer", value="1")
+        close(table(page), seen.merged().matrix("cross", 1), atol=6e-4)
 
 
 def test_a_notebook_shows_it_without_letting_it_out(browser: Browser, tmp_path: Path) -> None:

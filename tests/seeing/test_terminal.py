@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from regard.seeing.terminal import SHADES, clusters, colour, matrix, shade, short, visible, width
+from regard.seeing.terminal import BLUE, JOINERS, ORANGE, SHADES, clusters, matrix, shade, short, visible, width
 
 ODD = ["▁", "猫", "e\u0301", "\u0301", "\u0902", "\u200d", "\x1b", "\n", "ﷺ", "한", "…", "", "ab", "\t"]
 pieces = st.lists(st.sampled_from(ODD) | st.text("abc▁猫\u0301", max_size=5), min_size=1, max_size=12)
@@ -28,7 +28,7 @@ def test_more_weight_is_darker(a: float, b: float) -> None:
 
 
 def test_shades_by_hand() -> None:
-    assert [shade(weight) for weight in (0, 0.19, 0.2, 0.5, 0.79, 0.8, 1)] == [" ", " ", "░", "▒", "▓", "█", "█"]
+    assert [shade(weight) for weight in (0, 0.03, 0.05, 0.19, 0.2, 0.5, 0.79, 0.8, 1)] == list("  ··░▒▓██")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_width_by_hand(text: str, columns: int) -> None:
 def test_nothing_visible_disturbs_a_terminal(text: str) -> None:
     shown = visible(text)
     assert len(shown) == len(text)
-    assert shown.isprintable()
+    assert all(letter.isprintable() or letter in JOINERS for letter in shown)
     assert "▁" not in shown
     assert not any(unicodedata.category(character) == "Cc" for character in shown)
 
@@ -64,7 +64,7 @@ def test_a_matrix_by_hand() -> None:
         [
             "        ·the ·猫 s",
             "   ·la  ████",
-            "·chats       ▒▒▒ █",
+            "·chats  ···· ▒▒▒ █",
         ]
     )
 
@@ -126,14 +126,18 @@ def test_words_without_end_are_cut() -> None:
     assert "…" in drawn
 
 
-def test_colours_go_from_dark_to_light() -> None:
-    assert colour(0) == (0, 34, 78)
-    assert colour(1) == colour(7) == (254, 232, 56)
-    lightness = [sum(colour(step / 50)) for step in range(51)]
-    assert lightness == sorted(lightness)
-    drawn = matrix([[1.0, 0.0]], ["a", "b"], ["c"], coloured=True)
-    assert "\x1b[38;2;254;232;56m█\x1b[0m" in drawn
-    assert drawn.count("\x1b[38") == 1
+def test_the_largest_of_a_row_has_a_colour_of_its_own_and_blanks_have_none() -> None:
+    weights = [[0.9, 0.3, 0.0]]
+    drawn = matrix(weights, ["a", "b", "d"], ["c"], coloured=True)
+    assert drawn.endswith(f"{ORANGE}█\x1b[0m {BLUE}░\x1b[0m")
+    plain = drawn.replace(ORANGE, "").replace(BLUE, "").replace("\x1b[0m", "")
+    assert plain == matrix(weights, ["a", "b", "d"], ["c"])
+
+
+@pytest.mark.parametrize("word", ["می\u200cخواهم", "क्\u200dष", "👨\u200d👩"])
+def test_what_joins_letters_stays(word: str) -> None:
+    assert visible(word) == word
+    assert visible("\u200d") == "�"
 
 
 def test_every_target_needs_its_weights() -> None:

@@ -36,8 +36,8 @@ def align(
         Path | None, typer.Option(help="A run from the target's language to the source's: use both.")
     ] = None,
     symmetrise: Annotated[
-        str, typer.Option(help="How, with --backward: grow-diag-final-and, intersection or union.")
-    ] = "grow-diag-final-and",
+        str | None, typer.Option(help="How, with --backward: grow-diag-final-and if not said, intersection or union.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the links here.")] = None,
     source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
     target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
@@ -51,16 +51,21 @@ def align(
     """Tell which word comes from which: a line for each pair, as in 0-0 1-2 (source word, target word, from 0)."""
     from regard.decoding.aligning import SYMMETRIES, pharaoh, symmetrised
 
-    if symmetrise not in SYMMETRIES:
+    if symmetrise is not None and symmetrise not in SYMMETRIES:
         raise ValueError(f"--symmetrise: there is no {symmetrise!r}; there are {', '.join(SYMMETRIES)}.")
+    if symmetrise is not None and backward is None:
+        raise ValueError("--symmetrise: it needs a run of the other direction, given with --backward.")
+    if backward is not None:
+        _check_backward(run, backward)
     layout = layout_of(run, source_language, target_language, source_column, target_column)
     examples = pairs_of(pairs or [], source, target, layout)
     found = links_of(run, examples, device, as_json)
     if backward is not None:
+        how = symmetrise or SYMMETRIES[0]
         turned = links_of(backward, [(target, source) for source, target in examples], device, as_json)
         for number, (one, other) in enumerate(zip(found, turned, strict=True)):
             if one is not None and other is not None:
-                found[number] = sorted(symmetrised(one, [(there, here) for here, there in other], symmetrise))
+                found[number] = sorted(symmetrised(one, [(there, here) for here, there in other], how))
     if as_json:
         records = (
             {"source": pair[0], "target": pair[1], "links": None if links is None else sorted(links)}
@@ -75,7 +80,18 @@ def align(
     else:
         output.write_text(text, "utf-8")
     if left_out := sum(links is None for links in found):
-        typer.echo(f"{left_out:,} pairs are longer than the model reads, and have an empty line.", err=True)
+        pairs_are = "pair is" if left_out == 1 else "pairs are"
+        typer.echo(f"{left_out:,} {pairs_are} longer than the model reads, with an empty line each.", err=True)
+
+
+def _check_backward(run: Path, backward: Path) -> None:
+    """Raises ValueError if both are known to go the same way."""
+    from regard.decoding.folder import open_folder
+
+    one, other = (open_folder(each).description for each in (run, backward))
+    known = [one.source_language, one.target_language, other.target_language, other.source_language]
+    if run.resolve() == backward.resolve() or (all(known) and known[:2] != known[2:]):
+        raise ValueError(f"--backward: {backward} is no run from the target's language to the source's.")
 
 
 def pairs_of(files: Files, source: Path | None, target: Path | None, layout: "Layout") -> Pairs:
@@ -86,6 +102,11 @@ def pairs_of(files: Files, source: Path | None, target: Path | None, layout: "La
         raise ValueError("files with both sides and --source are two ways of saying one thing; use one.")
     if files:
         found = [example for path in files for example in read_pairs(path, layout)]
+        for path in files:
+            lines = [example.line for example in found if example.file == str(path)]
+            if path.suffix in (".tsv", ".tab") and lines and lines[-1] > len(lines):
+                told = f"{path}: {lines[-1]:,} lines, {len(lines):,} pairs; lines without a pair have none here."
+                typer.echo(told, err=True)
     elif source is not None and target is not None:
         found = list(read_aligned(source, target))
     else:

@@ -14,6 +14,7 @@ from regard.cli.common import Device, Json
 if TYPE_CHECKING:
     from regard.seeing.captured import Captured, Kind, Weights
 
+LITTLE = 0.02  # of the weight, that goes unmentioned
 STRIP = 6  # pictures of a strip
 NOT_AN_EXPLANATION = (
     "Weights say where a model looked, not why it wrote a word; --attribution says what would change it."
@@ -79,14 +80,27 @@ def see(
     pictures = (".png", ".svg", ".pdf")
     if output is not None and output.suffix.lower() not in (*pictures, ".html", ".json", ".safetensors"):
         raise ValueError(f"-o: {output} must end in {', '.join(pictures)}, .html, .json or .safetensors.")
+    suffix = output.suffix.lower() if output is not None else ""
+    if as_json and (output is not None or over_time):
+        raise ValueError("--json: it prints what -o x.json writes; leave out -o and --over-time.")
+    if top is not None and not (as_json or suffix == ".json"):
+        raise ValueError("--top: it is for .json and --json.")
+    first: dict[str, str | int | bool] = {
+        "kind": kind,
+        **({"layer": "attribution"} if attribution else {}),
+        **({} if layer is None else {"layer": layer - 1}),
+        **({} if head is None else {"head": head - 1, **({"layer": "mean"} if layer is None else {})}),
+        "words": not subwords,
+        "marks": special,
+    }
     if over_time:
         if text is not None or target is not None or compare is not None or also or attribution or kind != "cross":
             raise ValueError("--over-time: it is of an example of the run's own; leave out texts, kinds and runs.")
-        _show_over_time(run, output, (layer, head), subwords=subwords, special=special)
+        _show_over_time(run, output, (layer, head), subwords=subwords, special=special, first=first)
         return
     if text is None:
         raise ValueError("name a text for the model to read, or --over-time.")
-    tree = beam > 0 and output is not None and output.suffix.lower() == ".html"
+    tree = beam > 0 and suffix == ".html"
     if tree:
         from regard.decoding.capturing import branches
     which: Kind = kind
@@ -96,15 +110,15 @@ def see(
         for number, each in enumerate([text, *(also or [])]):
             found = translator.translate(each, beam=beam, nbest=beam) if tree else None
             own = target if number == 0 and target is not None else found
-            captured = translator.attend(each, own, attribution=attribution)
+            name = folder.resolve().name
+            captured = replace(translator.attend(each, own, attribution=attribution), model=name)
             if found is not None:
                 captured = replace(captured, beam=branches(translator, found))
-            several.append((folder.name, captured))
+            several.append((name, captured))
     if as_json:
         records = [storing.as_record(captured, top=top) for _, captured in several]
         typer.echo(json.dumps(records[0] if len(records) == 1 else records))
         return
-    suffix = output.suffix.lower() if output is not None else ""
     if output is not None and suffix in (".json", ".safetensors"):
         if len(several) > 1:
             raise ValueError(f"-o: a {suffix} has one capture; leave out --compare and --also.")
@@ -113,14 +127,25 @@ def see(
     elif output is not None and suffix == ".html":
         from regard.seeing.page import write_page
 
-        write_page(several, output)
+        if not any(captured.kinds for _, captured in several):
+            raise ValueError(
+                "this model does not attend; --attribution, drawn in the terminal, is what can be seen of it."
+            )
+        _check_place(several, which, layer, head)
+        write_page(several, output, first=first)
         typer.echo(f"{output}: {_about(several[0][1])}; open it in a browser")
     else:
         _draw(several, which, (layer, head), output, attribution=attribution, subwords=subwords, special=special)
 
 
 def _show_over_time(
-    run: Path, output: Path | None, place: tuple[int | None, int | None], *, subwords: bool, special: bool
+    run: Path,
+    output: Path | None,
+    place: tuple[int | None, int | None],
+    *,
+    subwords: bool,
+    special: bool,
+    first: dict[str, str | int | bool],
 ) -> None:
     """A strip of pictures, a page with a slider, or one below the other in the terminal."""
     from regard.decoding.folder import open_folder
@@ -130,7 +155,9 @@ def _show_over_time(
     if output is not None and output.suffix.lower() == ".html":
         from regard.seeing.page import write_page
 
-        write_page([(f"step {step:,}", captured) for step, captured in found], output, over_time=True)
+        several = [(f"step {step:,}", captured) for step, captured in found]
+        _check_place(several, "cross", *place)
+        write_page(several, output, over_time=True, first=first)
         typer.echo(f"{output}: {len(found)} validations; open it in a browser")
         return
     if output is not None and output.suffix.lower() in (".json", ".safetensors"):
@@ -168,12 +195,12 @@ def _draw(
         typer.echo(f"{output}: {'; '.join(panel.title for panel in panels)}")
         if missing:
             told = " ".join(missing[:10])
-            typer.echo(f"No font here has {told}; install one, such as Noto Sans CJK, or write an .svg.", err=True)
+            typer.echo(f"No font here has {told}; install one (Noto has most scripts), or write an .svg.", err=True)
         return
-    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     wide = shutil.get_terminal_size((100, 40)).columns
-    for panel in panels:
-        typer.echo(matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured))
+    for number, panel in enumerate(panels):
+        typer.echo("\n" * bool(number) + matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured))
         typer.echo(f"\n{panel.title}")
     if not attribution:
         typer.echo(NOT_AN_EXPLANATION)
@@ -196,16 +223,34 @@ def _chosen(
     ):
         return (
             captured.aligned,
-            f"attention, {_named(captured.choice.layer, captured.choice.head)}, which aligns best"
-            + ("; of the step after each word's own" if captured.choice.shifted else ""),
+            f"attention, {_named(captured.choice.layer, captured.choice.head)}, "
+            + ("since nothing is known of which aligns best" if captured.choice.guessed else "which aligns best")
+            + ("; of the step after each word's own" if captured.choice.shifted else "")
+            + _on_marks(captured, kind, captured.choice.layer, captured.choice.head),
         )
-    layers = captured.weights.get(kind) or []
-    for name, given, most in (("layer", layer, len(layers)), ("head", head, min(map(len, layers), default=0))):
-        if layers and given is not None and given > most:
-            raise ValueError(f"--{name}: there are {most}; there is no {given}.")
+    _check_place([("", captured)], kind, layer, head)
     at = None if layer is None else layer - 1
     one = None if head is None else head - 1
-    return captured.matrix(kind, at, one), f"attention of the kind {kind}, {_named(at, one)}"
+    about = f"attention of the kind {kind}, {_named(at, one)}{_on_marks(captured, kind, at, one)}"
+    return captured.matrix(kind, at, one), about
+
+
+def _check_place(several: "list[tuple[str, Captured]]", kind: "Kind", layer: int | None, head: int | None) -> None:
+    """Raises ValueError if none of them has this layer or head, from 1."""
+    every = [captured.weights.get(kind) or [] for _, captured in several]
+    most = max(map(len, every)), max((min(map(len, layers)) for layers in every if layers), default=0)
+    for name, given, count in (("layer", layer, most[0]), ("head", head, most[1])):
+        if most[0] and given is not None and given > count:
+            raise ValueError(f"--{name}: there are {count}; there is no {given}.")
+
+
+def _on_marks(captured: "Captured", kind: "Kind", layer: int | None, head: int | None) -> str:
+    """How much of it is not shown, if that matters."""
+    layers = captured.hidden.get(kind) or []
+    some = layers if layer is None else layers[layer : layer + 1]
+    means = [float((each if head is None else each[head]).mean()) for each in some if each.size]
+    hidden = sum(means) / max(1, len(means))
+    return f"; {hidden:.0%} of it on marks such as the end, which --special shows" if hidden > LITTLE else ""
 
 
 def _named(layer: int | None, head: int | None) -> str:

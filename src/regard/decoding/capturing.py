@@ -63,11 +63,14 @@ def attend(
                 f"attend: the source is longer than the {translator.longest - 1:,} subwords a model reads."
             )
         result = target or translator.translate(source)
-        if result.wrong or not result.tokens:
-            why = result.wrong or ("it is translated in parts" if source.strip() else "the source is empty")
+        if result.wrong or not (result.tokens or result.text):
+            why = result.wrong or ("nothing was written" if source.strip() else "the source is empty")
             raise ValueError(f"attend: there is nothing to see, since {why}.")
-        tokens = result.source_tokens, result.tokens
-    else:
+        if result.tokens:
+            tokens = result.source_tokens, result.tokens
+        else:
+            target = result.text  # what was translated in parts is looked at as a whole
+    if isinstance(target, str):
         tokens = _pair(translator, source, target, originals)
         limits = translator.longest, translator.search(Options()).longest
         for name, side, most in zip(("source", "target"), tokens, limits, strict=True):

@@ -1,5 +1,6 @@
 """Alignments as a picture: what each output piece attended to, one panel an example."""
 
+import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from regard.seeing.terminal import short, visible, width
+from regard.seeing.terminal import JOINERS, short, visible, width
 
 SUFFIXES = (".png", ".svg", ".pdf")
 INCH = 0.24  # of a row or a column
+LETTER, LINE = 0.065, 0.15  # inches across a letter of a title, and down a line of it
+PADDING = 0.08
 LONGEST = 24  # columns of a name; longer ones are cut
 # Families with letters that DejaVu Sans, which comes with matplotlib, has not; those that are installed are used.
 FAMILIES = (
@@ -49,24 +52,32 @@ def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = 
         raise ValueError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     upright = any(width(_label(piece)) > 2 for each in alignments for piece in each.source)
     names = [[_label(piece) for piece in each.source] for each in alignments]
     above = [0.11 * max(map(width, some), default=0) if upright else 0.3 for some in names]
     beside = 0.11 * max((width(_label(piece)) for each in alignments for piece in each.target), default=0)
-    sizes = [INCH * len(each.target) + top + 0.35 for each, top in zip(alignments, above, strict=True)]
     widest = max(len(each.source) for each in alignments)
+    across = max(4.0, INCH * widest + beside + 0.6)
+    if strip:
+        across = (INCH * widest + 0.15) * len(alignments) + beside + 0.4
+    room = int(across / LETTER) if not strip else int(INCH * widest / LETTER)
+    titles = [textwrap.wrap(visible(each.title), max(12, room)) for each in alignments]
+    sizes = [
+        INCH * len(each.target) + top + 0.25 + LINE * len(title)
+        for each, top, title in zip(alignments, above, titles, strict=True)
+    ]
     settings: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.family": _families(), "svg.hashsalt": "regard"}
     with matplotlib.rc_context(settings):
-        across = max(4.0, INCH * widest + beside + 0.6)
+        high = max(sizes) if strip else sum(sizes)
+        padded = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
+        figure = Figure(figsize=(across, high), dpi=150, layout=padded)
         if strip:
-            across = (INCH * widest + 0.15) * len(alignments) + beside + 0.4
-            figure = Figure(figsize=(across, max(sizes)), dpi=150, layout="constrained")
             panels = figure.subplots(1, len(alignments), squeeze=False, sharey=True)[0]
         else:
-            figure = Figure(figsize=(across, sum(sizes)), dpi=150, layout="constrained")
             panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=sizes)[:, 0]
-        for axes, each, labels in zip(panels, alignments, names, strict=True):
+        for axes, each, labels, title in zip(panels, alignments, names, titles, strict=True):
             axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
             how = {"rotation": 90, "va": "bottom"} if upright else {}
             axes.set_xticks(range(len(labels)), labels, fontsize=8, parse_math=False, **how)
@@ -74,8 +85,8 @@ def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = 
             axes.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
             axes.xaxis.tick_top()
             axes.tick_params(length=0)
-            if each.title:
-                axes.set_xlabel(short(visible(each.title), 90), fontsize=8, parse_math=False)
+            if title:
+                axes.set_xlabel("\n".join(title), fontsize=8, parse_math=False)
             for spine in axes.spines.values():
                 spine.set_color("#c8ccd2")
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
@@ -111,4 +122,4 @@ def _drawable() -> frozenset[int]:
 
 def _undrawable(text: str) -> list[str]:
     known = _drawable()
-    return sorted({letter for letter in text if ord(letter) not in known and not letter.isspace()})
+    return sorted({each for each in text if ord(each) not in known and not each.isspace() and each not in JOINERS})

@@ -105,6 +105,7 @@ class Choice:
     layer: int
     head: int | None = None
     shifted: bool = False
+    guessed: bool = False  # where one looks if nothing is known of a model
 
     def of(self, layers: Sequence[Weights]) -> Weights:
         """[target, source] of the weights [heads, target, source] of each layer, ends included."""
@@ -116,7 +117,7 @@ class Choice:
     @staticmethod
     def usual(layers: Sequence[Weights]) -> "Choice":
         """Where to look if nothing is known of a model: the last layer but one (Garg et al. 2019, arXiv:1909.02074)."""
-        return Choice(max(0, len(layers) - 2))
+        return Choice(max(0, len(layers) - 2), guessed=True)
 
 
 @dataclass(frozen=True)
@@ -158,11 +159,31 @@ class Captured:
             for layer in layers:
                 if layer.ndim != 3 or layer.shape[1:] != shape:
                     raise ValueError(f"weights of {kind} are {layer.shape}, their places are {shape}.")
+                if not ((layer >= 0) & (layer < np.inf)).all():
+                    raise ValueError(f"weights of {kind} are not all numbers from 0 on.")
+        for kind, masses in self.hidden.items():
+            if [mass.shape for mass in masses] != [layer.shape[:2] for layer in self.weights.get(kind, [])]:
+                raise ValueError(f"what is hidden of {kind} has not the shape of its weights.")
+        cross = self.weights.get("cross", [])
+        where = self.choice
+        if (
+            where is not None
+            and cross
+            and not (
+                0 <= where.layer < len(cross) and (where.head is None or 0 <= where.head < len(cross[where.layer]))
+            )
+        ):
+            raise ValueError("the choice is of a layer or a head that is not there.")
         if self.aligned is not None and self.aligned.shape != (len(self.target), len(self.source)):
             raise ValueError(f"the alignment is {self.aligned.shape}, its places are not.")
         for over, values in self.attribution.items():
             if values.shape != (len(self.target), len(self._axis(over))):
                 raise ValueError(f"the attribution over {over} is {values.shape}, which are not its places.")
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is as it was captured: no place is hidden, no word merged."""
+        return not self.hidden and self.source.unit != "words"
 
     def _repr_html_(self) -> str:
         """The page, in a notebook."""

@@ -2,6 +2,7 @@
 through all layers."""
 
 import ctypes
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +37,7 @@ class HeadStatistics:
 
 def _whole(captured: Captured) -> None:
     """Raises ValueError where places were taken away or merged: what reaches what can no longer be told."""
-    if captured.hidden or captured.source.unit == "words":
+    if not captured.whole:
         raise ValueError("measures are taken of attention as it was captured, before words are merged or marks hidden.")
 
 
@@ -127,7 +128,11 @@ def flow(captured: Captured, rows: Sequence[int] | None = None) -> tuple[Matrix,
     _whole(captured)
     encoder, own, cross = _layers(captured)
     T, S = len(captured.target), len(captured.source)
-    wanted = list(range(T)) if rows is None else list(rows)
+    wanted = list(range(T)) if rows is None else [operator.index(row) for row in rows]
+    if not cross:
+        raise ValueError("this model does not attend: nothing flows.")
+    if beyond := [row for row in wanted if not 0 <= row < T]:
+        raise ValueError(f"rows: there are {T}, from 0; there is no {beyond[0]}.")
     top, bottom = len(encoder) * S, (len(encoder) + 1) * S  # the encoder's last layer; where the decoder's begin
     parts: list[tuple[int, int, Matrix]] = [(S * (at + 1), S * at, mixed) for at, mixed in enumerate(encoder)]
     for at, (mixed, looked) in enumerate(zip(own, cross, strict=True)):
@@ -139,9 +144,7 @@ def flow(captured: Captured, rows: Sequence[int] | None = None) -> tuple[Matrix,
         edges.append(((upper + down).astype(np.int32), (lower + across).astype(np.int32), capacity[down, across]))
     ends = [*range(S), *range(bottom, bottom + T)]
     pairs = [(bottom + T * len(cross) + row, end) for row in wanted for end in ends]
-    joined: list[NDArray[Any]] = (
-        [np.concatenate([each[part] for each in edges]) for part in range(3)] if edges else [np.zeros(0)] * 3
-    )
+    joined: list[NDArray[Any]] = [np.concatenate([each[part] for each in edges]) for part in range(3)]
     found = _flows(joined[0], joined[1], joined[2], pairs, bottom + T * (len(cross) + 1)).reshape(len(wanted), S + T)
     return found[:, :S], found[:, S:]
 
@@ -160,10 +163,10 @@ def _flows(
         graph.add_edges_from((a, b, {"capacity": c}) for a, b, c in edges)
         values = [networkx.maximum_flow_value(graph, a, b) if a != b else 0.0 for a, b in pairs]
         return np.array(values, np.float64)
-    sources, sinks = (np.array(side, np.int32) for side in zip(*pairs, strict=True))
+    sources, sinks = np.array(pairs, np.int32).reshape(-1, 2).T
     found: Matrix = np.zeros(len(pairs))
     arrays: list[NDArray[Any]] = [np.ascontiguousarray(each, np.int32) for each in (above, below)]
-    arrays += [np.ascontiguousarray(capacity, np.float64), sources, sinks, found]
+    arrays += [np.ascontiguousarray(capacity, np.float64), sources.copy(), sinks.copy(), found]
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
     lib.regard_flow(*pointers, *(ctypes.c_int64(number) for number in (0, len(pairs), nodes, len(capacity))))
     if (found < 0).any():

@@ -5,7 +5,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from importlib import resources
 from pathlib import Path
@@ -23,20 +23,31 @@ TOP = 16  # of each row, the largest, where there are more
 FULL = 65535  # what a weight of one is written as
 
 
-def write_page(captures: Sequence[tuple[str, Captured]], path: Path, *, over_time: bool = False) -> None:
-    """One or several, each with its name, side by side; or one after the other, over time."""
-    path.write_text(page_of(captures, over_time=over_time), "utf-8")
+def write_page(
+    captures: Sequence[tuple[str, Captured]],
+    path: Path,
+    *,
+    over_time: bool = False,
+    first: Mapping[str, Any] | None = None,
+) -> None:
+    """One or several, each with its name, side by side; or one after the other, over time. first: see `page_of`."""
+    path.write_text(page_of(captures, over_time=over_time, first=first), "utf-8")
 
 
-def page_of(captures: Sequence[tuple[str, Captured]], *, over_time: bool = False) -> str:
-    """The whole file's text."""
+def page_of(
+    captures: Sequence[tuple[str, Captured]], *, over_time: bool = False, first: Mapping[str, Any] | None = None
+) -> str:
+    """The whole file's text.
+
+    first: what is shown first: kind; layer and head, from 0, or "mean", or "attribution" as a layer; words; marks.
+    """
     script, style = parts()
     allowed = [f"'sha256-{_digest(part)}'" for part in (script, style)]
     policy = (
         f"default-src 'none'; script-src {allowed[0]}; style-src {allowed[1]}; img-src data: blob:; base-uri 'none'"
     )
     records = [packed(captured, name) for name, captured in captures]
-    data = json.dumps({"captures": records, "over_time": over_time}, ensure_ascii=True)
+    data = json.dumps({"captures": records, "over_time": over_time, "first": dict(first or {})}, ensure_ascii=True)
     # In JSON nothing but a string has these signs; written so, none of them ends the element that holds it.
     data = data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return filled(
@@ -86,7 +97,9 @@ def packed(captured: Captured, name: str) -> dict[str, Any]:
         },
         "aligned": None if captured.aligned is None else _matrix(captured.aligned, None),
         "choice": captured.choice and astuple(captured.choice),
-        "rollout": _matrix(rollout(captured)[0].astype(np.float32), None) if weights.get("cross") else None,
+        "rollout": _matrix(rollout(captured)[0].astype(np.float32), None)
+        if weights.get("cross") and captured.whole
+        else None,
         "attribution": {over: np.round(values, 5).tolist() for over, values in captured.attribution.items()},
         "beam": [
             {
@@ -97,7 +110,7 @@ def packed(captured: Captured, name: str) -> dict[str, Any]:
             }
             for branch in captured.beam
         ],
-        "statistics": [astuple(each) for each in statistics(captured)],
+        "statistics": [astuple(each) for each in statistics(captured)] if captured.whole else [],
     }
 
 

@@ -4,6 +4,7 @@ docs/seeing.md has the schema. JSON may keep only the largest weights of each ro
 """
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -54,18 +55,19 @@ def from_record(record: Any) -> Captured:
             hidden={kind: [np.array(layer, np.float32) for layer in of] for kind, of in record["hidden"].items()},
             attribution={over: np.array(values, np.float32) for over, values in record["attribution"].items()},
             aligned=None if record["aligned"] is None else np.array(record["aligned"], np.float32),
-            choice=None if record["choice"] is None else Choice(**record["choice"]),
+            choice=None if record["choice"] is None else _choice(record["choice"]),
             model=str(record["model"]),
         )
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"this is no captured attention: {type(error).__name__} at {error}.") from None
 
 
-def save(captured: Captured, path: Path, *, top: int | None = None) -> None:
+def save(captured: Captured, path: str | Path, *, top: int | None = None) -> None:
     """Into a .json or a .safetensors file."""
-    if path.suffix == ".json":
+    path = Path(path)
+    if path.suffix.lower() == ".json":
         path.write_text(json.dumps(as_record(captured, top=top), ensure_ascii=True) + "\n", "utf-8")
-    elif path.suffix == ".safetensors":
+    elif path.suffix.lower() == ".safetensors":
         path.write_bytes(as_bytes(captured))
     else:
         raise ValueError(f"{path}: attention is saved as .json or .safetensors.")
@@ -85,14 +87,15 @@ def as_bytes(captured: Captured) -> bytes:
     return save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}, about)
 
 
-def load(path: Path) -> Captured:
+def load(path: str | Path) -> Captured:
     """From a file that `save` has written. Raises ValueError if it is none."""
+    path = Path(path)
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
     try:
-        return _from_tensors(raw) if path.suffix == ".safetensors" else from_record(json.loads(raw))
+        return _from_tensors(raw) if path.suffix.lower() == ".safetensors" else from_record(json.loads(raw))
     except (ValueError, RecursionError, SafetensorError) as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -101,33 +104,36 @@ def _from_tensors(raw: bytes) -> Captured:
     tensors = load_tensors(raw)
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     record = json.loads(header.get("__metadata__", {}).get("regard", "{}"))
+    if not isinstance(record, dict):
+        raise ValueError("this is no captured attention.")
 
     def layers(name: str) -> list[Weights]:
-        found = [tensors[key] for key in sorted((k for k in tensors if k.rpartition(".")[0] == name), key=_number)]
-        return [each.astype(np.float32, copy=False) for each in found]
+        found: list[Weights] = []
+        while f"{name}.{len(found)}" in tensors:
+            found.append(tensors.pop(f"{name}.{len(found)}").astype(np.float32, copy=False))
+        return found
 
-    record |= {
-        "weights": {},
-        "hidden": {kind: layers(f"hidden.{kind}") for kind in KINDS if layers(f"hidden.{kind}")},
-        "attribution": {k.removeprefix("attribution."): v for k, v in tensors.items() if k.startswith("attribution.")},
-        "aligned": tensors.get("aligned"),
-    }
-    empty = from_record({**record, "hidden": {}, "attribution": {}, "aligned": None})
-    return Captured(
-        empty.source,
-        empty.target,
-        empty.before,
-        {kind: layers(kind) for kind in KINDS if layers(kind)},
-        record["hidden"],
-        record["attribution"],
-        record["aligned"],
-        empty.choice,
-        empty.model,
-    )
+    hidden: dict[Kind, list[Weights]] = {kind: some for kind in KINDS if (some := layers(f"hidden.{kind}"))}
+    weights: dict[Kind, list[Weights]] = {kind: some for kind in KINDS if (some := layers(kind))}
+    sides = [over for over in ("source", "before") if f"attribution.{over}" in tensors]
+    attribution = {over: tensors.pop(f"attribution.{over}") for over in sides}
+    aligned = tensors.pop("aligned", None)
+    if tensors:
+        raise ValueError(f"this is no captured attention: {min(tensors)} belongs to nothing.")
+    nothing: dict[str, Any] = {"weights": {}, "hidden": {}, "attribution": {}, "aligned": None, "choice": None}
+    empty = from_record({**record, **nothing})
+    choice = None if record.get("choice") is None else _choice(record["choice"])
+    axes = empty.source, empty.target, empty.before
+    return Captured(*axes, weights, hidden, attribution, aligned, choice, empty.model)
 
 
-def _number(name: str) -> int:
-    return int(name.rpartition(".")[2])
+def _choice(record: Any) -> Choice:
+    layer, head, shifted = record["layer"], record["head"], record["shifted"]
+    guessed = record.get("guessed", False)
+    whole = isinstance(layer, int) and isinstance(head, int | None)
+    if not (whole and isinstance(shifted, bool) and isinstance(guessed, bool)):
+        raise ValueError("this is no captured attention: its choice is none.")
+    return Choice(layer, head, shifted, guessed)
 
 
 def _about(captured: Captured) -> dict[str, Any]:
@@ -140,7 +146,7 @@ def _about(captured: Captured) -> dict[str, Any]:
             name: {"unit": axis.unit, "labels": list(axis.labels), "special": list(axis.special)}
             for name, axis in axes.items()
         },
-        "choice": choice and {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted},
+        "choice": choice and asdict(choice),
     }
 
 
@@ -154,6 +160,8 @@ def _rounded(values: Weights) -> Any:
 
 def _row(row: Weights, top: int | None) -> Any:
     """Every weight; or {"at": places, "weights": theirs, "rest": the sum of all others}."""
+    if top is not None and top < 1:
+        raise ValueError(f"top: at least one weight of each row is kept, not {top}.")
     if top is None or top >= len(row):
         return _rounded(row)
     at = np.sort(np.argpartition(-row, top - 1)[:top])
@@ -166,5 +174,7 @@ def _dense(row: Any, columns: int) -> list[float]:
         return row
     found = [0.0] * columns
     for at, weight in zip(row["at"], row["weights"], strict=True):
+        if not 0 <= at < columns:
+            raise ValueError(f"this is no captured attention: a row has no place {at}.")
         found[at] = weight
     return found

@@ -3,25 +3,19 @@
 import unicodedata
 from collections.abc import Sequence
 
-SHADES = " ░▒▓█"
+SHADES = " ·░▒▓█"
 CELL = 2  # columns of a source piece whose name stands upright
 TALLEST = 14  # lines of names that stand upright
-# From dark blue to yellow, which all eyes tell apart, and which is seen on light ground and on dark.
-SCALE = ((0, 34, 78), (53, 69, 109), (102, 105, 112), (149, 143, 120), (200, 186, 104), (254, 232, 56))
-SEEN = 0.02  # weights below this are left blank
+# Blue, and orange for the largest of a row: all eyes tell them apart, on light ground and on dark. The block says how
+# large a weight is: a colour alone would be faint on one ground and bold on the other.
+BLUE, ORANGE = "\x1b[38;2;38;121;214m", "\x1b[38;2;222;112;18m"
+SEEN = 0.04  # weights below this are left blank
+JOINERS = "\u200c\u200d"  # which decide how the letters around them look
 
 
 def shade(weight: float) -> str:
-    """The block for a weight between 0 and 1."""
-    return SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))]
-
-
-def colour(weight: float) -> tuple[int, int, int]:
-    """Red, green and blue for a weight between 0 and 1."""
-    at = min(1.0, max(0.0, weight)) * (len(SCALE) - 1)
-    low = min(len(SCALE) - 2, int(at))
-    red, green, blue = (round(a + (b - a) * (at - low)) for a, b in zip(SCALE[low], SCALE[low + 1], strict=True))
-    return red, green, blue
+    """The block for a weight between 0 and 1: blank, a dot up to a fifth, then one for each fifth."""
+    return SHADES[0] if weight < SEEN else SHADES[1 + min(len(SHADES) - 2, int(weight * (len(SHADES) - 1)))]
 
 
 def width(text: str) -> int:
@@ -37,7 +31,8 @@ def width(text: str) -> int:
 def visible(piece: str) -> str:
     """A piece of text with nothing in it that would disturb a terminal."""
     piece = piece.replace("▁", "·")
-    return "".join(character if character.isprintable() else "�" for character in piece)
+    kept = JOINERS if any(letter.isalnum() or width(letter) == 2 for letter in piece) else ""
+    return "".join(letter if letter.isprintable() or letter in kept else "�" for letter in piece)
 
 
 def short(text: str, most: int) -> str:
@@ -115,15 +110,14 @@ def _part(
     lines = [(" " * (left + 2) + line).rstrip() for line in header]
     for name, row in zip(rows, weights, strict=True):
         some = [float(weight) for weight in row[at : at + len(cells)]]
-        blocks = between.join(_block(weight, cell, coloured) for weight, cell in zip(some, cells, strict=True))
+        most = max(map(float, row), default=0.0)
+        blocks = between.join(
+            _block(weight, cell, coloured, most=weight == most) for weight, cell in zip(some, cells, strict=True)
+        )
         lines.append((" " * (left - width(name)) + name + "  " + blocks).rstrip())
     return lines
 
 
-def _block(weight: float, cell: int, coloured: bool) -> str:
-    if not coloured:
-        return shade(weight) * cell
-    if weight < SEEN:
-        return " " * cell
-    red, green, blue = colour(weight)
-    return f"\x1b[38;2;{red};{green};{blue}m{'█' * cell}\x1b[0m"
+def _block(weight: float, cell: int, coloured: bool, *, most: bool) -> str:
+    block = shade(weight) * cell
+    return f"{ORANGE if most else BLUE}{block}\x1b[0m" if coloured and block.strip() else block

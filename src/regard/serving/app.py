@@ -299,7 +299,7 @@ def _errors(app: FastAPI) -> None:
             return JSONResponse({"error": "the body is not JSON."}, 400)
         if first["loc"] == ("body",):
             return JSONResponse(
-                {"error": "the body is to be JSON, with the header content-type: application/json."}, 400
+                {"error": "the body is to be an object in JSON, with the header content-type: application/json."}, 400
             )
         where = ".".join(str(part) for part in first["loc"] if part not in ("body", "str", "list[str]"))
         what = first["msg"].lower()

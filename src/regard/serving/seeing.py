@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import FastAPI, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.data.door import HALF
 from regard.seeing.page import filled, packed, parts
 from regard.seeing.storing import as_record
 from regard.serving.batching import Late, Overloaded
@@ -43,7 +44,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
     )
     async def attend(pair: Pair, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
         service.admit(bearer(authorization))
-        checked([pair.text, *([pair.target] if pair.target else [])], service.limits)
+        checked([pair.text, *([] if pair.target is None else [pair.target])], service.limits)
         try:
             model = service.models.find(name=pair.model)
         except Unknown as error:
@@ -55,15 +56,18 @@ def add_to(app: FastAPI, service: "Service") -> None:
         translator = model.translator
 
         def looked() -> dict[str, Any]:
-            found = None if pair.target else translator.translate(pair.text, beam=BEAM, nbest=BEAM)
-            written = found.tokens if found else translator.target_tokens(pair.target or "")
-            if pair.attribution and len(written) > service.limits.attributed:
-                raise ValueError(f"attribution: of at most {service.limits.attributed} subwords that are written.")
+            found = None if pair.target is not None else translator.translate(pair.text, beam=BEAM, nbest=BEAM)
+            said = pair.target or "" if found is None else found.text
+            if pair.attribution and not HALF.search(said):  # which is refused below
+                written = len(translator.target_tokens(said))
+                if written > service.limits.attributed:
+                    raise ValueError(f"attribution: of at most {service.limits.attributed} subwords that are written.")
             captured = translator.attend(pair.text, found or pair.target, attribution=pair.attribution)
+            captured = replace(captured, model=model.name)
             if found is not None and pair.packed:
                 captured = replace(captured, beam=branches(translator, found))
             record = packed(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
-            return {"model": model.name, "text": found.text if found else pair.target, "attention": record}
+            return {"model": model.name, "text": said, "attention": record}
 
         try:
             return await until_left(request, model.batcher.run(looked, seconds=service.limits.seconds))

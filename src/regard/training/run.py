@@ -14,7 +14,7 @@ import contextlib
 import json
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +191,8 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     lexicon = learn(examples, target_vocabulary=len(corpus.target_subwords), most=MOST // 10 if few else MOST)
     choice = chosen(bundle, corpus.valid, lexicon) if corpus.train.linked is None else taught(bundle.model.settings)
     if choice is not None:
-        write_durably(run / ALIGNMENT, json.dumps(asdict(choice)).encode() + b"\n")
+        record = {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted}
+        write_durably(run / ALIGNMENT, json.dumps(record).encode() + b"\n")
     if not few:
         joint = corpus.source_subwords.model == corpus.target_subwords.model
         found = shortlist_of(lexicon, source_vocabulary=len(corpus.source_subwords), joint=joint)

@@ -22,7 +22,7 @@ class BeamView {
   constructor(panel, tell) {
     this.tell = tell;
     this.box = element("div", "scroll");
-    this.read = element("p", "sentence");
+    this.read = sentence();
     panel.append(this.read, this.box);
   }
 
@@ -57,10 +57,10 @@ class BeamView {
         const shown_ = element("span", folded_.data[at] > 0.5 ? "word strong" : "word", cut(word.label));
         shown_.style.backgroundColor = colour(folded_.data[at], colours);
         return shown_;
-      }));
+      }).flatMap(spaced));
       const best = folded_.data.indexOf(Math.max(...folded_.data));
       const chance = Math.exp(beam[node.branch].token_scores[node.at]);
-      this.tell(`${name(node)}: probability ${chance.toFixed(3)}, from ${cut(words[best].label)} ${folded_.data[best].toFixed(3)}`);
+      this.tell(`${apart(name(node))}: probability ${chance.toFixed(3)}, from ${apart(cut(words[best].label))} ${folded_.data[best].toFixed(3)}`);
     };
     const draw = (node) => {
       for (const child of node.children) {
@@ -82,7 +82,8 @@ class BeamView {
       }
     };
     draw(root);
-    this.box.replaceChildren(svg);
+    const about = "The model's own search. At the end of each output its score, by which the best is chosen: the nearer to 0, the better.";
+    this.box.replaceChildren(svg, element("p", "quiet", about));
     if (root.children.length) look(root.children[0]);
   }
 }

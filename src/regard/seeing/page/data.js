@@ -62,11 +62,23 @@ class Capture {
     return this.known.get(key);
   }
 
-  /** layer and head: a number, or "mean"; "best", "rollout" and "attribution" are layers of attention to the source. */
+  /** Why nothing can be shown of these choices; nothing if it can. */
+  lacks({ kind, layer, head }) {
+    if (!this.kinds.includes(kind)) return "This model has no attention of this kind.";
+    const names = { best: "aligned", rollout: "rollout", attribution: "attribution" };
+    if (layer in names) {
+      const found = this.record[names[layer]];
+      return found && (layer !== "attribution" || found.source) ? "" : "This was not captured of it.";
+    }
+    if (layer !== "mean" && layer >= this.layers(kind)) return `Layers of this model: ${this.layers(kind)}.`;
+    const heads = this.heads(kind, layer === "mean" ? 0 : layer);
+    return head !== "mean" && head >= heads ? `Heads of this model: ${heads}.` : "";
+  }
+
+  /** layer and head: a number, or "mean"; "best" and "rollout" are layers of attention to the source. */
   matrix(kind, layer, head) {
     if (layer === "best") return unpacked(this.record.aligned);
     if (layer === "rollout") return unpacked(this.record.rollout);
-    if (layer === "attribution") return this.attribution();
     const key = `${kind} ${layer} ${head}`;
     if (head !== "mean" && layer !== "mean") return this.one(kind, layer, head);
     if (!this.known.has(key)) {
@@ -80,20 +92,25 @@ class Capture {
     return this.known.get(key);
   }
 
-  /** The size of gradient times input, the largest of each row full. */
-  attribution() {
-    const values = this.record.attribution.source;
-    const rows = values.length;
-    const columns = rows ? values[0].length : 0;
-    const data = new Float32Array(rows * columns);
-    values.forEach((row, at) => {
-      const most = Math.max(1e-30, ...row.map(Math.abs));
-      row.forEach((value, column) => {
-        data[at * columns + column] = Math.abs(value) / most;
-      });
+}
+
+/** The size of gradient times input, the largest of each row full. A word is explained by what explains its pieces: they
+ * are added up, with their signs. */
+function attributed(values, rows, columns) {
+  const data = new Float32Array(rows.length * columns.length);
+  rows.forEach((row, down) => {
+    const sums = columns.map((column) => {
+      let total = 0;
+      for (const piece of row.pieces) for (const at of column.pieces) total += values[piece][at];
+      return Math.abs(total);
     });
-    return { rows, columns, data };
-  }
+    const most = Math.max(1e-30, ...sums);
+    sums.forEach((sum, across) => {
+      data[down * columns.length + across] = sum / most;
+    });
+  });
+  const labels = (side) => side.map((place) => place.label);
+  return { rows: labels(rows), columns: labels(columns), data, hidden: new Float32Array(rows.length) };
 }
 
 /** The places of an axis that are shown: their labels, and for each the pieces it is made of. */
@@ -137,6 +154,7 @@ function shown(capture, state) {
   const [looks, seen] = AXES[state.kind];
   const rows = places(capture.record[looks], state.words, state.marks);
   const columns = places(capture.record[seen], state.words, state.marks);
+  if (state.layer === "attribution") return attributed(capture.record.attribution.source, rows, columns);
   return folded(capture.matrix(state.kind, state.layer, state.head), rows, columns);
 }
 
@@ -152,7 +170,7 @@ function exported(capture) {
   for (const kind of capture.kinds) {
     weights[kind] = record.weights[kind].map((heads) => heads.map((head) => lines(unpacked(head))));
   }
-  const choice = record.choice && { layer: record.choice[0], head: record.choice[1], shifted: record.choice[2] };
+  const choice = record.choice && { layer: record.choice[0], head: record.choice[1], shifted: record.choice[2], guessed: record.choice[3] };
   return {
     format: "regard attention 1",
     model: record.name,

@@ -6,7 +6,17 @@ function cut(label) {
   const letters = Array.from(label);
   const text = letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : label;
   // What would turn the text around, or is no sign at all, is shown as such.
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "�");
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "�");
+}
+
+/** A text among others whose direction may be another: it does not turn them around. */
+function apart(text) {
+  return `\u2068${text}\u2069`;
+}
+
+/** What of a row is not shown, in words. */
+function rest(view, row) {
+  return view.hidden[row] > 0.0005 ? `; ${view.hidden[row].toFixed(3)} of its row on marks that are hidden` : "";
 }
 
 function theme() {
@@ -35,7 +45,7 @@ class MatrixView {
     panel.append(this.box);
     this.at = null;
     this.box.addEventListener("scroll", () => this.soon());
-    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    for (const event of ["pointermove", "pointerdown"]) this.canvas.addEventListener(event, (at) => this.point(at));
     this.canvas.addEventListener("pointerleave", () => this.move(null));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.soon()).observe(this.box);
@@ -184,10 +194,9 @@ class MatrixView {
     this.at = at;
     this.soon();
     if (!at || !this.view.rows.length) return;
-    const { rows, columns, data, hidden } = this.view;
+    const { rows, columns, data } = this.view;
     const weight = data[at[0] * columns.length + at[1]];
-    const rest = hidden[at[0]] > 0.0005 ? `; ${hidden[at[0]].toFixed(3)} of its row on marks that are hidden` : "";
-    this.tell(`${cut(rows[at[0]])} → ${cut(columns[at[1]])}: ${weight.toFixed(3)}${rest}`);
+    this.tell(`${apart(cut(rows[at[0]]))} → ${apart(cut(columns[at[1]]))}: ${weight.toFixed(3)}${rest(this.view, at[0])}`);
   }
 
   /** The whole of it as a picture, as large as a canvas may be. */

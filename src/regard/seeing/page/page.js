@@ -7,6 +7,7 @@ const NAMES = { matrix: "Matrix", arcs: "Arcs", heads: "Heads", steps: "Steps", 
 let captures = [];
 const state = { view: "matrix", kind: "cross", layer: "best", head: "mean", words: true, marks: false, find: "" };
 let panels = [];
+let shownLast = "";
 
 function tell(text) {
   $("told").textContent = text;
@@ -23,23 +24,26 @@ function value(select) {
   return /^\d+$/.test(select.value) ? Number(select.value) : select.value;
 }
 
+/** Choices that any of the models has; those that have it not say so in their panels. */
 function fill() {
-  const [first] = captures;
-  const has = (name) => captures.every((each) => each.record[name] && (name !== "attribution" || each.record.attribution.source));
-  const layers = Math.min(...captures.map((each) => (each.kinds.includes(state.kind) ? each.layers(state.kind) : 0)));
+  const having = captures.filter((each) => each.kinds.includes(state.kind));
+  const has = (layer) => state.kind === "cross" && having.some((each) => !each.lacks({ kind: "cross", layer }));
+  const counts = having.map((each) => each.layers(state.kind));
+  const named = (sizes) => (at) => (new Set(sizes).size === 1 ? `${at + 1} of ${sizes[0]}` : String(at + 1));
+  const numbers = (sizes) => [...Array(Math.max(0, ...sizes)).keys()].map((at) => option(at, named(sizes)(at)));
   const choices = [];
-  if (state.kind === "cross" && has("aligned")) choices.push(option("best", "aligns best"));
-  choices.push(option("mean", "mean of all"));
-  for (let at = 0; at < layers; at += 1) choices.push(option(at, `${at + 1} of ${layers}`));
-  if (state.kind === "cross" && has("rollout")) choices.push(option("rollout", "rollout, all layers"));
-  if (state.kind === "cross" && has("attribution")) choices.push(option("attribution", "gradient × input"));
+  if (has("best")) choices.push(option("best", having.some((each) => each.record.choice?.[3]) ? "not known: a guess" : "aligns best"));
+  choices.push(option("mean", "mean of all"), ...numbers(counts));
+  if (has("rollout")) choices.push(option("rollout", "rollout, all layers"));
+  if (has("attribution")) choices.push(option("attribution", "gradient × input"));
   $("layer").replaceChildren(...choices);
   if (!choices.some((each) => each.value === String(state.layer))) state.layer = choices[0].value === "best" ? "best" : "mean";
   $("layer").value = String(state.layer);
   const single = ["best", "rollout", "attribution"].includes(state.layer);
-  const heads = layers ? first.heads(state.kind, typeof state.layer === "number" ? state.layer : 0) : 0;
-  $("head").replaceChildren(option("mean", single ? "—" : "mean of all"), ...(single ? [] : [...Array(heads).keys()].map((at) => option(at, `${at + 1} of ${heads}`))));
-  if (single || state.head >= heads) state.head = "mean";
+  const layer = typeof state.layer === "number" ? state.layer : 0;
+  const heads = having.filter((each) => layer < each.layers(state.kind)).map((each) => each.heads(state.kind, layer));
+  $("head").replaceChildren(option("mean", single ? "—" : "mean of all"), ...(single ? [] : numbers(heads)));
+  if (single || state.head >= Math.max(...heads)) state.head = "mean";
   $("head").value = String(state.head);
   $("head").disabled = single;
 }
@@ -50,8 +54,9 @@ function found(label) {
 
 function where(capture) {
   if (state.layer === "best") {
-    const [layer, head, shifted] = capture.record.choice;
-    return `layer ${layer + 1}, ${head === null ? "all heads" : `head ${head + 1}`}, which aligns best${shifted ? "; of the step after each word's own" : ""}`;
+    const [layer, head, shifted, guessed] = capture.record.choice;
+    const why = guessed ? "since nothing is known of which aligns best" : "which aligns best";
+    return `layer ${layer + 1}, ${head === null ? "all heads" : `head ${head + 1}`}, ${why}${shifted ? "; of the step after each word's own" : ""}`;
   }
   return "";
 }
@@ -59,7 +64,7 @@ function where(capture) {
 function render() {
   if (!panels.length) return;
   fill();
-  const searched = captures.every((each) => (each.record.beam || []).length > 1);
+  const searched = captures.some((each) => (each.record.beam || []).length > 1);
   if (state.view === "beam" && !searched) state.view = "matrix";
   for (const tab of $("views").children) {
     if (tab.dataset.view === "beam") tab.hidden = !searched;
@@ -67,22 +72,34 @@ function render() {
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
   }
+  if (state.view !== shownLast) tell(""); // what was told is of another view
+  shownLast = state.view;
   for (const { capture, body, about, views } of panels) {
-    if (!capture.kinds.includes(state.kind)) {
-      body.replaceChildren(element("p", "quiet", "This model has no attention of this kind."));
+    const leave = () => {
+      for (const each of views.values()) each.leave?.();
       views.clear();
+    };
+    // All heads at once, and the beam, have no layer and no head of their own.
+    const free = { heads: { kind: state.kind, layer: "mean", head: "mean" }, beam: { kind: "cross", layer: "mean", head: "mean" } };
+    const lacking = capture.lacks(free[state.view] || state)
+      || (state.view === "beam" && (capture.record.beam || []).length < 2 ? "No search was captured of it." : "");
+    if (lacking) {
+      leave();
+      body.replaceChildren(element("p", "quiet", lacking));
+      about.textContent = "";
       continue;
     }
     if (!views.has(state.view)) {
-      views.clear();
+      leave();
       body.replaceChildren();
       views.set(state.view, new VIEWS[state.view](body, tell, (layer, head) => {
         Object.assign(state, { layer, head, view: "matrix" });
         render();
       }));
     }
-    about.textContent = where(capture);
-    views.get(state.view).show(shown(capture, state), found, capture, state);
+    about.textContent = free[state.view] ? "" : where(capture);
+    const ready = capture.lacks(state) ? null : shown(capture, state); // which heads and beams make themselves
+    views.get(state.view).show(ready, found, capture, state);
   }
   for (const id of ["png", "svg"]) $(id).disabled = !["matrix", "arcs"].includes(state.view);
 }
@@ -144,7 +161,9 @@ function presentOverTime(records) {
 /** Show these captures instead of what was shown; what the controls say stays, where it can. */
 function present(records) {
   captures = records.map((record) => new Capture(record));
+  for (const { views } of panels) for (const each of views.values()) each.leave?.();
   panels = [];
+  $("controls").hidden = !captures.some((each) => each.kinds.length);
   $("panels").replaceChildren();
   if (!captures.some((each) => each.kinds.length)) {
     if (captures.length) $("panels").append(element("p", "quiet", "This model does not attend."));
@@ -157,7 +176,7 @@ function present(records) {
   panels = captures.map((capture) => {
     const panel = element("section", "panel");
     const text = (axis) => axis.word_labels.filter((_, word) => !axis.special[axis.words.indexOf(word)]).map(cut).join(" ");
-    panel.append(element("h2", "", capture.name), element("p", "pair", `${text(capture.record.source)} → ${text(capture.record.target)}`));
+    panel.append(element("h2", "", capture.name), element("p", "pair", `${apart(text(capture.record.source))} → ${apart(text(capture.record.target))}`));
     const about = element("p", "quiet");
     const body = element("div", "body");
     panel.append(about, body);
@@ -215,6 +234,9 @@ function start() {
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
   const given = JSON.parse($("data").textContent);
+  Object.assign(state, given.first);
+  $("words").checked = state.words;
+  $("marks").checked = state.marks;
   if (given.over_time) presentOverTime(given.captures);
   else present(given.captures);
 }

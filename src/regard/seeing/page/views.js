@@ -59,7 +59,8 @@ class ArcsView {
         ? view.columns.map((column, across) => [column, view.data[number * view.columns.length + across]]) : weights;
       const most = looks.sort((one, other) => other[1] - one[1]).slice(0, 4).filter((each) => each[1] >= 0.01);
       const name = side === "row" ? view.rows[number] : view.columns[number];
-      this.tell(`${cut(name)} ${side === "row" ? "→" : "←"} ${most.map(([label, weight]) => `${cut(label)} ${weight.toFixed(3)}`).join(", ") || "nothing"}`);
+      const told = most.map(([label, weight]) => `${apart(cut(label))} ${weight.toFixed(3)}`).join(", ") || "nothing";
+      this.tell(`${apart(cut(name))} ${side === "row" ? "→" : "←"} ${told}${side === "row" ? rest(view, number) : ""}`);
     };
     const word = (label, x, y, side, number) => {
       const text = shape("text", { x, y, class: found(label) ? "word lit" : "word", "text-anchor": "middle", tabindex: 0 });
@@ -76,6 +77,7 @@ class ArcsView {
   drawing() {
     const svg = this.box.querySelector("svg").cloneNode(true);
     const look = theme();
+    svg.prepend(shape("rect", { width: "100%", height: "100%", fill: look.paper }));
     svg.setAttribute("font-family", "sans-serif");
     svg.setAttribute("font-size", 13);
     for (const arc of svg.querySelectorAll("path")) {
@@ -109,12 +111,13 @@ class HeadsView {
         button.type = "button";
         const canvas = element("canvas");
         this.small(canvas, capture.one(state.kind, layer, head), look);
-        const numbers = about.get(`${layer} ${head}`);
-        const text = `layer ${layer + 1}, head ${head + 1}: entropy ${numbers[3].toFixed(2)} bits, ${(100 * numbers[4]).toFixed(0)} % of the most; ` +
-          `distance ${numbers[5].toFixed(1)}; largest weight ${numbers[6].toFixed(2)}; on marks ${numbers[7].toFixed(2)}`;
+        const numbers = about.get(`${layer} ${head}`); // none where words were merged before
+        const text = `layer ${layer + 1}, head ${head + 1}` + (!numbers ? "" :
+          `: entropy ${numbers[3].toFixed(2)} bits, ${(100 * numbers[4]).toFixed(0)} % of the most; ` +
+          `distance ${numbers[5].toFixed(1)}; largest weight ${numbers[6].toFixed(2)}; on marks ${numbers[7].toFixed(2)}`);
         button.setAttribute("aria-label", text);
-        button.style.borderColor = colour(1 - numbers[4], look);
-        button.append(canvas, element("span", "", numbers[3].toFixed(1)));
+        button.style.borderColor = numbers ? colour(1 - numbers[4], look) : look.line;
+        button.append(canvas, element("span", "", numbers ? numbers[3].toFixed(1) : ""));
         for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => this.tell(text));
         button.addEventListener("click", () => this.choose(layer, head));
         cell.append(button);
@@ -122,7 +125,8 @@ class HeadsView {
       }
       table.append(row);
     }
-    this.box.replaceChildren(table, element("p", "quiet", "Below each head its entropy in bits: 0 looks at one place. Choose one to see it large."));
+    const told = about.size ? "Below each head its entropy in bits: 0 looks at one place. " : "";
+    this.box.replaceChildren(table, element("p", "quiet", `${told}Choose one to see it large.`));
   }
 
   small(canvas, matrix, look) {
@@ -151,17 +155,34 @@ class HeadsView {
   }
 }
 
+/** Words in a line, in the direction of their own script, broken between them only. */
+function sentence() {
+  const made = element("p", "sentence");
+  made.dir = "auto";
+  return made;
+}
+
+function spaced(word) {
+  return [word, document.createTextNode(" ")];
+}
+
 /** One step at a time: what has been written, and where the model looks as it goes on. */
 class StepsView {
   constructor(panel, tell) {
     this.tell = tell;
     this.box = element("div", "steps");
     panel.append(this.box);
-    this.at = 0;
   }
 
-  show(view, found) {
-    this.view = view;
+  /** Stop playing: something else is shown. */
+  leave() {
+    clearInterval(this.playing);
+    this.playing = 0;
+  }
+
+  show(view, found, capture, state) {
+    this.leave();
+    this.at = state.step || 0;
     const bar = element("div", "bar");
     const slider = element("input");
     slider.type = "range";
@@ -172,9 +193,10 @@ class StepsView {
     slider.setAttribute("aria-label", "Step");
     const play = element("button", "", "Play");
     play.type = "button";
-    const read = element("p", "sentence");
-    const written = element("p", "sentence");
+    const read = sentence();
+    const written = sentence();
     const draw = () => {
+      state.step = this.at;
       const look = theme();
       const weights = view.columns.map((_, column) => view.data[this.at * view.columns.length + column]);
       read.replaceChildren(...view.columns.map((label, column) => {
@@ -183,10 +205,10 @@ class StepsView {
         if (weights[column] > 0.5) word.classList.add("strong");
         word.title = weights[column].toFixed(3);
         return word;
-      }));
-      written.replaceChildren(...view.rows.slice(0, this.at + 1).map((label, row) => element("span", row === this.at ? "word now" : "word", cut(label))));
+      }).flatMap(spaced));
+      written.replaceChildren(...view.rows.slice(0, this.at + 1).map((label, row) => element("span", row === this.at ? "word now" : "word", cut(label))).flatMap(spaced));
       const best = weights.indexOf(Math.max(...weights));
-      if (view.rows.length && best >= 0) this.tell(`${this.at + 1} of ${view.rows.length}: ${cut(view.rows[this.at])} → ${cut(view.columns[best])} ${weights[best].toFixed(3)}`);
+      if (view.rows.length && best >= 0) this.tell(`${this.at + 1} of ${view.rows.length}: ${apart(cut(view.rows[this.at]))} → ${apart(cut(view.columns[best]))} ${weights[best].toFixed(3)}${rest(view, this.at)}`);
     };
     slider.addEventListener("input", () => {
       this.at = Number(slider.value);
@@ -194,8 +216,7 @@ class StepsView {
     });
     play.addEventListener("click", () => {
       if (this.playing) {
-        clearInterval(this.playing);
-        this.playing = 0;
+        this.leave();
         play.textContent = "Play";
         return;
       }
@@ -241,8 +262,9 @@ class TableView {
     } else {
       const first = element("tr");
       first.append(element("td"));
-      for (const label of view.columns) {
-        const head = element("th", "", cut(label));
+      const marks = view.hidden.some((weight) => weight > 0.0005);
+      for (const label of [...view.columns.map(cut), ...(marks ? ["(on hidden marks)"] : [])]) {
+        const head = element("th", "", label);
         head.scope = "col";
         first.append(head);
       }
@@ -253,6 +275,7 @@ class TableView {
         head.scope = "row";
         line.append(head);
         view.columns.forEach((_, column) => line.append(element("td", "", view.data[row * view.columns.length + column].toFixed(3))));
+        if (marks) line.append(element("td", "quiet", view.hidden[row].toFixed(3)));
         table.append(line);
       });
     }

@@ -24,26 +24,41 @@ async function look() {
   if (!$("live-model").value) return; // until the models are there
   const number = (asked += 1);
   const text = $("live-source").value.trim();
-  if (!text) {
-    present([]);
-    live("");
+  const target = $("live-target").value.trim();
+  if (!text || (edited && !target)) {
+    nothing();
+    live(text ? "write something, or take its own translation" : "");
     return;
   }
   live("looking …");
   try {
-    const given = { text, model: $("live-model").value, packed: true };
-    const target = $("live-target").value.trim();
-    given.attribution = Math.max(text.length, target.length) < SHORT;
-    const found = await answered("/v1/attend", edited && target ? { ...given, target } : given);
+    const given = { text, model: $("live-model").value, packed: true, ...(edited ? { target } : {}) };
+    const found = await looked(given, Math.max(text.length, target.length) < SHORT);
     if (number !== asked) return;
-    if (!edited || !target) {
-      edited = false;
-      $("live-target").value = found.text;
-    }
+    if (!edited) $("live-target").value = found.text;
     present([found.attention]);
     live(edited ? "of your own words" : "of its own words");
   } catch (error) {
-    if (number === asked) live(error.message, true);
+    if (number !== asked) return;
+    nothing();
+    live(error.message, true);
+  }
+}
+
+/** What was shown is of other words. */
+function nothing() {
+  present([]);
+  tell("");
+  if (!edited) $("live-target").value = "";
+}
+
+/** With attribution, unless it is too much after all: some scripts have many subwords. */
+async function looked(given, attribution) {
+  try {
+    return await answered("/v1/attend", { ...given, attribution });
+  } catch (error) {
+    if (!attribution || !error.message.startsWith("attribution")) throw error;
+    return answered("/v1/attend", given);
   }
 }
 
