@@ -14,6 +14,7 @@ from pathlib import Path
 from regard.decoding.capturing import aligned
 from regard.decoding.loading import load
 from regard.evaluation.alignments import Gold, Links, agreement, read_links
+from regard.seeing.captured import Choice
 
 
 def by_eflomal(train: list[Path], test: list[Path], folder: Path) -> tuple[list[Links], list[Links]]:
@@ -60,8 +61,13 @@ def main() -> None:
         usual = [set(each or ()) for each in aligned(translator, pairs)]
         if chosen is not None:
             translator.choice = chosen
-            _show(run, [set(each or ()) for each in aligned(translator, pairs)], gold, str(chosen))
+            _show(run, [set(each or ()) for each in aligned(translator, pairs)], gold, _named(chosen))
         _show(run, usual, gold, "the last layer but one, its heads' mean")
+
+
+def _named(choice: Choice) -> str:
+    head = "all heads" if choice.head is None else f"head {choice.head + 1}"
+    return f"layer {choice.layer + 1}, {head}{', the step after' if choice.shifted else ''}"
 
 
 def _show(name: str, found: list[Links], gold: list[Gold], where: str) -> None:

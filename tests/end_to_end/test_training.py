@@ -142,17 +142,22 @@ def test_pairs_are_aligned_line_by_line(trained: Path, tmp_path: Path) -> None:
     done = regard("align", run, test)
     lines = done.stdout.split("\n")
     assert len(lines) == 7
-    assert "1 pairs are longer than the model reads" in done.stderr
+    assert "1 pair is longer than the model reads: an empty line." in done.stderr
     assert all(lines[:5])
     assert lines[5:] == ["", ""]
     (tmp_path / "gold").write_text(done.stdout)
     found = json.loads(told("evaluate", run, test, "--gold", tmp_path / "gold", "--json"))
     assert (found["aer"], found["precision"], found["recall"], found["sentences"]) == (0, 100, 100, 6)
-    both = told("align", run, test, "--backward", run, "--symmetrise", "union", "--json").splitlines()
+    turned = shutil.copytree(run, tmp_path / "turned")
+    both = told("align", run, test, "--backward", turned, "--symmetrise", "union", "--json").splitlines()
     record = json.loads(both[0])
     assert record["links"]
     assert set(lines[0].split()) <= {f"{a}-{b}" for a, b in record["links"]}
     assert "there is no 'x'" in denied("align", run, test, "--symmetrise", "x")
+    assert "given with --backward" in denied("align", run, test, "--symmetrise", "union")
+    assert "is no run from the target's language" in denied("align", run, test, "--backward", run)
+    (tmp_path / "gaps.tsv").write_text("1 May\t2001-05-01\n\n2 May\t2001-05-02\n")
+    assert "3 lines, 2 pairs; lines without a pair have none here" in regard("align", run, tmp_path / "gaps.tsv").stderr
     assert "name pairs to align" in denied("align", run)
     assert "give the right ones with --gold" in denied("evaluate", "--links", tmp_path / "gold")
 
@@ -165,6 +170,7 @@ def test_attention_is_seen(trained: Path, tmp_path: Path) -> None:
     record = json.loads(told("see", run, "3 March 2022", "--target", "2022-03-03", "--json", "--attribution"))
     assert sorted(record["weights"]) == ["cross", "decoder", "encoder"]
     assert record["attribution"]["source"]
+    assert record["model"] == "run"
     assert "".join(record["target"]["labels"][:-1]).strip("▁") == "2022-03-03"
     for name in ("a.png", "a.svg", "a.json", "a.safetensors"):
         told("see", run, "3 March 2022", "-o", tmp_path / name, "--kind", "encoder", "--layer", 1, "--head", 2)
@@ -176,6 +182,9 @@ def test_attention_is_seen(trained: Path, tmp_path: Path) -> None:
         (("",), "the source is empty"),
         (("x", "--layer", 9), "--layer: there are 1; there is no 9"),
         (("x", "--attribution", "--head", 1), "it has no kind, layer or head"),
+        (("x", "--json", "-o", "a.json"), "--json: it prints what -o x.json writes"),
+        (("x", "-o", "a.png", "--top", 3), "--top: it is for .json"),
+        (("x", "-o", "a.html", "--layer", 9), "--layer: there are 1; there is no 9"),
     ):
         assert message in denied("see", run, *wrong)
 
@@ -262,7 +271,7 @@ def test_attention_looks_where_links_say(tmp_path: Path) -> None:
     how = ["training.guidance=3", "training.tokens=512", "training.learning_rate=0.005", "data.subwords.kind=word"]
     sizes = ["--steps", 60, "--set", "training.warmup=10", "--set", "model.decoder.layers=3"]
     told("train", *files, "--preset", "transformer-tiny", *small(how), *sizes, "-o", tmp_path / "run", "--quiet")
-    assert json.loads((tmp_path / "run" / "alignment.json").read_text()) == {"layer": 1, "head": 0, "shifted": False}
+    assert json.loads((tmp_path / "run" / "alignment.json").read_text()) == {"layer": 1, "head": 0, "shifted": True}
     sides = ["--source", tmp_path / "train.a", "--target", tmp_path / "train.b"]
     found = told("align", tmp_path / "run", *sides).split()
     assert sum(link in ("0-3", "1-2", "2-1", "3-0") for link in found) > 0.9 * 4 * 300

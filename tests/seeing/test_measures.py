@@ -88,3 +88,16 @@ def test_flow_by_hand() -> None:
     np.testing.assert_allclose(before, 0.5 * own, atol=1e-6)
     np.testing.assert_allclose(source, np.minimum(cross[:, :, None], encoder[None]).sum(1), atol=1e-6)
     assert not np.triu(before, 1).any()
+
+
+@pytest.mark.parametrize(("rows", "error"), [([99], ValueError), ([-1], ValueError), ([1.5], TypeError)])
+def test_flow_wants_rows_that_are_there(rows: list[int], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        flow(sample(1), rows=rows)
+
+
+def test_nothing_flows_in_a_model_that_does_not_attend() -> None:
+    seen = sample(1)
+    with pytest.raises(ValueError, match="does not attend"):
+        flow(Captured(seen.source, seen.target, seen.before, {}))
+    assert [each.shape for each in flow(seen, rows=[])] == [(0, len(seen.source)), (0, len(seen.target))]

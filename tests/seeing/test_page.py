@@ -35,7 +35,7 @@ def table(page: Page) -> np.ndarray:
 
 def told(page: Page) -> str:
     """The line below, without the marks that keep directions of scripts apart."""
-    text: str = page.locator("#told").text_content()
+    text = page.locator("#told").text_content() or ""
     return text.replace("\u2068", "").replace("\u2069", "")
 
 

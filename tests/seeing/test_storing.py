@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save as save_tensors
 
 from regard.seeing.captured import Captured
 from regard.seeing.storing import as_record, from_record, load, save
@@ -81,5 +82,58 @@ def test_what_is_no_attention_is_a_sentence(tmp_path: Path) -> None:
     for path, message in ((damaged, "safetensors: "), (tmp_path / "none.json", "it cannot be read")):
         with pytest.raises(ValueError, match=message):
             load(path)
+    with pytest.raises(ValueError, match="top: at least one"):
+        save(sample(1), tmp_path / "x.json", top=0)
     with pytest.raises(ValueError, match=r"as \.json or \.safetensors"):
         save(sample(1), tmp_path / "x.txt")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"choice": {"layer": 99, "head": None, "shifted": False}},
+        {"choice": {"layer": "x", "head": None, "shifted": False}},
+        {"choice": {"layer": 0}},
+        {"hidden": {"cross": [[[0.5]]]}},
+        {"attribution": {"foo": []}},
+        {"source": {"unit": "subwords", "labels": ["a"]}},
+    ],
+)
+def test_what_does_not_fit_together_is_a_sentence(changes: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps({**as_record(sample(1)), **changes}))
+    with pytest.raises(ValueError, match=r"x\.json: "):
+        load(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    "weight", ["NaN", "null", "-5", "1" + "0" * 400, "Infinity", '"a"', '{"at": [-1], "weights": [1]}']
+)
+def test_a_weight_that_is_none_is_a_sentence(weight: str, tmp_path: Path) -> None:
+    record = as_record(sample(1))
+    record["weights"]["cross"][0][0][0] = (
+        "HERE" if weight.startswith("{") else ["HERE", *record["weights"]["cross"][0][0][0][1:]]
+    )
+    (tmp_path / "x.json").write_text(json.dumps(record).replace('"HERE"', weight))
+    with pytest.raises(ValueError, match=r"x\.json: "):
+        load(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("wrong", ["about", "extra", "middle"])
+def test_tensors_that_belong_to_nothing_are_a_sentence(wrong: str, tmp_path: Path) -> None:
+    seen = sample(1, layers=3)
+    tensors = {f"cross.{number}": layer for number, layer in enumerate(seen.weights["cross"])}
+    if wrong == "middle":
+        del tensors["cross.1"]
+    if wrong == "extra":
+        tensors["attribution.foo"] = seen.attribution["source"]
+    record = {**as_record(seen), "weights": {}, "hidden": {}, "attribution": {}, "aligned": None}
+    about = json.dumps([1] if wrong == "about" else record)
+    (tmp_path / "x.safetensors").write_bytes(save_tensors(tensors, {"regard": about}))
+    with pytest.raises(ValueError, match=r"x\.safetensors: this is no captured attention"):
+        load(tmp_path / "x.safetensors")
+
+
+def test_names_may_be_text_and_suffixes_large(tmp_path: Path) -> None:
+    for name in ("x.JSON", "x.SafeTensors"):
+        save(sample(2), str(tmp_path / name))
+        same(sample(2), load(str(tmp_path / name)), 6e-7)

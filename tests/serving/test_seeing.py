@@ -37,6 +37,9 @@ def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
     [
         ({"text": "", "model": "en-de"}, 400, "the source is empty"),
         ({"text": "x", "model": "none"}, 400, "there is no model"),
+        ({"text": "x", "target": "", "model": "en-de"}, 400, "the target has 0 subwords"),
+        ({"text": "x", "target": "\udc00", "model": "en-de", "attribution": True}, 400, "half a character"),
+        ({"text": "x \ud800", "model": "en-de"}, 400, "half a character"),
         ({"text": "cat " * 2000, "model": "en-de"}, 400, "subwords"),
         ({"text": "cat", "target": "cat " * 2000, "model": "en-de"}, 400, "subwords"),
         ({"text": "x" * 30_000, "model": "en-de"}, 413, "characters"),

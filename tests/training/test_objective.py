@@ -46,10 +46,13 @@ def test_attention_is_taught_where_to_look(preset: str, twice: bool, tmp_path: P
         if isinstance(module, Dropout):
             module.probability = 0.0
     choice = taught(settings.model)
+    assert choice.shifted == (preset == "transformer-tiny")
 
     def looked() -> torch.Tensor:
+        """The row of each step; of a Transformer, of the step after it."""
         weights = bundle.model(batch.source, batch.mask, batch.before, need_weights=True).cross[choice.layer]
-        return weights[:, choice.head or 0].double()
+        found = weights[:, choice.head or 0].double()
+        return found.roll(-1, 1) if choice.shifted else found
 
     plain, led = (loss_of(objective, each, twice=twice) for each in (batch, replace(batch, guide=guide)))
     expected = -0.3 * (guide.double() * (looked() + 1e-6).log()).sum()

@@ -80,8 +80,8 @@ def align(
     else:
         output.write_text(text, "utf-8")
     if left_out := sum(links is None for links in found):
-        pairs_are = "pair is" if left_out == 1 else "pairs are"
-        typer.echo(f"{left_out:,} {pairs_are} longer than the model reads, with an empty line each.", err=True)
+        told = "1 pair is" if left_out == 1 else f"{left_out:,} pairs are"
+        typer.echo(f"{told} longer than the model reads: an empty line.", err=True)
 
 
 def _check_backward(run: Path, backward: Path) -> None:

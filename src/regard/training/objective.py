@@ -93,6 +93,8 @@ class Objective(nn.Module):
         head of a Transformer: Garg et al. 2019, arXiv:1909.02074)."""
         choice = taught(self.model.settings)
         weights = cross[choice.layer][:, choice.head or 0].float()
+        if choice.shifted:
+            weights, guide = weights[:, 1:], guide[:, :-1]  # the last row is the end's, which nobody guides
         return -self.settings.guidance * (guide * (weights + SMALLEST).log()).sum()
 
     def _learn_where_to_look(self, decoded: Decoded, per_token: Tensor, there: Tensor) -> Tensor:
@@ -118,7 +120,12 @@ def loss_of(objective: nn.Module, batch: Batch, *, twice: bool = False) -> Loss:
 
 
 def taught(settings: ModelSettings) -> Choice:
-    """Where a model learns to look as it is told: in the last layer but one, in the first of its heads."""
+    """Where a model learns to look as it is told: in the last layer but one, in the first of its heads.
+
+    A Transformer looks back for a word in the step that has just read it, which knows what to look for (Chen et al.
+    2020, arXiv:2004.14837), and leaves it to other heads to look ahead. Other models have one place for both.
+    """
     decoder = settings.decoder
     layers = 1 if decoder.kind == "recurrent" else decoder.layers
-    return Choice(max(0, layers - 2), 0 if getattr(decoder, "heads", 1) > 1 else None)
+    transformer = decoder.kind == "transformer"
+    return Choice(max(0, layers - 2), 0 if getattr(decoder, "heads", 1) > 1 else None, shifted=transformer)
