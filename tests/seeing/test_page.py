@@ -162,15 +162,22 @@ def hostile() -> Captured:
     before = Axis(("<s>", *words), (True, *[False] * len(words)))
     T = len(side)
     weights: dict[Kind, list[Weights]] = {"cross": [np.full((2, T, T), 1 / T, np.float32)]}
-    return Captured(side, side, before, weights, aligned=Choice(0).of(weights["cross"]), choice=Choice(0))
+    aligned = Choice(0).of(weights["cross"])
+    other = replace(side, labels=(*words[::-1], "</s>"))
+    beam = tuple(Branch(-0.5, (-0.1,) * T, each, aligned) for each in (side, other))
+    attribution = {"source": aligned}
+    return Captured(side, side, before, weights, {}, attribution, aligned, choice=Choice(0), beam=beam)
 
 
 def test_tokens_are_text_in_every_view(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, tmp_path, hostile()) as page:
+    """Side by side, too."""
+    with opened(browser, tmp_path, hostile(), hostile()) as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
-        for view in VIEWS:
+        for view in [*VIEWS, "beam"]:
             page.click(f"[data-view={view}]")
-            assert page.locator("main img, main script").count() == 0
+            for word in page.locator(".body .word").all()[:12]:
+                word.hover()
+            assert page.locator("img, main script").count() == 0
         page.click("[data-view=table]")
         texts = page.locator(".numbers th").all_text_contents()
         assert any(text.startswith("</script><script>") for text in texts)
@@ -181,6 +188,17 @@ def test_tokens_are_text_in_every_view(browser: Browser, tmp_path: Path) -> None
             page.click("#svg")
         download.value.save_as(tmp_path / "x.svg")
         assert "<script" not in (tmp_path / "x.svg").read_text()
+
+
+def test_tokens_are_text_over_time(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    write_page([("<img src=x onerror=alert(1)>", hostile()), ("</script>", hostile())], path, over_time=True)
+    with watched(browser, path.as_uri()) as page:
+        page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
+        page.focus("#time input")
+        page.keyboard.press("Home")
+        assert page.locator("#time output").text_content() == "<img src=x onerror=alert(1)>"
+        assert page.locator("img, main script").count() == 0
 
 
 def test_the_beam_is_a_tree(browser: Browser, tmp_path: Path) -> None:

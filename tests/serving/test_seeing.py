@@ -127,3 +127,21 @@ def test_what_is_typed_before_the_models_are_there_is_seen_when_they_are(browser
         expect(opened.locator("#live-state")).to_have_text("loading the models …")
         expect(opened.locator("#live-state")).to_have_text("of its own words", timeout=60_000)
         assert opened.locator("[data-view]").count() == 6
+
+
+@needed
+def test_what_is_typed_is_text(page: Page) -> None:
+    page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
+    texts = (("<b>", True), ("\u202e&", True), ("<img src=x onerror=alert(1)>", False), ("x" * 5000, False))
+    for text, whole in texts:
+        page.fill("#live-source", text)
+        page.fill("#live-target", text)
+        state = page.locator("#live-state")
+        if not whole:
+            expect(state).to_have_class("bad", timeout=60_000)  # more than this small model reads
+            assert page.locator(".panel").count() == 0, "what was shown is of another text"
+            continue
+        expect(state).to_have_text("of your own words", timeout=60_000)
+        for view in ("matrix", "arcs", "heads", "steps", "table"):
+            page.click(f"[data-view={view}]")
+        assert page.locator("img, main script, main b").count() == 0
