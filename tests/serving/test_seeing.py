@@ -130,6 +130,25 @@ def test_what_is_typed_before_the_models_are_there_is_seen_when_they_are(browser
 
 
 @needed
+def test_a_busy_service_is_asked_again(browser: Browser, server: Server) -> None:
+    with watched(browser, server.url, harmless="status of 429") as opened:
+        answers = iter([429, 429])
+
+        def answer(route: Route) -> None:
+            status = next(answers, None)
+            if status is None:
+                route.continue_()
+            else:
+                route.fulfill(status=status, json={"error": "too many requests are waiting; try again later."})
+
+        opened.route("**/v1/attend", answer)
+        opened.goto(f"{server.url}/see")
+        opened.fill("#live-source", "the cat sat")
+        expect(opened.locator("#live-state")).to_have_text("many ask at once: trying again …", timeout=60_000)
+        expect(opened.locator("#live-state")).to_have_text("of its own words", timeout=60_000)
+
+
+@needed
 def test_what_is_typed_is_text(page: Page) -> None:
     page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
     texts = (("<b>", True), ("\u202e&", True), ("<img src=x onerror=alert(1)>", False), ("x" * 5000, False))

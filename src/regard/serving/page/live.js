@@ -1,6 +1,7 @@
 // The live page: a sentence is typed, its translation edited, and the attention follows.
 
 const PAUSE = 400; // milliseconds after the last key
+const AGAIN = 1000; // milliseconds until a service that has too much to do is asked again
 const SHORT = 120; // characters of a text whose attribution is asked for, too
 let asked = 0; // the number of the newest question: older answers are dropped
 let waiting = 0;
@@ -16,7 +17,10 @@ async function answered(path, given) {
   const headers = { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
   const response = await fetch(path, given ? { method: "POST", headers, body: JSON.stringify(given) } : {});
   const content = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(content.error || `the service answered ${response.status}`);
+  if (!response.ok) {
+    const error = new Error(content.error || `the service answered ${response.status}`);
+    throw Object.assign(error, { busy: response.status === 429 });
+  }
   return content;
 }
 
@@ -41,7 +45,8 @@ async function look() {
   } catch (error) {
     if (number !== asked) return;
     nothing();
-    live(error.message, true);
+    live(error.busy ? "many ask at once: trying again …" : error.message, !error.busy);
+    if (error.busy) waiting = setTimeout(look, AGAIN * (1 + Math.random()));
   }
 }
 
