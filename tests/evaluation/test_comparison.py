@@ -80,7 +80,7 @@ def test_all_sentences_drawn_once_give_the_score_of_the_corpus(measure: str, cou
     assert score(order) == pytest.approx(corpus_score(measure, outputs, references).value, rel=1e-9)
 
 
-@pytest.mark.parametrize("measure", NAMES)
+@pytest.mark.parametrize("measure", sorted({*NAMES} - {"cider"}))  # whose rarity is of the whole set
 def test_a_set_is_scored_as_those_sentences_would_be(measure: str, reference: list[str]) -> None:
     outputs = damaged(reference, 0.3, 1)
     chosen = np.array([5, 5, 9, 31, 2, 40, 41, 5])

@@ -39,7 +39,10 @@ def evaluate(
     reference: Annotated[Files | None, typer.Option(help="Its references, line by line; several may be given.")] = None,
     outputs: Annotated[Path | None, typer.Option(help="Score this text file instead of a run's outputs.")] = None,
     metric: Annotated[
-        str, typer.Option(help="Which, with commas between: bleu, chrf, ter, exact, cer, wer, rouge1, rouge2, rougeL.")
+        str,
+        typer.Option(
+            help="With commas between: bleu, bleu1 to bleu3, chrf, ter, exact, cer, wer, rouge1, rouge2, rougeL, cider."
+        ),
     ] = "bleu,chrf,ter,exact",
     gold: Annotated[
         Path | None,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.evaluation.metrics import PER_SENTENCE, References, _sacrebleu, corpus_score, nearest
+from regard.evaluation.cider import cider
+from regard.evaluation.metrics import BY_SACREBLEU, PER_SENTENCE, References, _sacrebleu, corpus_score, nearest
 
 DRAWS = 1000
 
@@ -54,7 +55,7 @@ def _resampler(
     measure: str, outputs: Sequence[str], references: References, tokenize: str | None
 ) -> Callable[[NDArray[np.int64]], float]:
     """A function from sentence numbers to the score of that set."""
-    if measure in ("bleu", "chrf", "ter"):
+    if measure in BY_SACREBLEU:
         metric: Any = _sacrebleu(measure, tokenize)
         rows = metric._extract_corpus_statistics(list(outputs), [list(each) for each in references])
         statistics = np.array(rows, dtype=np.float64)
@@ -63,6 +64,9 @@ def _resampler(
     if measure in ("wer", "cer"):  # a rate over the whole set: edits and lengths are summed apart
         counts = np.array([nearest(o, rs, words=measure == "wer") for o, rs in zip(outputs, several, strict=True)])
         return lambda chosen: float(100 * counts[chosen, 0].sum() / max(1, counts[chosen, 1].sum()))
+    if measure == "cider":  # with the rarity of words in the whole set
+        own = np.array(cider(outputs, references))
+        return lambda chosen: float(100 * own[chosen].mean())
     function, _ = PER_SENTENCE[measure]
     each = np.array([max(function(o, r) for r in rs) for o, rs in zip(outputs, several, strict=True)])
     return lambda chosen: float(100 * each[chosen].mean())

@@ -1,4 +1,4 @@
-"""Scores of outputs against references: BLEU, chrF and TER by sacrebleu, exact match, error rates, ROUGE.
+"""Scores of outputs against references: BLEU, chrF and TER by sacrebleu, exact match, error rates, ROUGE, CIDEr-D.
 
 Papineni et al. 2002; Popović 2015; Snover et al. 2006; Post 2018 (arXiv:1804.08771); Lin 2004.
 """
@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from regard.evaluation.cider import cider
+
+BY_SACREBLEU = ("bleu", "bleu1", "bleu2", "bleu3", "chrf", "ter")
 References = Sequence[Sequence[str]]  # one list of all sentences for each set of references
 
 
@@ -26,9 +29,10 @@ def _sacrebleu(name: str, tokenize: str | None, short: bool = False) -> Any:
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    if name == "bleu":
+    if name.startswith("bleu"):
         # force: text that is tokenised already is scored as it is, without a warning for every sentence
-        return BLEU(tokenize=tokenize, force=True, effective_order=short)
+        order = int(name.removeprefix("bleu") or 4)
+        return BLEU(tokenize=tokenize, force=True, effective_order=short, max_ngram_order=order)
     return CHRF() if name == "chrf" else TER()
 
 
@@ -45,10 +49,13 @@ def corpus_score(
     for number, each in enumerate(references, 1):
         if len(each) != len(outputs):
             raise ValueError(f"reference {number} has {len(each):,} sentences and the output {len(outputs):,}.")
-    if name in ("bleu", "chrf", "ter"):
+    if name in BY_SACREBLEU:
         metric = _sacrebleu(name, tokenize, short)
         result = metric.corpus_score(list(outputs), [list(each) for each in references])
         return Score(name, float(result.score), str(metric.get_signature()), name != "ter")
+    if name == "cider":
+        own = cider(outputs, references)
+        return Score(name, 100 * sum(own) / len(own), "CIDEr-D, times 100; words between blanks")
     function, higher = PER_SENTENCE[name]
     if name in ("cer", "wer"):
         return Score(name, _error_rate(outputs, references, name == "wer"), "edits / reference length", False)
@@ -124,4 +131,4 @@ PER_SENTENCE: dict[str, tuple[Callable[[str, str], float], bool]] = {
     "rouge2": (lambda o, r: rouge_n(o, r, 2), True),
     "rougeL": (rouge_l, True),
 }
-NAMES = ("bleu", "chrf", "ter", *PER_SENTENCE)
+NAMES = (*BY_SACREBLEU, *PER_SENTENCE, "cider")
