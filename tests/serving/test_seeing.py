@@ -109,19 +109,23 @@ def test_attention_follows_what_is_typed_and_edited(page: Page, runs: list[Path]
     assert "subwords" in page.locator("#live-state").text_content()
 
 
+def first_refused(page: Page, path: str, status: int, content: dict[str, object]) -> None:
+    """The first two requests get this answer, the others the service's own."""
+    answers = iter([status, status])
+
+    def answer(route: Route) -> None:
+        if next(answers, None) is None:
+            route.continue_()
+        else:
+            route.fulfill(status=status, json=content)
+
+    page.route(path, answer)
+
+
 @needed
 def test_what_is_typed_before_the_models_are_there_is_seen_when_they_are(browser: Browser, server: Server) -> None:
     with watched(browser, server.url, harmless="status of 503") as opened:
-        answers = iter([503, 503])
-
-        def answer(route: Route) -> None:
-            status = next(answers, None)
-            if status is None:
-                route.continue_()
-            else:
-                route.fulfill(status=status, json={"ready": False})
-
-        opened.route("**/ready", answer)
+        first_refused(opened, "**/ready", 503, {"ready": False})
         opened.goto(f"{server.url}/see")
         opened.fill("#live-source", "the cat sat")
         expect(opened.locator("#live-state")).to_have_text("loading the models …")
@@ -132,16 +136,7 @@ def test_what_is_typed_before_the_models_are_there_is_seen_when_they_are(browser
 @needed
 def test_a_busy_service_is_asked_again(browser: Browser, server: Server) -> None:
     with watched(browser, server.url, harmless="status of 429") as opened:
-        answers = iter([429, 429])
-
-        def answer(route: Route) -> None:
-            status = next(answers, None)
-            if status is None:
-                route.continue_()
-            else:
-                route.fulfill(status=status, json={"error": "too many requests are waiting; try again later."})
-
-        opened.route("**/v1/attend", answer)
+        first_refused(opened, "**/v1/attend", 429, {"error": "too many requests are waiting; try again later."})
         opened.goto(f"{server.url}/see")
         opened.fill("#live-source", "the cat sat")
         expect(opened.locator("#live-state")).to_have_text("many ask at once: trying again …", timeout=60_000)

@@ -159,8 +159,6 @@ class Captured:
             for layer in layers:
                 if layer.ndim != 3 or layer.shape[1:] != shape:
                     raise ValueError(f"weights of {kind} are {layer.shape}, their places are {shape}.")
-                if not ((layer >= 0) & (layer < np.inf)).all():
-                    raise ValueError(f"weights of {kind} are not all numbers from 0 on.")
         for kind, masses in self.hidden.items():
             if [mass.shape for mass in masses] != [layer.shape[:2] for layer in self.weights.get(kind, [])]:
                 raise ValueError(f"what is hidden of {kind} has not the shape of its weights.")

@@ -95,9 +95,17 @@ def load(path: str | Path) -> Captured:
     except OSError as error:
         raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
     try:
-        return _from_tensors(raw) if path.suffix.lower() == ".safetensors" else from_record(json.loads(raw))
+        return _checked(_from_tensors(raw) if path.suffix.lower() == ".safetensors" else from_record(json.loads(raw)))
     except (ValueError, RecursionError, SafetensorError) as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _checked(captured: Captured) -> Captured:
+    """Raises ValueError if its weights are none."""
+    for kind, layers in captured.weights.items():
+        if not all(((layer >= 0) & (layer < np.inf)).all() for layer in layers):
+            raise ValueError(f"weights of {kind} are not all numbers from 0 on.")
+    return captured
 
 
 def _from_tensors(raw: bytes) -> Captured:

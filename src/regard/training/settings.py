@@ -30,7 +30,7 @@ class TrainingSettings(Settings):
     clip: Annotated[float, Field(ge=0)] = 1.0  # the gradient's norm at most; 0 for no clipping
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
     agreement: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: how much two passes with other dropout must agree
-    guidance: Annotated[float, Field(ge=0)] = 0.05  # how much attention learns from data.alignment, where there is one
+    guidance: Annotated[float, Field(gt=0)] = 0.05  # how much attention learns from data.alignment, where there is one
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given

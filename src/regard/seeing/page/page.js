@@ -98,8 +98,8 @@ function render() {
       }));
     }
     about.textContent = free[state.view] ? "" : where(capture);
-    const ready = capture.lacks(state) ? null : shown(capture, state); // which heads and beams make themselves
-    views.get(state.view).show(ready, found, capture, state);
+    const view = free[state.view] ? null : shown(capture, state); // heads and beam show other things
+    views.get(state.view).show(view, found, capture, state);
   }
   for (const id of ["png", "svg"]) $(id).disabled = !["matrix", "arcs"].includes(state.view);
 }
