@@ -34,8 +34,8 @@ def directly(run: Path, kind: str, size: int, beam: int) -> Callable[[Texts], Te
     translator = ctranslate2.Translator(
         str(converted(opened, kind)), compute_type=kind, inter_threads=1, intra_threads=1
     )
-    source = sentencepiece.SentencePieceProcessor(model_proto=opened.source_subwords.model)
-    target = sentencepiece.SentencePieceProcessor(model_proto=opened.target_subwords.model)
+    source = sentencepiece.SentencePieceProcessor(model_proto=opened.source_side.model)
+    target = sentencepiece.SentencePieceProcessor(model_proto=opened.target_side.model)
 
     def translate(texts: Texts) -> Texts:
         tokens = [[*each, "</s>"] for each in source.encode(texts, out_type=str)]

@@ -68,8 +68,8 @@ def ours(beam: int, kind: str) -> Callable[[], object]:
         opened: Any = SimpleNamespace(
             folder=Path(folder),
             description=Description(longest=SAID, model=settings),
-            source_subwords=range(VOCABULARY),
-            target_subwords=range(VOCABULARY),
+            source_side=range(VOCABULARY),
+            target_side=range(VOCABULARY),
         )
         words = shortlist() if kind == "shortlist" else None
         engine = NativeEngine(opened, kind="int8" if words else kind, threads=1, shortlist=words)

@@ -11,10 +11,11 @@ SOURCE = Path(__file__).parent.parent / "src" / "regard"
 MAY_IMPORT: dict[str, set[str]] = {
     "settings": set(),
     "tokens": set(),
+    "sources": {"settings"},
     "native": set(),
     "attention": {"native"},
-    "models": {"attention", "native", "settings", "tokens"},
-    "data": {"settings", "tokens"},
+    "models": {"attention", "native", "settings", "sources", "tokens"},
+    "data": {"settings", "sources", "tokens"},
     "seeing": {"attention", "native"},
     "decoding": {"seeing", "models", "data", "attention", "native", "settings", "tokens"},
     "documents": {"decoding", "data"},

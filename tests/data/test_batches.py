@@ -154,8 +154,8 @@ def check_shape(batch: Batch, numbers: list[int]) -> None:
 
 def said(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
     sources, targets = (
-        corpus.source_subwords.decode(batch.source.tolist()),
-        corpus.target_subwords.decode(batch.after.tolist()),
+        corpus.source_side.decode(batch.source.tolist()),
+        corpus.target_side.decode(batch.after.tolist()),
     )
     return list(zip(sources, targets, strict=True))
 
@@ -163,7 +163,9 @@ def said(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("sampling", [None, SubwordSettings(), SAMPLING])
 def test_a_batch_holds_the_examples_asked_for(sampling: SubwordSettings | None, corpus: Corpus) -> None:
     numbers = np.array([3, 0, 11])
-    batch = load_batch(corpus, corpus.train, numbers, sampling=sampling, key=5)
+    batch = load_batch(
+        corpus, corpus.train, numbers, varied=DataSettings(subwords=sampling) if sampling else None, key=5
+    )
     check_shape(batch, [3, 0, 11])
     assert said(corpus, batch) == [corpus.train.texts(number) for number in (3, 0, 11)]
 
@@ -177,7 +179,7 @@ def test_without_sampling_the_lengths_are_those_that_were_planned_by(corpus: Cor
 
 def test_random_cuts_of_a_batch_follow_from_the_key(corpus: Corpus) -> None:
     def load(key: int) -> Batch:
-        return load_batch(corpus, corpus.train, np.arange(9), sampling=SAMPLING, key=key)
+        return load_batch(corpus, corpus.train, np.arange(9), varied=DataSettings(subwords=SAMPLING), key=key)
 
     first, again, other = load(1), load(1), load(2)
     assert torch.equal(first.source, again.source)

@@ -73,9 +73,9 @@ def test_texts_and_tokens_say_the_same(kind: str, joint: bool, pairs: list[tuple
             source, target = part.tokens(at)
             assert source[-1] == target[-1] == END
             assert (len(source), len(target)) == (part.source_lengths[at], part.target_lengths[at])
-            decoded = corpus.source_subwords.decode([source])[0], corpus.target_subwords.decode([target])[0]
+            decoded = corpus.source_side.decode([source])[0], corpus.target_side.decode([target])[0]
             assert decoded == part.texts(at)
-    assert (corpus.source_subwords.model == corpus.target_subwords.model) == joint
+    assert (corpus.source_side.model == corpus.target_side.model) == joint
 
 
 def test_every_line_is_used_or_set_aside_and_counted(pairs: list[tuple[str, str]], tmp_path: Path) -> None:

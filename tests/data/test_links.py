@@ -82,13 +82,15 @@ def test_batches_know_where_to_look_however_words_are_cut(sampling: float, tmp_p
     corpus = prepare(settings, tmp_path / "data")
     assert sum(corpus.set_aside.values()) == 1
     assert corpus.valid.linked is None
-    batch = load_batch(corpus, corpus.train, np.arange(len(corpus.train)), sampling=subwords, key=7)
+    batch = load_batch(
+        corpus, corpus.train, np.arange(len(corpus.train)), varied=DataSettings(subwords=subwords), key=7
+    )
     assert batch.guide is not None
     unlinked = 0
     for row, number in enumerate(batch.numbers):
         source, target = (
             subwords_of.pieces(side[row][side[row] != PAD].tolist()[:-1])
-            for side, subwords_of in ((batch.source, corpus.source_subwords), (batch.after, corpus.target_subwords))
+            for side, subwords_of in ((batch.source, corpus.source_side), (batch.after, corpus.target_side))
         )
         said = corpus.train.texts(int(number))[1].split()
         found = batch.guide[row].numpy()

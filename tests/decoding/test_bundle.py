@@ -57,7 +57,7 @@ def test_what_was_saved_comes_back(subwords: Subwords, tmp_path: Path, decoder: 
     assert loaded.model.size == given_.model.size
     if tie == "target":
         assert loaded.model.output.weight is loaded.model.decoder.embedding.weight
-    assert loaded.source_subwords.encode(["the cat"]) == subwords.encode(["the cat"])
+    assert loaded.source_side.encode(["the cat"]) == subwords.encode(["the cat"])
 
 
 def test_other_tensors_can_take_the_models_place(bundle: Bundle, tmp_path: Path) -> None:

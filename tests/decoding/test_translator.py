@@ -38,7 +38,7 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
         if not text:
             assert (result.text, result.tokens, result.wrong) == ("", [], "")
             continue
-        tokens = [*bundle.source_subwords.encode([text])[0], END]
+        tokens = [*bundle.source_side.encode([text])[0], END]
         assert (result.parts > 1) == (len(tokens) > 12)
         if result.parts > 1:
             continue
@@ -47,7 +47,7 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
         (found,) = search(bundle.model, source, source > 0, translator.search(options))
         assert result.tokens == found[0].tokens
         assert result.score == pytest.approx(found[0].score, abs=1e-4)
-        said = bundle.target_subwords.decode([h.tokens for h in found])
+        said = bundle.target_side.decode([h.tokens for h in found])
         assert [result.text, *(other.text for other in result.others)] == said
         assert [other.tokens for other in result.others] == [h.tokens for h in found[1:]]
 
@@ -58,7 +58,7 @@ def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
     result = translator.translate(f"  {words}\t", beam=1)
     parts = [part for part, _ in parts_within(f"  {words}\t", translator.fits)]
     assert result.parts == sum(bool(part.strip()) for part in parts) > 10
-    assert all(len(bundle.source_subwords.encode([part])[0]) < 12 for part in parts)
+    assert all(len(bundle.source_side.encode([part])[0]) < 12 for part in parts)
     alone = [translator.translate(part.strip(), beam=1).text for part in parts if part.strip()]
     assert result.text.split() == " ".join(alone).split(), "nothing is left out"
 
@@ -230,7 +230,7 @@ def test_attribution_is_gradient_times_input(subwords: Subwords) -> None:
     """To first order: with a word's embedding a little longer, the log-probability changes by that much of it."""
     bundle = bundle_of(subwords, "transformer", "transformer")
     bundle.model.double()
-    source, output = [*bundle.source_subwords.encode(["the dog ran"])[0], END], [5, 6, 7, END]
+    source, output = [*bundle.source_side.encode(["the dog ran"])[0], END], [5, 6, 7, END]
     found = attributed(bundle, source, output)
     side, small = bundle.model.encoder.embedding, 1e-4
     assert len(set(source)) == len(source), "each token has a row of its own to change"

@@ -58,8 +58,8 @@ def test_step_by_step_equals_all_at_once(pair: Pair, mode: Callable[[], Any]) ->
     source, mask, targets = batch([7, 3, 9], [6, 6, 6])
     with mode():
         memory = model.encode(source, mask)
-        whole = model.logits(model.decoder(targets, memory).features)
-        close(steps(model, memory, targets), whole)
+        whole = model.scores(model.decoder(targets, memory), source)
+        close(steps(model, memory, targets).log_softmax(-1), whole.log_softmax(-1))
 
 
 def check_padding(model: Seq2Seq, lengths: tuple[list[int], list[int]], seed: int) -> None:
@@ -126,7 +126,7 @@ def test_every_parameter_gets_a_gradient(pair: Pair) -> None:
     source, mask, targets = batch([7, 3, 9, 5], [6, 4, 6, 3])
     torch.manual_seed(0)
     decoded = model(source, mask, targets)
-    total = (model.logits(decoded.features) * torch.randn(model.target_vocabulary)).square().sum()
+    total = (model.scores(decoded, source) * torch.randn(model.target_vocabulary)).square().sum()
     for draw in decoded.draws:
         total = total + draw.log_prob.sum()
     total.backward()

@@ -57,7 +57,19 @@ _BEFORE: dict[str, Part] = {
     "before hard gumbel": {"normalise": "hard", "estimator": "gumbel"},
     "before hard reinforce": {"normalise": "hard", "estimator": "reinforce"},
 }
+_BEFORE |= {
+    "location": {"score": "location", "filters": 3, "filter_width": 5},
+    "location lstm": {"score": "location", "filters": 2, "filter_width": 3, "cell": "lstm", "layers": 2},
+    "coverage": {"score": "location", "filters": 2, "filter_width": 1, "coverage": True},
+    "gated": {"gate": True},
+    "copying": {"copy_words": True},
+    "copying location": {"copy_words": True, "score": "location", "filters": 3, "filter_width": 5, "gate": True},
+}
 _AFTER: dict[str, Part] = {
+    "after location fed": {"score": "location", "filters": 3, "filter_width": 5, "input_feeding": True},
+    "after location": {"score": "location", "filters": 3, "filter_width": 5},
+    "after copying": {"score": "bilinear", "copy_words": True},
+    "after copying fed": {"score": "dot", "copy_words": True, "input_feeding": True},
     "luong": {"score": "bilinear"},
     "luong fed": {"score": "bilinear", "input_feeding": True},
     "after lstm": {"cell": "lstm", "layers": 2, "score": "dot"},
@@ -95,6 +107,7 @@ DECODERS: dict[str, Part] = {
     "kernel 1": {**_CONVOLUTIONAL, "kernel": 1},
     "kernel 4": {**_CONVOLUTIONAL, "kernel": 4},
     **{name: {**_TRANSFORMER, **part} for name, part in _TRANSFORMERS.items()},
+    "transformer copying": {**_TRANSFORMER, "copy_words": True},
 }
 FAMILIES = ["bahdanau", "convolutional", "transformer"]
 BASES = ["recurrent", "convolutional", "transformer"]
@@ -122,7 +135,14 @@ def name_of(pair: Pair) -> str:
     return pair if isinstance(pair, str) else " + ".join(pair)
 
 
-EVERYTHING: list[Pair] = [*PAIRS, *PRESETS]
+def kind_of(name: str) -> tuple[str, bool]:
+    """What a preset reads, and whether it tells classes apart."""
+    model = PRESETS[name][1]["model"]
+    return model.get("source", {}).get("kind", "text"), model["decoder"]["kind"] == "pooling"
+
+
+TRANSLATING = [name for name in PRESETS if kind_of(name) == ("text", False)]
+EVERYTHING: list[Pair] = [*PAIRS, *TRANSLATING]
 EVERY_DECODER: list[Pair] = [pair for pair in EVERYTHING if isinstance(pair, str) or pair[1] != "luong"] + [
     ("recurrent", "luong")
 ]

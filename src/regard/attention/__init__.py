@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from regard.attention.scores import Bilinear as Bilinear
     from regard.attention.scores import Cosine as Cosine
     from regard.attention.scores import Dot as Dot
+    from regard.attention.scores import Location as Location
     from regard.attention.scores import ScaledDot as ScaledDot
 
 # Where each public name lives. Looked up on first use, so that `regard --help` and the catalogue need no PyTorch.
@@ -62,7 +63,7 @@ _HOMES = {
     "positions": ["Learned", "Sinusoidal"],
     "reinforce": ["Reinforce"],
     "relative": ["ALiBi", "Rotary", "Shaw", "T5"],
-    "scores": ["Additive", "Bilinear", "Cosine", "Dot", "ScaledDot"],
+    "scores": ["Additive", "Bilinear", "Cosine", "Dot", "Location", "ScaledDot"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

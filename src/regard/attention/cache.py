@@ -10,7 +10,7 @@ An older cache stays good: two continuations of one beginning do not disturb eac
 continue from it may write there. Where gradients are recorded, the past is copied.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -41,6 +41,7 @@ class Cache:
     steps: int = 0  # queries that went before: the place of the next one
     fixed: bool = False  # a prepared memory, which does not grow
     _room: _Room | None = field(default=None, repr=False)
+    looks: Tensor | None = field(default=None, repr=False)  # [B, H, Tk], where a location score has looked before
 
     @property
     def held(self) -> tuple[Tensor, Tensor]:
@@ -73,16 +74,21 @@ class Cache:
         room.filled = length
         return Cache(length, self.steps + more, False, room)
 
-    def after(self, steps: int) -> "Cache":
-        """The same memory, `steps` queries later."""
-        return Cache(self.length, self.steps + steps, self.fixed, self._room)
+    def after(self, steps: int, looks: Tensor | None = None) -> "Cache":
+        """The same memory, `steps` queries later, which have looked there."""
+        return Cache(self.length, self.steps + steps, self.fixed, self._room, looks)
 
     def select(self, index: Tensor) -> "Cache":
         """The batch entries of this index, in its order: what beam search does after each step."""
         if self._room is None:
             return self
         keys, values = (x.index_select(0, index) for x in self.held)
-        return Cache(self.length, self.steps, self.fixed, _Room(keys, values, self.length))
+        again = self.looking(index)
+        return Cache(self.length, self.steps, self.fixed, _Room(keys, values, self.length), again.looks)
+
+    def looking(self, index: Tensor) -> "Cache":
+        """The same memory, of which each entry has looked where this index says: for entries of the same source."""
+        return self if self.looks is None else replace(self, looks=self.looks.index_select(0, index))
 
     def _check_fits(self, keys: Tensor, values: Tensor) -> None:
         for held, new in zip(self.held, (keys, values), strict=True):

@@ -89,6 +89,16 @@ ENTRIES = (
         ("concat", "mlp", "bahdanau"),
         use='Attention(width, key_width=source_width, score="additive")',
     ),
+    Entry(
+        "score",
+        "location",
+        "vᵀ tanh(W k + U q + F f + b), f = filters * the look before",
+        "additive, and it sees where it looked before: speech, where one moves on; coverage, the sum of all looks",
+        "Chorowski et al. 2015, arXiv:1506.07503; See, Liu, Manning 2017, arXiv:1704.04368",
+        ("dense", "tiled"),
+        ("location-aware", "coverage"),
+        use='Attention(width, key_width=source_width, score="location")',
+    ),
     Entry("extent", "global", "every j", "look everywhere", BAHDANAU, EVERY, ("full",), use="attend(q, k, v)"),
     Entry(
         "extent",

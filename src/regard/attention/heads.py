@@ -10,14 +10,15 @@ from torch import Tensor, nn
 
 from regard.attention import catalogue
 from regard.attention.cache import Cache
+from regard.attention.call import Outcome
 from regard.attention.door import check_meaning, check_numbers, prepare
 from regard.attention.extents import Extent, extent_named
 from regard.attention.functional import Attended, compute
 from regard.attention.kernels.unharmed import projected
-from regard.attention.normalisers import Normaliser, normaliser_named
+from regard.attention.normalisers import Draw, Normaliser, normaliser_named
 from regard.attention.planning import check_backend
 from regard.attention.relative import Position, new_position
-from regard.attention.scores import Additive, Bilinear, PairwiseFunction, Score, score_named
+from regard.attention.scores import Additive, Bilinear, Location, PairwiseFunction, Score, score_named
 
 
 class Attention(nn.Module):
@@ -76,6 +77,8 @@ class Attention(nn.Module):
         name = catalogue.find(score, "score").name if isinstance(score, str) else None
         if name == "additive":
             self.score: Score = Additive(width, self.key_width, head_width, heads=heads, key_heads=self.key_heads)
+        elif name == "location":
+            self.score = Location(width, self.key_width, head_width, heads=heads)
         elif name == "bilinear":
             self.score = Bilinear(width, self.key_width, heads=heads)
         else:
@@ -146,6 +149,8 @@ class Attention(nn.Module):
             Unpacks as `output, weights`.
         """
         self._check_input("query", query, self.width)
+        if isinstance(self.score, Location):
+            return self._one_by_one(query, key, value, mask, cache, need_weights)
         offset = cache.steps if cache is not None else 0
         if cache is not None and cache.fixed:
             if key is not None or value is not None:
@@ -169,6 +174,16 @@ class Attention(nn.Module):
                 keys, values = after.held
         if keys.shape[0] != query.shape[0]:
             raise ValueError(f"key: a batch of {keys.shape[0]} does not fit the query's {query.shape[0]}.")
+        outcome = self._looked(query, keys, values, mask, offset, need_weights)
+        output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
+        if self.output is not None:
+            output = projected(self.output, output)
+        return Attended(output, outcome.weights if need_weights else None, outcome.draw, after)
+
+    def _looked(
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, offset: int, need_weights: bool
+    ) -> Outcome:
+        """query [B, Tq, width] at prepared keys and values."""
         raw = query[:, None]  # [B, 1, Tq, width]
         if self._score_has_weights:
             features = projected(self.score.queries, raw)
@@ -189,11 +204,43 @@ class Attention(nn.Module):
             offset=offset,
             turn_keys=False,
         )
-        outcome = compute(call, need_weights=need_weights, backend=self.backend)
-        output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
+        return compute(call, need_weights=need_weights, backend=self.backend)
+
+    def _one_by_one(
+        self,
+        query: Tensor,
+        key: Tensor | None,
+        value: Tensor | None,
+        mask: Tensor | None,
+        cache: Cache | None,
+        need_weights: bool,
+    ) -> Attended:
+        """Queries that see where those before them looked."""
+        assert isinstance(self.score, Location)
+        if (key is None) == (cache is None) or (cache is not None and not cache.fixed):
+            raise ValueError("key: a location score looks at a memory; give a key, or a cache from prepare(key).")
+        if cache is None:
+            assert key is not None
+            cache = self.prepare(key, value)
+        keys, values = cache.held
+        looks = cache.looks
+        if looks is None:
+            looks = keys.new_zeros(len(keys), self.heads, keys.shape[2])
+        outputs, weights, draws = [], [], []
+        for at in range(query.shape[1]):
+            row = mask[..., at : at + 1, :] if mask is not None and mask.ndim > 2 and mask.shape[-2] > 1 else mask
+            near = self.score.located(keys, looks)
+            outcome = self._looked(query[:, at : at + 1], near, values, row, cache.steps + at, True)
+            assert outcome.weights is not None
+            looks = outcome.weights[:, :, 0] + (looks if self.score.coverage else 0)
+            outputs.append(outcome.output)
+            weights.append(outcome.weights)
+            draws.append(outcome.draw)
+        output = torch.cat(outputs, 2).transpose(1, 2).flatten(2)
         if self.output is not None:
             output = projected(self.output, output)
-        return Attended(output, outcome.weights if need_weights else None, outcome.draw, after)
+        whole = torch.cat(weights, 2) if need_weights else None
+        return Attended(output, whole, _joined(draws), cache.after(query.shape[1], looks))
 
     def prepare(self, key: Tensor, value: Tensor | None = None) -> Cache:
         """Project a memory once, to attend to it many times: `attention(query, cache=attention.prepare(memory))`."""
@@ -296,3 +343,12 @@ class Attention(nn.Module):
         shared = f", key_heads={self.key_heads}" if self.key_heads != self.heads else ""
         axes = f"score={self.score.name!r}, extent={self.extent.name!r}, normalise={self.normalise.name!r}"
         return f"{self.width}, heads={self.heads}{shared}, {axes}"
+
+
+def _joined(draws: list[Draw | None]) -> Draw | None:
+    """Draws of queries one by one, as one."""
+    there = [draw for draw in draws if draw is not None]
+    if len(there) < len(draws) or not there:
+        return None
+    places, logs, entropies = (torch.cat(parts, 2) for parts in zip(*there, strict=True))
+    return Draw(places, logs, entropies)

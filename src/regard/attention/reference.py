@@ -54,6 +54,32 @@ def additive(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, bias: T
     return (torch.tanh(summed) * v[..., None, None, :]).sum(-1)
 
 
+def location(
+    query: Tensor,
+    key: Tensor,
+    looks: Tensor,
+    w_query: Tensor,
+    w_key: Tensor,
+    bias: Tensor,
+    v: Tensor,
+    filters: Tensor,
+    w_filter: Tensor,
+) -> Tensor:
+    """v' tanh(U q + W k + F f + b), f = the filters over where one looked before (Chorowski et al. 2015,
+    arXiv:1506.07503, section 2.2). With the sum of all looks before instead of the last, and filters one place wide, it
+    is the coverage of See et al. 2017 (arXiv:1704.04368, equation 11).
+
+    One query at a time, query [..., 1, Dq]; looks [..., Tk]; filters [F, size], size odd; w_filter [..., A, F].
+    """
+    size = filters.shape[1]
+    padded = torch.nn.functional.pad(looks, (size // 2, size // 2))
+    f = padded.unfold(-1, size, 1) @ filters.T  # [..., Tk, F]
+    projected_q = query @ w_query.transpose(-2, -1)  # [..., 1, A]
+    projected_k = key @ w_key.transpose(-2, -1) + f @ w_filter.transpose(-2, -1)  # [..., Tk, A]
+    summed = projected_q[..., :, None, :] + projected_k[..., None, :, :] + bias[..., None, None, :]
+    return (torch.tanh(summed) * v[..., None, None, :]).sum(-1)
+
+
 # --------------------------------------------------------------------------------------------------- 2. restrict
 # Each extent says which keys a query may look at: True = may attend. Positions are integers, [Tq] and [Tk].
 

@@ -201,6 +201,49 @@ class Additive(_Learned):
         return reference.additive(query, key, self.weight_query, w_key, bias, self.v)
 
 
+class Location(Additive):
+    """v' tanh(U q + W k + F f + b): additive, with features f of where it looked before; for queries one by one.
+
+    filters, size: how many, and over how many places, an odd number. coverage: f sees the sum of all looks before, not
+    the last one alone. `Attention` carries the looks from query to query.
+    """
+
+    name = "location"
+
+    def __init__(
+        self,
+        query_width: int,
+        key_width: int,
+        width: int | None = None,
+        *,
+        heads: int = 1,
+        filters: int = 16,
+        size: int = 15,
+        coverage: bool = False,
+    ) -> None:
+        if filters < 1:
+            raise ValueError(f"filters: {filters} is not possible; there must be at least 1.")
+        if size < 1 or size % 2 == 0:
+            raise ValueError(f"size: {size} is not possible; a filter's width must be odd, so that it has a middle.")
+        super().__init__(query_width, key_width, width, heads=heads)
+        self.coverage = coverage
+        self.filters = nn.Parameter(torch.empty(filters, size))
+        self.weight_filter = nn.Parameter(torch.empty(heads, self.width, filters))  # F
+        for weight in (self.filters, self.weight_filter):
+            bound = 1 / math.sqrt(weight.shape[-1])
+            nn.init.uniform_(weight, -bound, bound)
+
+    def located(self, key: Tensor, looks: Tensor) -> Tensor:
+        """Key features [B, H, Tk, A], and where one looked [B, H, Tk] -> features of the next query's keys."""
+        count, size = self.filters.shape
+        flat = nn.functional.conv1d(looks.flatten(0, 1)[:, None], self.filters[:, None], padding=size // 2)
+        features = flat.view(*looks.shape[:2], count, -1).transpose(2, 3)  # [B, H, Tk, F]
+        return key + features @ self.weight_filter.transpose(-2, -1)
+
+    def check(self, query: Tensor, key: Tensor) -> None:
+        raise ValueError("score: a location score sees where it looked before; use Attention(..., score='location').")
+
+
 class Pairwise(nn.Module, Score):
     """Any function of queries [B, H, Tq, D] and keys [B, H, Tk, D] that gives scores [B, H, Tq, Tk].
 

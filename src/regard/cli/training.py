@@ -21,6 +21,8 @@ def add_to(app: typer.Typer) -> None:
         "  regard train pairs.tsv -o run\n"
         "  regard train --source train.en --target train.de --preset bahdanau -o run --minutes 30\n"
         "  regard train memory.tmx --from en --to pt-BR -o run\n"
+        "  regard train captions.jsonl --media pictures -o run\n"
+        "  regard train reviews.tsv --task classify -o run\n"
         "  regard train pairs.tsv -o run --set model.encoder.layers=6 --set training.seed=7\n"
         "  regard train --config recipe.toml --folder data -o run\n"
         "  regard train --resume run\n"
@@ -33,7 +35,10 @@ def add_to(app: typer.Typer) -> None:
 
 def train(
     pairs: Annotated[
-        Files | None, typer.Argument(help="Files with both sides: .tsv, .csv, .jsonl, .po, .tmx, .xlf, each also .gz.")
+        Files | None,
+        typer.Argument(
+            help="Files with both sides: .tsv, .csv, .jsonl, .po, .tmx, .xlf, also .gz; a folder of classes."
+        ),
     ] = None,
     source: Annotated[Files | None, typer.Option(help="A text file of sources, one a line. May be repeated.")] = None,
     target: Annotated[Files | None, typer.Option(help="Its targets, line by line. May be repeated.")] = None,
@@ -46,11 +51,18 @@ def train(
     valid_source: Annotated[Files | None, typer.Option(help="Validation sources, one a line.")] = None,
     valid_target: Annotated[Files | None, typer.Option(help="Their targets.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The run's folder; made new.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="translate, caption, speech, classify, summarise or answer; by the files if not given."),
+    ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="A model by name, transformer-tiny if none; regard presets lists them.")
+        str | None, typer.Option(help="A model by name; one that suits the task if none. regard presets lists them.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings in a TOML file.")] = None,
     folder: Annotated[Path, typer.Option(help="Where the files are that the settings name.")] = Path(),
+    media: Annotated[
+        Path | None, typer.Option(help="The folder of the pictures or recordings that a table names, if not its own.")
+    ] = None,
     assignments: Set = [],  # noqa: B006
     source_language: Annotated[
         str | None, typer.Option("--from", help="The source's language, for TMX and JSONL.")
@@ -81,8 +93,10 @@ def train(
             valid_source,
             valid_target,
             output,
+            task,
             preset,
             config,
+            media,
             seed,
             assignments or None,
         ]
@@ -111,14 +125,16 @@ def train(
         "valid_target": valid_target,
         "source_language": source_language,
         "target_language": target_language,
+        "media": media,
     }
     said = {name: _absolute(value) for name, value in data.items() if value}
     file = read_toml(config) if config is not None else {}
-    settings = run_settings(preset, _found_in(file, folder), assignments, {"data": said, "training": limits})
+    given_settings = {"data": said, "training": limits}
+    settings = run_settings(preset, _found_in(file, folder), assignments, given_settings, task=task)
     from regard.data.corpus import fingerprint
     from regard.training.run import begin, restarted
 
-    fingerprint(settings.data)  # before a folder is made: all files are there
+    fingerprint(settings.data, settings.model.source)  # before a folder is made: all files are there
     if not restarted():
         begin(settings, output, overwrite=overwrite)
     _train(settings, output, False, quiet, device, tensorboard, as_json)
@@ -150,6 +166,8 @@ def _train(
 
 
 def _absolute(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value.absolute())
     return [str(path.absolute()) for path in value] if isinstance(value, list) else value
 
 
@@ -158,7 +176,9 @@ def _found_in(file: dict[str, Any], folder: Path) -> dict[str, Any]:
     data = file.get("data")
     if not isinstance(data, dict):
         return file
-    named = {}
+    named: dict[str, Any] = {}
+    if "media" in data:
+        named["media"] = str((folder / str(data["media"])).absolute())
     for name in FILES:
         if name in data:
             paths = data[name] if isinstance(data[name], list) else [data[name]]

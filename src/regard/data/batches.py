@@ -1,6 +1,6 @@
 """Batches by tokens, of examples of like length, in an order that is a pure function of (seed, epoch)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,9 +8,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.data.augmenting import augmented
 from regard.data.corpus import Corpus, Pairs
 from regard.data.links import guide
-from regard.data.settings import SubwordSettings
+from regard.data.media import Medium
+from regard.data.settings import DataSettings
+from regard.data.sides import Given, SourceSide, in_text
 from regard.tokens import BEGIN, END, PAD
 
 
@@ -18,8 +21,8 @@ from regard.tokens import BEGIN, END, PAD
 class Batch:
     """Some examples as tensors."""
 
-    source: Tensor  # [B, Ts]
-    mask: Tensor  # [B, Ts], True where there is a token
+    source: Tensor  # [B, Ts] tokens, [B, C, S, S] pictures, or [B, Ts, F] frames
+    mask: Tensor  # [B, Ts], True where there is a token, a frame, a cell of a picture
     before: Tensor  # [B, Tt] the target, beginning first: what goes before each step
     after: Tensor  # [B, Tt] the target, end last: what each step should say
     numbers: NDArray[np.int64]  # which examples these are
@@ -82,29 +85,51 @@ def padded(sequences: list[list[int]]) -> Tensor:
     return torch.from_numpy(rows)
 
 
+def given(side: SourceSide, sources: Sequence[Given]) -> tuple[Tensor, Tensor]:
+    """Sources as tensors: what a model is given, and a mask [B, Ts]."""
+    if isinstance(side, Medium):
+        source, mask = side.collated(sources)
+        return torch.from_numpy(source), torch.from_numpy(mask)
+    tokens = padded([list(each) for each in sources])
+    return tokens, tokens != PAD
+
+
 def collate(sources: list[list[int]], targets: list[list[int]], numbers: NDArray[np.int64]) -> Batch:
     """Token sequences, each with its end, as a batch."""
-    source, after = padded(sources), padded(targets)
-    return Batch(source, source != PAD, padded([[BEGIN, *target[:-1]] for target in targets]), after, numbers)
+    source = padded(sources)
+    return _batch((source, source != PAD), targets, numbers)
+
+
+def _batch(source: tuple[Tensor, Tensor], targets: list[list[int]], numbers: NDArray[np.int64]) -> Batch:
+    return Batch(*source, padded([[BEGIN, *target[:-1]] for target in targets]), padded(targets), numbers)
 
 
 def load_batch(
-    corpus: Corpus, pairs: Pairs, numbers: NDArray[np.int64], *, sampling: SubwordSettings | None = None, key: int = 0
+    corpus: Corpus,
+    pairs: Pairs,
+    numbers: NDArray[np.int64],
+    *,
+    varied: DataSettings | None = None,
+    key: int = 0,
 ) -> Batch:
-    """The examples of these numbers; with `sampling`, cut at random as `key` says."""
-    if sampling is None or not sampling.sampling:
-        sides = [pairs.tokens(int(number)) for number in numbers]
-        return _guided(
-            corpus, pairs, collate([source for source, _ in sides], [target for _, target in sides], numbers)
-        )
-    texts = [pairs.texts(int(number)) for number in numbers]
-    if corpus.protection.uses_symbols:
-        texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]
-    tokens = [
-        [[*cut, END] for cut in subwords.sample([text[side] for text in texts], sampling, key + side)]
-        for side, subwords in enumerate((corpus.source_subwords, corpus.target_subwords))
-    ]
-    return _guided(corpus, pairs, collate(tokens[0], tokens[1], numbers))
+    """The examples of these numbers; texts cut and media varied at random as the settings and the key say, if given."""
+    sampling = None if varied is None else varied.subwords
+    sides = [pairs.tokens(int(number)) for number in numbers]
+    sources, targets = [source for source, _ in sides], [target for _, target in sides]
+    if sampling is not None and sampling.sampling:
+        texts = [pairs.texts(int(number)) for number in numbers]
+        if corpus.protection.uses_symbols:
+            texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]
+        ends = [END] if pairs.ends else []
+        cut = corpus.target_side.sample([target for _, target in texts], sampling, key + 1)
+        targets = [[*each, *ends] for each in cut]
+        if pairs.medium is None:
+            cut = in_text(corpus.source_side).sample([source for source, _ in texts], sampling, key)
+            sources = [[*each, END] for each in cut]
+    source, mask = given(corpus.source_side, sources)
+    if varied is not None and pairs.medium is not None:
+        source = augmented(source, mask, varied.augment, key)
+    return _guided(corpus, pairs, _batch((source, mask), targets, numbers))
 
 
 def _guided(corpus: Corpus, pairs: Pairs, batch: Batch) -> Batch:
@@ -116,9 +141,9 @@ def _guided(corpus: Corpus, pairs: Pairs, batch: Batch) -> Batch:
         links = pairs.links(int(number))
         if len(links):
             # Without the ends: nobody knows where these come from.
-            source = corpus.source_subwords.pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
+            source = in_text(corpus.source_side).pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
             after = batch.after[row]
-            target = corpus.target_subwords.pieces(after[after != PAD].tolist()[:-1])
+            target = corpus.target_side.pieces(after[after != PAD].tolist()[:-1])
             whole[row, : len(target), : len(source)] = torch.from_numpy(guide(links, source, target))
     return replace(batch, guide=whole)
 

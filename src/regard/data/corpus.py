@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.making import Report, make, silent
+from regard.data.media import Medium, medium_of
 from regard.data.placeholders import Protection, Treatment
 from regard.data.ragged import Ragged, text_of
 from regard.data.settings import FILES, DataSettings
+from regard.data.sides import Given, SourceSide, Vocabulary, load_target
 from regard.data.subwords import Subwords
+from regard.sources import Source, Text
 from regard.tokens import END
 
 
@@ -23,35 +26,43 @@ from regard.tokens import END
 class Pairs:
     """Examples by number: their tokens and their texts."""
 
-    source: Ragged
+    source: Ragged  # tokens, or the elements of pictures and recordings
     target: Ragged
     source_text: Ragged
     target_text: Ragged
     index: NDArray[np.int64]  # which of the stored examples these are
     linked: Ragged | None = None  # source and target words that belong together, in turns
+    medium: Medium | None = None  # what the sources are, if they are no text
+    rows: NDArray[np.int64] | None = None  # which of the stored sources each of the stored examples has
+    ends: bool = True  # whether targets have an end
 
     def __len__(self) -> int:
         return len(self.index)
 
     @property
     def source_lengths(self) -> NDArray[np.int32]:
-        """In tokens, the end's mark included."""
+        """In tokens, the end's mark included; of what is no text, in places about."""
+        if self.medium is not None and self.rows is not None:
+            return self.medium.places(self.source.lengths[self.rows[self.index]])
         return self.source.lengths[self.index] + 1
 
     @property
     def target_lengths(self) -> NDArray[np.int32]:
         """In tokens, the end's mark included."""
-        return self.target.lengths[self.index] + 1
+        return self.target.lengths[self.index] + self.ends
 
     def texts(self, number: int) -> tuple[str, str]:
         """Source and target as they were read."""
         at = int(self.index[number])
         return text_of(self.source_text[at]), text_of(self.target_text[at])
 
-    def tokens(self, number: int) -> tuple[list[int], list[int]]:
-        """Source and target tokens, each with its end."""
+    def tokens(self, number: int) -> tuple[Given, list[int]]:
+        """What the model reads and what it says: tokens, each with its end, or an array."""
         at = int(self.index[number])
-        return [*map(int, self.source[at]), END], [*map(int, self.target[at]), END]
+        target = [*map(int, self.target[at]), *([END] if self.ends else [])]
+        if self.medium is not None and self.rows is not None:
+            return self.medium.shaped(self.source[int(self.rows[at])]), target
+        return [*map(int, self.source[at]), END], target
 
     def links(self, number: int) -> NDArray[np.int64]:
         """[N, 2]: source and target words that belong together, from 0."""
@@ -65,8 +76,8 @@ class Corpus:
 
     train: Pairs
     valid: Pairs
-    source_subwords: Subwords
-    target_subwords: Subwords
+    source_side: SourceSide
+    target_side: Vocabulary
     set_aside: dict[str, int]
     fingerprint: str
     treatments: dict[str, Treatment]  # of placeholders, by kind
@@ -77,9 +88,11 @@ class Corpus:
         return Protection(self.treatments)
 
 
-def fingerprint(settings: DataSettings) -> str:
+def fingerprint(settings: DataSettings, source: Source | None = None) -> str:
     """A hash of the settings and of the files' sizes and times: whether a prepared corpus still fits."""
     state = hashlib.sha256(settings.model_dump_json().encode())
+    if source is not None and source.kind != "text":
+        state.update(source.model_dump_json(exclude={"cut", "channels", "subsample"}).encode())
     for path in (path for name in FILES for path in getattr(settings, name)):
         try:
             about = path.stat()
@@ -89,25 +102,35 @@ def fingerprint(settings: DataSettings) -> str:
     return state.hexdigest()[:20]
 
 
-def prepare(settings: DataSettings, folder: Path, *, report: Report = silent) -> Corpus:
-    """The corpus of these settings in `folder`: opened if it is there and still fits, else made."""
+def prepare(
+    settings: DataSettings,
+    folder: Path,
+    *,
+    source: Source | None = None,
+    labels: bool = False,
+    report: Report = silent,
+) -> Corpus:
+    """The corpus of these settings in `folder`: opened if it is there and still fits, else made.
+
+    source: what is read, text if not given. labels: targets are classes.
+    """
     if not (settings.pairs or settings.source or settings.target):
         raise ValueError("there is nothing to train on; name files, as in: regard train pairs.tsv")
-    mark = fingerprint(settings)
+    mark = fingerprint(settings, source)
     if _mark_of(folder) != mark:
         beside = folder.with_name(folder.name + ".making")
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        make(settings, beside, mark, report)
+        make(settings, beside, mark, report, source=source, labels=labels)
         (folder / "corpus.json").unlink(missing_ok=True)  # first: what is half removed must not pass for whole
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(beside, folder)
-    return _open(folder)
+    return _open(folder, source, labels)
 
 
-def reopened(folder: Path) -> Corpus | None:
+def reopened(folder: Path, *, source: Source | None = None, labels: bool = False) -> Corpus | None:
     """A corpus that was made here before, whatever has become of its files since; None if there is no whole one."""
-    return _open(folder) if _mark_of(folder) is not None else None
+    return _open(folder, source, labels) if _mark_of(folder) is not None else None
 
 
 def _mark_of(folder: Path) -> str | None:
@@ -117,24 +140,27 @@ def _mark_of(folder: Path) -> str | None:
         return None
 
 
-def _open(folder: Path) -> Corpus:
+def _open(folder: Path, source: Source | None, labels: bool) -> Corpus:
     about = json.loads((folder / "corpus.json").read_text())
+    medium = medium_of(source or Text())
     return Corpus(
-        _pairs(folder, "train"),
-        _pairs(folder, "valid" if about["own_valid"] else "train", "valid"),
-        Subwords.load(folder / "source.subwords"),
-        Subwords.load(folder / "target.subwords"),
+        _pairs(folder, "train", medium, not labels),
+        _pairs(folder, "valid" if about["own_valid"] else "train", medium, not labels, "valid"),
+        medium or Subwords.load(folder / "source.subwords"),
+        load_target(folder, labels=labels),
         about["set_aside"],
         about["fingerprint"],
         about.get("placeholders", {}),  # which those made before there were any have not
     )
 
 
-def _pairs(folder: Path, name: str, index: str | None = None) -> Pairs:
+def _pairs(folder: Path, name: str, medium: Medium | None, ends: bool, index: str | None = None) -> Pairs:
     kind = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
-    source, target = (Ragged(folder / f"{name}.{side}", kind) for side in ("source", "target"))
+    source = Ragged(folder / f"{name}.source", kind if medium is None else medium.element)
+    rows = None if medium is None else np.load(folder / f"{name}.source.rows.npy", mmap_mode="r")
+    target = Ragged(folder / f"{name}.target", kind)
     source_text, target_text = (Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target"))
     numbers = np.load(folder / f"{index or name}.index.npy", mmap_mode="r")
     learns = index is None and (folder / f"{name}.links.bin").exists()
     linked = Ragged(folder / f"{name}.links", np.int32) if learns else None
-    return Pairs(source, target, source_text, target_text, numbers, linked)
+    return Pairs(source, target, source_text, target_text, numbers, linked, medium, rows, ends)

@@ -11,7 +11,7 @@ from typing import Self
 
 from regard.data.links import linked
 from regard.data.readers import Example, Layout, read_aligned, read_pairs
-from regard.data.settings import DataSettings
+from regard.data.settings import LANGUAGE_SIGN, DataSettings
 
 # Tabs are white space; other control characters are damage.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
@@ -67,12 +67,23 @@ def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example
         raise ValueError(
             "data.alignment: it goes with text files of sources and targets, one file of links for each pair of them."
         )
-    layout = Layout(settings.source_language, settings.target_language, settings.source_column, settings.target_column)
+    layout = layout_in(settings)
     for source, target in zip(sources, targets, strict=True):
         found = read_aligned(source, target)
         yield from linked(found, alignments.pop(0)) if alignments else found
     for path in pairs:
-        yield from read_pairs(path, layout)
+        if not settings.target_languages:
+            yield from read_pairs(path, layout)
+        for language in settings.target_languages:
+            for example in read_pairs(path, replace(layout, target_language=language)):
+                said = f"{LANGUAGE_SIGN.format(language)} {example.target}" if example.target.strip() else ""
+                yield replace(example, target=said)
+
+
+def layout_in(settings: DataSettings) -> Layout:
+    """Where the sides are in a file that has both."""
+    sides = settings.source_language, settings.target_language, settings.source_column, settings.target_column
+    return Layout(*sides, question_column=settings.question_column)
 
 
 def admitted(found: Iterator[Example], settings: DataSettings, aside: SetAside) -> Iterator[Example]:

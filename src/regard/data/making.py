@@ -13,11 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.door import SMOOTHING, SetAside, admitted, examples
+from regard.data.keeping import MediaKeeper
+from regard.data.labels import Labels
+from regard.data.media import medium_of
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, Census, Protection, Treatment
 from regard.data.ragged import Ragged, RaggedWriter, text_of
 from regard.data.readers import Example
-from regard.data.settings import DataSettings
-from regard.data.subwords import Subwords, train
+from regard.data.settings import LANGUAGE_SIGN, DataSettings
+from regard.data.sides import Vocabulary, target_file
+from regard.data.subwords import train
+from regard.sources import Source, Text
+from regard.tokens import SEPARATOR_SIGN, UNKNOWN
 
 # What subwords are learnt from, at most, on each side: sentencepiece holds all of it in memory, many times over.
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
@@ -31,29 +37,33 @@ def silent(what: str, done: int, total: int | None) -> None:
     """Report to nobody."""
 
 
-def make(settings: DataSettings, folder: Path, mark: str, report: Report) -> None:
-    """Everything that `corpus.py` opens, in a new folder."""
+def make(
+    settings: DataSettings, folder: Path, mark: str, report: Report, *, source: Source | None = None, labels: bool
+) -> None:
+    """Everything that `corpus.py` opens, in a new folder. `source`: what is read; `labels`: targets are classes."""
     own_valid = bool(settings.valid_pairs or settings.valid_source or settings.valid_target)
+    source = source or Text()
+    pairs_of_texts = source.kind == "text" and not labels  # whose sides can be compared
     with SetAside(folder / "set_aside.jsonl") as aside:
         origins = {"train": _Origins()}
-        found = admitted(examples(settings), settings, aside)
-        if settings.alignment:
-            found = _keep_links(found, folder / "train.links")
-        hashes = _store(found, folder, "train", origins["train"], report)
+        hashes = _read(settings, source, folder, "train", origins, aside, report)
         if not len(hashes):
             raise ValueError(_nothing_left("training", aside))
         if own_valid:
-            origins["valid"] = _Origins()
-            found_valid = admitted(examples(settings, valid=True), settings, aside)
-            if not len(_store(found_valid, folder, "valid", origins["valid"], report)):
+            judged = _read(settings, source, folder, "valid", origins, aside, report)
+            if not len(judged):
                 raise ValueError(_nothing_left("validation", aside))
-        usual = _usual_lengths(folder, settings, origins["train"], aside)
-        treatments = _census(folder, usual) if settings.placeholders else dict.fromkeys(KINDS, TEXT)
+        usual = (
+            _usual_lengths(folder, settings, origins["train"], aside) if pairs_of_texts else np.ones(len(hashes), bool)
+        )
+        kept = settings.placeholders and pairs_of_texts
+        treatments = _census(folder, usual) if kept else dict.fromkeys(KINDS, TEXT)
         protection = Protection(treatments)
         usual &= _same_placeholders(folder, protection, origins["train"], aside, usual)
-        subwords = _learn(settings, folder, usual, protection, report)
+        subwords = _learn(settings, folder, usual, protection, report, source=source, labels=labels)
         for side, vocabulary in subwords.items():
-            vocabulary.save(folder / f"{side}.subwords")
+            path = folder / "source.subwords" if side == "source" else target_file(folder, labels=labels)
+            path.write_bytes(vocabulary.model)
         fit = usual & _cut(settings, folder, "train", subwords, protection, origins["train"], aside, usual, report)
         index = np.flatnonzero(fit)
         if not len(index):
@@ -67,7 +77,6 @@ def make(settings: DataSettings, folder: Path, mark: str, report: Report) -> Non
                 raise ValueError(_nothing_left("validation", aside))
             np.save(folder / "valid.index.npy", np.flatnonzero(fit_valid))
             # A source that is judged by must not be learnt from.
-            judged = _source_hashes(folder, "valid")
             leaking = np.isin(hashes[index], judged)
             for at in index[leaking]:
                 aside.put(origins["train"].example(folder, "train", int(at)), "its source is in the validation set")
@@ -120,6 +129,28 @@ def _hash(source: str) -> int:
     return int.from_bytes(hashlib.blake2b(source.casefold().encode(), digest_size=8).digest(), "little")
 
 
+def _read(
+    settings: DataSettings,
+    source: Source,
+    folder: Path,
+    name: str,
+    origins: dict[str, "_Origins"],
+    aside: SetAside,
+    report: Report,
+) -> NDArray[np.uint64]:
+    """Check and store the examples of the training or the validation files; their sources' hashes."""
+    origins[name] = _Origins()
+    found = admitted(examples(settings, valid=name == "valid"), settings, aside)
+    medium = medium_of(source)
+    if medium is not None:
+        with MediaKeeper(folder / f"{name}.source", medium, settings.media, aside) as keeper:
+            stored = _store(keeper.readable(found), folder, name, origins[name], report)
+        return keeper.hashes if len(stored) else stored
+    if settings.alignment and name == "train":
+        found = _keep_links(found, folder / "train.links")
+    return _store(found, folder, name, origins[name], report)
+
+
 def _store(found: Iterator[Example], folder: Path, name: str, origins: _Origins, report: Report) -> NDArray[np.uint64]:
     """Write the texts of all examples; their sources' hashes."""
     hashes: list[NDArray[np.uint64]] = []
@@ -155,11 +186,6 @@ def _keep_links(found: Iterator[Example], path: Path) -> Iterator[Example]:
         for example in found:
             links.append([word for link in example.links for word in link])
             yield example
-
-
-def _source_hashes(folder: Path, name: str) -> NDArray[np.uint64]:
-    texts = Ragged(folder / f"{name}.source_text", np.uint8)
-    return np.array([_hash(text_of(texts[at])) for at in range(len(texts))], np.uint64)
 
 
 def _usual_lengths(folder: Path, settings: DataSettings, origins: _Origins, aside: SetAside) -> NDArray[np.bool_]:
@@ -219,8 +245,16 @@ class _Texts:
 
 
 def _learn(
-    settings: DataSettings, folder: Path, usable: NDArray[np.bool_], protection: Protection, report: Report
-) -> dict[str, Subwords]:
+    settings: DataSettings,
+    folder: Path,
+    usable: NDArray[np.bool_],
+    protection: Protection,
+    report: Report,
+    *,
+    source: Source,
+    labels: bool,
+) -> dict[str, Vocabulary]:
+    """The vocabulary of each side that has one."""
     report("learning subwords", 0, None)
     count = int(usable.sum())
     size = settings.subwords.size or vocabulary_size(count)
@@ -230,16 +264,23 @@ def _learn(
     numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
 
     texts = _Texts(folder, "train", protection)
-    symbols = SYMBOLS if protection.uses_symbols else ()
+    parts = (SEPARATOR_SIGN,) if isinstance(source, Text) and source.segments > 1 else ()
+    languages = tuple(LANGUAGE_SIGN.format(language) for language in settings.target_languages)
+    symbols = (*parts, *languages, *(SYMBOLS if protection.uses_symbols else ()))
 
     def lines(*sides: str) -> Iterator[str]:
         for side in sides:
             yield from (texts.side(int(at), side) for at in numbers)
 
-    if settings.subwords.joint:
+    found: dict[str, Vocabulary] = {}
+    if source.kind == "text" and not labels and settings.subwords.joint:
         both = train(lines("source", "target"), settings.subwords, size, symbols)
         return {"source": both, "target": both}
-    return {side: train(lines(side), settings.subwords, size, symbols) for side in ("source", "target")}
+    if source.kind == "text":
+        found["source"] = train(lines("source"), settings.subwords, size, symbols)
+    target = Labels.of(texts.side(int(at), "target") for at in np.flatnonzero(usable)) if labels else None
+    found["target"] = target or train(lines("target"), settings.subwords, size, symbols)
+    return found
 
 
 def vocabulary_size(examples_count: int) -> int:
@@ -254,7 +295,7 @@ def _cut(
     settings: DataSettings,
     folder: Path,
     name: str,
-    subwords: dict[str, Subwords],
+    subwords: dict[str, Vocabulary],
     protection: Protection,
     origins: _Origins,
     aside: SetAside,
@@ -274,6 +315,11 @@ def _cut(
                 some = range(start, min(start + CUT_AT_ONCE, len(texts)))
                 tokens = vocabulary.encode([texts.side(at, side) if wanted[at] else "" for at in some])
                 for at, sequence in zip(some, tokens, strict=True):
+                    if not vocabulary.ends and sequence == [UNKNOWN] and wanted[at]:
+                        aside.put(origins.example(folder, name, at), "a label that training has not")
+                        fit[at] = False
+                    if side == "source" and settings.whole:
+                        sequence = sequence[: settings.longest - 1]  # noqa: PLW2901
                     if len(sequence) >= settings.longest:
                         if fit[at]:
                             aside.put(origins.example(folder, name, at), f"over {settings.longest} tokens")

@@ -48,7 +48,7 @@ class RaggedWriter:
         self._lengths: list[int] = []
         self._waiting = 0
 
-    def append(self, sequence: Iterable[int] | bytes) -> None:
+    def append(self, sequence: Iterable[int] | NDArray[np.generic] | bytes) -> None:
         """One sequence more."""
         piece = np.frombuffer(sequence, np.uint8) if isinstance(sequence, bytes) else np.asarray(sequence, self._kind)
         self._pieces.append(piece)

@@ -27,6 +27,7 @@ class Example:
     line: int
     wrong: str = ""
     links: tuple[tuple[int, int], ...] = ()  # of source and target words, from 0, if any are known
+    content: Any = None  # of a picture that has no file of its own
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,16 @@ class Layout:
     target_language: str | None = None
     source_column: Column | None = None
     target_column: Column | None = None
+    question_column: Column | None = None  # put after the source, with a mark between
 
 
 def read_aligned(source: Path, target: Path) -> Iterator[Example]:
     """Two text files, line by line. Raises ValueError if one is longer than the other."""
+    if "idx3-ubyte" in source.name or "idx1-ubyte" in target.name:
+        from regard.data.arrays import read_idx
+
+        yield from read_idx(source, _opened(source, wide=True), target, _opened(target, wide=True))
+        return
     sides = lines_of(source), lines_of(target)
     number = 0
     while True:
@@ -64,6 +71,10 @@ def read_aligned(source: Path, target: Path) -> Iterator[Example]:
 
 def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
     """A file with both sides; its format is told by its name, `.gz` apart."""
+    if path.is_dir():
+        from regard.data.arrays import read_folder
+
+        return read_folder(path)
     name = path.name.lower().removesuffix(".gz")
     suffix = name.rpartition(".")[2]
     if suffix in ("tsv", "tab", "csv", "jsonl", "ndjson"):

@@ -22,6 +22,8 @@ SMALLEST = 300  # 256 bytes, the four special entries, and some letters
 class Subwords:
     """A trained vocabulary."""
 
+    ends = True  # an end follows a text
+
     def __init__(self, model: bytes) -> None:
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)

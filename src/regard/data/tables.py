@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.readers import Example, Layout, lines_of
+from regard.tokens import SEPARATOR_SIGN
 
-SOURCE_NAMES = ("source", "src", "input", "question", "en")
-TARGET_NAMES = ("target", "tgt", "trg", "output", "answer", "translation")
+SOURCE_NAMES = (
+    *("source", "src", "input"),
+    *("image", "img", "picture", "audio", "recording", "wav", "file", "file_name", "filename", "path"),
+    *("story", "context", "passage", "document", "article", "body", "text", "question", "sentence", "en"),
+)
+TARGET_NAMES = (
+    *("target", "tgt", "trg", "output", "answer", "translation", "caption", "captions", "label", "class", "category"),
+    *("summary", "transcript", "transcription", "sentence"),
+)
 TAB = "\t"
 
 
@@ -49,9 +57,10 @@ def read_table(path: Path, layout: Layout) -> Iterator[Example]:
         number, first, wrong = next(reader)
     except StopIteration:
         return
-    wanted = (layout.source_column, layout.target_column)
+    wanted = (layout.source_column, layout.target_column, layout.question_column)
     header = any(isinstance(column, str) for column in wanted) or _looks_like_a_header(first, layout)
     columns = _columns(path, first if header else None, len(first), layout)
+    question = _question_column(path, first if header else None, len(first), layout)
     rows = reader if header else _again((number, first, wrong), reader)
     needed = max(columns) + 1
     for number, row, wrong in rows:
@@ -63,9 +72,50 @@ def read_table(path: Path, layout: Layout) -> Iterator[Example]:
                 )
             yield Example(separator.join(row), "", str(path), number, wrong or f"only {len(row)} column(s)")
             continue
+        source = row[columns[0]]
+        if question is not None:
+            source = with_question(source, row[question] if question < len(row) else "")
         # A separator in a text: where the sides are, nobody knows.
         more = f"{len(row)} columns, where the first line has {len(first)}" if len(row) > len(first) else ""
-        yield Example(row[columns[0]], row[columns[1]], str(path), number, wrong or more)
+        yield Example(source, row[columns[1]], str(path), number, wrong or more)
+
+
+def with_question(source: str, question: str) -> str:
+    """Both, with the mark between."""
+    return f"{source} {SEPARATOR_SIGN} {question}" if question.strip() else source
+
+
+def _question_column(path: Path, header: list[str] | None, width: int, layout: Layout) -> int | None:
+    wanted = layout.question_column
+    if wanted is None:
+        return None
+    names = [name.strip() for name in header or []]
+    if (isinstance(wanted, int) and not 1 <= wanted <= width) or (isinstance(wanted, str) and wanted not in names):
+        has = _listed(names) if names else f"{width} columns, counted from 1"
+        raise ValueError(f"{path}: there is no column {wanted!r}; the first line has {has}.")
+    return wanted - 1 if isinstance(wanted, int) else names.index(wanted)
+
+
+def question_columns(path: Path) -> dict[str, Any]:
+    """Settings that name the columns of a story, a question and an answer: by their names, or the first three."""
+    if path.name.lower().removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson"):
+        line = next(lines_of(path), ("", ""))[0]
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return {}
+        first = list(record) if isinstance(record, dict) else []
+    else:
+        first = [name.strip() for name in next(_rows(path, _separator(path)), (1, [], ""))[1]]
+    named = {name.lower(): name for name in first}
+    stories = [named[name] for name in SOURCE_NAMES if name in named and name != "question"]
+    if "question" in named and stories:
+        answers = [named[name] for name in TARGET_NAMES if name in named]
+        found: dict[str, Any] = {"source_column": stories[0], "question_column": named["question"]}
+        return {**found, "target_column": answers[0]} if answers else found
+    if len(first) == 3:
+        return {"source_column": 1, "question_column": 2, "target_column": 3}
+    return {}
 
 
 def _again(
@@ -197,10 +247,12 @@ def read_json_lines(path: Path, layout: Layout) -> Iterator[Example]:
         if sides is None:
             yield Example(line, "", str(path), number, wrong or "a side is missing")
         else:
-            yield Example(*sides, str(path), number, wrong)
+            for target in sides[1]:
+                yield Example(sides[0], target, str(path), number, wrong)
 
 
-def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[str, str] | None:
+def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[str, list[str]] | None:
+    """The source, and its targets: a picture may have several."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]  # as Hugging Face's datasets write them
     if isinstance(record, list):
@@ -227,5 +279,14 @@ def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[s
             )
     if source is None or target is None or max(source, target) >= len(names):
         return None
-    values = record[names[source]], record[names[target]]
-    return values if isinstance(values[0], str) and isinstance(values[1], str) else None
+    given, said = record[names[source]], record[names[target]]
+    said = said if isinstance(said, list) else [said]
+    said = [str(each) if isinstance(each, int) else each for each in said]  # a class may be a number
+    if not isinstance(given, str) or not said or not all(isinstance(each, str) for each in said):
+        return None
+    if layout.question_column is not None:
+        question = record.get(str(layout.question_column))
+        if not isinstance(question, str):
+            return None
+        given = with_question(given, question)
+    return given, said

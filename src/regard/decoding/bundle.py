@@ -9,19 +9,21 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from regard.data.sides import SourceSide, Vocabulary, target_file
 from regard.data.subwords import Subwords
 from regard.decoding.folder import Description, open_folder, write_durably
 from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import ModelSettings
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A model, its subwords and its description."""
+    """A model, what it reads and says, and its description."""
 
     description: Description
     model: Seq2Seq
-    source_subwords: Subwords
-    target_subwords: Subwords
+    source_side: SourceSide
+    target_side: Vocabulary
 
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:
@@ -65,21 +67,28 @@ def as_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None = None)
 
 def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | None = None) -> None:
     """Into a folder; `tensors` in place of the model's own, such as an average."""
-    write_durably(folder / "source.subwords", bundle.source_subwords.model)
-    write_durably(folder / "target.subwords", bundle.target_subwords.model)
+    if isinstance(bundle.source_side, Subwords):
+        write_durably(folder / "source.subwords", bundle.source_side.model)
+    write_durably(target_file(folder, labels=bundle.description.model.labels), bundle.target_side.model)
     weights = tensors_of(bundle.model) if tensors is None else tensors
     write_durably(folder / "model.safetensors", as_bytes(weights, {"format": "pt"}))
     # Last, since a folder with a model.toml is taken for a whole model.
     write_durably(folder / "model.toml", bundle.description.as_toml().encode())
 
 
+def new_model(settings: ModelSettings, source: SourceSide, target: Vocabulary) -> Seq2Seq:
+    """A model for what these read and say."""
+    entries = len(source) if isinstance(source, Subwords) else 0
+    return Seq2Seq(settings, source_vocabulary=entries, target_vocabulary=len(target))
+
+
 def load_bundle(folder: Path, device: str = "cpu") -> Bundle:
     """From a folder. Raises ValueError, in one sentence, if it is not a trained run."""
     opened = open_folder(folder)
-    source, target = opened.source_subwords, opened.target_subwords
+    source, target = opened.source_side, opened.target_side
     try:
         with torch.random.fork_rng(devices=[]):  # drawing weights that are overwritten must not move anybody's dice
-            model = Seq2Seq(opened.description.model, source_vocabulary=len(source), target_vocabulary=len(target))
+            model = new_model(opened.description.model, source, target)
     except ValueError as error:
         raise ValueError(f"{folder / 'model.toml'}: {error}") from None
     put_tensors(model, read_tensors(folder / "model.safetensors"), str(folder / "model.safetensors"))

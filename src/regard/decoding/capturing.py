@@ -3,18 +3,22 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from regard.data.corpus import Pairs
 from regard.data.door import HALF, tidy
+from regard.data.media import Medium, Pictures, Recordings
 from regard.data.placeholders import restore
-from regard.data.subwords import Subwords
+from regard.data.sides import Given, SourceSide, Vocabulary, in_text
 from regard.decoding.aligning import best_choice, word_alignment
 from regard.decoding.bundle import Bundle
 from regard.decoding.forced import AT_ONCE, attributed, forced
+from regard.decoding.languages import language_of
 from regard.decoding.lexicon import Lexicon
 from regard.decoding.options import Options
 from regard.decoding.results import Result
-from regard.seeing.captured import Axis, Branch, Captured, Choice, Kind, Weights
-from regard.tokens import BEGIN, END
+from regard.seeing.captured import SPACE, Axis, Branch, Captured, Choice, Kind, Shown, Weights
+from regard.tokens import BEGIN, END, SEPARATOR_SIGN
 
 if TYPE_CHECKING:
     from regard.decoding.translator import Translator
@@ -22,15 +26,41 @@ if TYPE_CHECKING:
 JUDGED = 500  # examples that a layer and a head are chosen by
 
 
-def axis(subwords: Subwords, tokens: Sequence[int], originals: tuple[str, ...] = ()) -> Axis:
+def axis(subwords: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...] = ()) -> Axis:
     """Tokens with their mark, and the placeholders that symbols among them stand for."""
     labels = [restore(piece, originals) for piece in subwords.pieces(tokens)]
-    return Axis(tuple(labels), tuple(token in (BEGIN, END) for token in tokens))
+    if not subwords.ends:
+        return Axis(tuple(label.removeprefix(SPACE) for label in labels), (False,) * len(labels), "labels")
+    shown = [label.replace(SEPARATOR_SIGN, "|") for label in labels]
+    languages = [language_of(label.removeprefix(SPACE)) for label in labels]
+    marks = [token in (BEGIN, END) or bool(said) for token, said in zip(tokens, languages, strict=True)]
+    return Axis(
+        tuple(f"<{said}>" if said else label for label, said in zip(shown, languages, strict=True)), tuple(marks)
+    )
+
+
+def source_axis(
+    side: SourceSide, given: Given, weights: dict[Kind, list[Weights]], originals: tuple[str, ...]
+) -> tuple[Axis, Shown | None]:
+    """The places of a source, and what is shown of one that is no text."""
+    if not isinstance(side, Medium):
+        return axis(side, given, originals), None
+    there = [layer.shape[-1] for layer in (weights.get("cross") or weights.get("encoder") or [])]
+    count = there[0] if there else 0
+    if isinstance(side, Pictures):
+        grid = side.settings.grid
+        labels = tuple(f"{at // grid + 1}, {at % grid + 1}" for at in range(count))
+        return Axis(labels, (False,) * count, "cells"), Shown("picture", side.shaped(np.asarray(given)))
+    assert isinstance(side, Recordings)
+    frames = side.shaped(np.asarray(given))
+    seconds = len(frames) * side.settings.hop / max(1, count)
+    labels = tuple(f"{at * seconds:.2f} s" for at in range(count))
+    return Axis(labels, (False,) * count, "frames"), Shown("spectrogram", frames.astype(np.float32), seconds * count)
 
 
 def captured(
-    sides: tuple[Subwords, Subwords],
-    tokens: tuple[Sequence[int], Sequence[int]],
+    sides: tuple[SourceSide, Vocabulary],
+    tokens: tuple[Given, Sequence[int]],
     weights: dict[Kind, list[Weights]],
     *,
     choice: Choice | None = None,
@@ -41,14 +71,16 @@ def captured(
     source, target = tokens
     cross = weights.get("cross", [])
     where = (choice or Choice.usual(cross)) if cross else None
+    places, shown = source_axis(sides[0], source, weights, originals)
     return Captured(
-        axis(sides[0], source, originals),
+        places,
         axis(sides[1], target, originals),
         axis(sides[1], [BEGIN, *target[:-1]], originals),
         weights,
         attribution=attribution or {},
         aligned=where.of(cross) if where else None,
         choice=where,
+        shown=shown,
     )
 
 
@@ -78,7 +110,7 @@ def attend(
                 raise ValueError(
                     f"attend: the {name} has {len(side) - 1:,} subwords; this model takes from 1 to {most - 1:,}."
                 )
-    sides = translator.source_subwords, translator.target_subwords
+    sides = translator.source_side, translator.target_side
     told = forced(translator.bundle, [tokens[0]], [tokens[1]])[0]
     gradients = attributed(translator.bundle, *tokens) if attribution else None
     return captured(sides, tokens, told.weights, choice=translator.choice, originals=originals, attribution=gradients)
@@ -97,7 +129,7 @@ def branches(translator: "Translator", result: Result) -> tuple[Branch, ...]:
         cross = each.weights.get("cross", [])
         if cross:
             weights = (translator.choice or Choice.usual(cross)).of(cross)
-            places = axis(translator.target_subwords, said, originals)
+            places = axis(translator.target_side, said, originals)
             found.append(Branch(score, tuple(each.token_scores), places, weights))
     return tuple(found)
 
@@ -122,7 +154,7 @@ def aligned(
         told = forced(translator.bundle, [tokens[n][0] for n in some], [tokens[n][1] for n in some])
         for number, each in zip(some, told, strict=True):
             here, there = tokens[number]
-            pieces = translator.source_subwords.pieces(here), translator.target_subwords.pieces(there)
+            pieces = in_text(translator.source_side).pieces(here), translator.target_side.pieces(there)
             found[number] = word_alignment(each.weights.get("cross", []), *pieces, translator.choice)
         done(len(some))
     return found
@@ -138,7 +170,7 @@ def _pair(
     protected = translator.protection.protect(tidy(source))
     said = translator.protection.protect_like(tidy(target), originals) if originals else None
     texts = (protected.text if protected else tidy(source)), (tidy(target) if said is None else said)
-    sides = translator.source_subwords, translator.target_subwords
+    sides: tuple[Vocabulary, Vocabulary] = in_text(translator.source_side), translator.target_side
     cut = [side.encode([translator.cased(text)])[0] for side, text in zip(sides, texts, strict=True)]
     return [*cut[0], END], [*cut[1], END]
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from regard.data.sides import in_text
 from regard.decoding.folder import Opened, stamp_of
 from regard.decoding.shortlist import Shortlist
 from regard.models.settings import ModelSettings, TransformerDecoder, TransformerEncoder
@@ -26,8 +27,21 @@ Arrays = dict[str, NDArray[Any]]
 Part = TransformerEncoder | TransformerDecoder
 
 
+def reads_or_says_more(model: ModelSettings) -> str:
+    """What it reads or says that is not text word by word, in words; empty if nothing."""
+    if model.source.kind != "text":
+        return f"it reads {model.source.kind}, not text"
+    if model.labels:
+        return "it tells classes apart"
+    if model.copies:
+        return "it copies words of its source"
+    return "its sources have parts" if model.source.segments > 1 else ""
+
+
 def refuses(model: ModelSettings) -> str:
     """Why CTranslate2 cannot run this model, in words; empty if it can."""
+    if beyond := reads_or_says_more(model):
+        return beyond
     for name, part in (("encoder", model.encoder), ("decoder", model.decoder)):
         if not isinstance(part, TransformerEncoder | TransformerDecoder):
             return f"the {name} is {part.kind}, not a Transformer"
@@ -95,8 +109,8 @@ def _write(opened: Opened, folder: Path, kind: str, stamp: str) -> None:
 
 def _vocabulary_map(opened: Opened, shortlist: Shortlist) -> str:
     """A shortlist as CTranslate2 reads it: a source subword, a tab, its candidates; before all, what is always one."""
-    source = opened.source_subwords.pieces(range(len(opened.source_subwords)))
-    target = opened.target_subwords.pieces(range(len(opened.target_subwords)))
+    source = in_text(opened.source_side).pieces(range(len(in_text(opened.source_side))))
+    target = opened.target_side.pieces(range(len(opened.target_side)))
     lines = ["\t" + " ".join(target[token] for token in shortlist.always.tolist())]
     for name, row in zip(source, shortlist.candidates.tolist(), strict=True):
         lines.append(f"{name}\t{' '.join(target[token] for token in row if token >= 0)}")
@@ -141,12 +155,12 @@ def specification(opened: Opened) -> Any:
     _fill(spec.encoder, encoder, "encoder", arrays, longest)
     _fill(spec.decoder, decoder, "decoder", arrays, longest)
     spec.decoder.projection.weight = _of(arrays, target_table if model.tie != "none" else "output.weight")
-    bias = np.zeros(len(opened.target_subwords), np.float32)
+    bias = np.zeros(len(opened.target_side), np.float32)
     if model.tie == "none":
         bias += _of(arrays, "output.bias")
     bias[[PAD, BEGIN]] = NEVER
     spec.decoder.projection.bias = bias
-    names = [subwords.pieces(range(len(subwords))) for subwords in (opened.source_subwords, opened.target_subwords)]
+    names = [subwords.pieces(range(len(subwords))) for subwords in (in_text(opened.source_side), opened.target_side)]
     spec.register_source_vocabulary(names[0])
     spec.register_target_vocabulary(names[1])
     config = spec.config

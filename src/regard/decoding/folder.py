@@ -2,8 +2,8 @@
 
 model.toml           what it is made of, and how text goes in and out
 model.safetensors    its weights
-source.subwords      sentencepiece models of both sides
-target.subwords
+source.subwords      sentencepiece models of both sides; a model of pictures or recordings has none for its source,
+target.subwords      and one that tells classes apart has target.labels
 """
 
 import hashlib
@@ -15,7 +15,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from regard.data.media import medium_of
 from regard.data.placeholders import Treatment
+from regard.data.sides import SourceSide, Vocabulary, load_target
 from regard.data.subwords import Subwords
 from regard.decoding.shortlist import Shortlist, load_shortlist
 from regard.models.settings import ModelSettings
@@ -31,8 +33,10 @@ class Description(Settings):
     format: Annotated[int, Field(ge=1, le=1)] = 1
     source_language: str | None = None
     target_language: str | None = None
+    target_languages: tuple[str, ...] = ()  # of a model that has several
     lowercase: bool = False
     longest: int = 256  # target tokens that were seen in training, at most
+    whole: bool = False  # texts are read as wholes, their ends cut off where they are too long
     per_token: float = 2.0  # target tokens for a source token, at most, as training had them
     placeholders: dict[str, Treatment] = Field(
         default_factory=dict
@@ -46,12 +50,14 @@ class Opened:
 
     folder: Path
     description: Description
-    source_subwords: Subwords
-    target_subwords: Subwords
+    source_side: SourceSide
+    target_side: Vocabulary
 
     def shortlist(self) -> Shortlist | None:
         """If it has one."""
-        sizes = {"source_vocabulary": len(self.source_subwords), "target_vocabulary": len(self.target_subwords)}
+        if not isinstance(self.source_side, Subwords):
+            return None
+        sizes = {"source_vocabulary": len(self.source_side), "target_vocabulary": len(self.target_side)}
         return load_shortlist(self.folder / "shortlist.safetensors", **sizes)
 
     def choice(self) -> Choice | None:
@@ -83,17 +89,21 @@ def open_folder(folder: Path) -> Opened:
             raise ValueError(f"{folder}: this run has no model yet; train on with regard train --resume {folder}.")
         raise ValueError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
     content = read_toml(folder / "model.toml")
-    source, target = Subwords.load(folder / "source.subwords"), Subwords.load(folder / "target.subwords")
     try:
-        return Opened(folder, Description.parse(content), source, target)
+        description = Description.parse(content)
     except ValueError as error:
         raise ValueError(f"{folder / 'model.toml'}: {error}") from None
+    source = medium_of(description.model.source) or Subwords.load(folder / "source.subwords")
+    return Opened(folder, description, source, load_target(folder, labels=description.model.labels))
 
 
 def stamp_of(folder: Path) -> str:
     """Of the weights, and of all else that decides what a model says."""
     state = hashlib.sha256(b"1")
-    for name in ("model.toml", "model.safetensors", "source.subwords", "target.subwords", "shortlist.safetensors"):
+    for name in (
+        *("model.toml", "model.safetensors", "source.subwords", "target.subwords", "target.labels"),
+        "shortlist.safetensors",
+    ):
         path = folder / name
         if path.exists():
             with path.open("rb") as file:

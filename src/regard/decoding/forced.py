@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.data.batches import padded
+from regard.data.batches import given, padded
+from regard.data.sides import Given
 from regard.decoding.bundle import Bundle
 from regard.decoding.searches.rules import possible
 from regard.models.settings import ModelSettings
 from regard.seeing.captured import KINDS, Kind, Weights
-from regard.tokens import BEGIN, PAD
+from regard.tokens import BEGIN
 
 AT_ONCE = 64  # outputs in one pass
 ROOM = 1 << 26  # weights held by one pass, at most
@@ -29,7 +30,7 @@ class Forced(NamedTuple):
 
 @torch.inference_mode()
 def forced(
-    bundle: Bundle, sources: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]], *, attention: bool = True
+    bundle: Bundle, sources: Sequence[Given], outputs: Sequence[Sequence[int]], *, attention: bool = True
 ) -> list[Forced]:
     """Of each source and its output, tokens with their ends."""
     device = next(bundle.model.parameters()).device
@@ -40,15 +41,16 @@ def forced(
         at_once = max(1, min(AT_ONCE, ROOM // (longest**2 * _heads(bundle.model.settings))))
     for at in range(0, len(sources), at_once):
         some, theirs = sources[at : at + at_once], outputs[at : at + at_once]
-        source = padded([list(each) for each in some]).to(device)
+        source, mask = (each.to(device) for each in given(bundle.source_side, some))
         after = padded([list(each) for each in theirs]).to(device)
         before = padded([[BEGIN, *each[:-1]] for each in theirs]).to(device)
-        decoded = bundle.model(source, source != PAD, before, need_weights=attention)
-        logs = possible(bundle.model.logits(decoded.features)).log_softmax(-1).gather(2, after[..., None])[..., 0]
+        decoded = bundle.model(source, mask, before, need_weights=attention)
+        logs = possible(bundle.model.scores(decoded, source)).log_softmax(-1).gather(2, after[..., None])[..., 0]
+        places = decoded.places.tolist()
         of_kind = {"cross": decoded.cross, "encoder": decoded.encoder, "decoder": decoded.own}
         layers = {kind: [each.float().cpu().numpy() for each in of_kind[kind]] for kind in KINDS}
-        for row, (given, said) in enumerate(zip(some, theirs, strict=True)):
-            sizes = {"source": len(given), "target": len(said), "before": len(said)}
+        for row, said in enumerate(theirs):
+            sizes = {"source": places[row], "target": len(said), "before": len(said)}
             # Copies: a view would keep the whole batch's weights alive.
             weights = {
                 kind: [each[row, :, : sizes[looks], : sizes[seen]].copy() for each in layers[kind]]
@@ -75,24 +77,24 @@ def attributed(bundle: Bundle, source: Sequence[int], output: Sequence[int]) -> 
     found: dict[str, list[Tensor]] = {"source": [], "before": []}
     for at in range(0, len(output), AT_ONCE):
         steps = torch.arange(at, min(at + AT_ONCE, len(output)), device=device)
-        given = {"source": torch.tensor([source], device=device), "before": torch.tensor([before], device=device)}
-        given = {name: tokens.expand(len(steps), -1) for name, tokens in given.items()}
+        tokens = {"source": torch.tensor([source], device=device), "before": torch.tensor([before], device=device)}
+        tokens = {name: each.expand(len(steps), -1) for name, each in tokens.items()}
         sides = {"source": model.encoder.embedding, "before": model.decoder.embedding}
         embedded: dict[str, Tensor] = {}
         handles = [side.register_forward_hook(_leaf(embedded, name)) for name, side in sides.items()]
         try:
             with torch.enable_grad():
-                decoded = model(given["source"], torch.ones_like(given["source"], dtype=torch.bool), given["before"])
-                features = decoded.features[torch.arange(len(steps), device=device), steps]
+                decoded = model(tokens["source"], torch.ones_like(tokens["source"], dtype=torch.bool), tokens["before"])
+                scores = model.scores(decoded, tokens["source"])[torch.arange(len(steps), device=device), steps]
                 said = torch.tensor(output, device=device)[steps]
-                logs = possible(model.logits(features)).log_softmax(-1).gather(1, said[:, None])
+                logs = possible(scores).log_softmax(-1).gather(1, said[:, None])
                 gradients = torch.autograd.grad(logs.sum(), list(embedded.values()), allow_unused=True)
         finally:
             for handle in handles:
                 handle.remove()
         for (name, values), gradient in zip(embedded.items(), gradients, strict=True):
             side = sides[name]
-            words = torch.nn.functional.embedding(given[name], side.weight).detach() * side.scale
+            words = torch.nn.functional.embedding(tokens[name], side.weight).detach() * side.scale
             found[name].append(torch.zeros_like(values[..., 0]) if gradient is None else (gradient * words).sum(-1))
     return {name: torch.cat(rows).float().detach().cpu().numpy() for name, rows in found.items()}
 

@@ -83,8 +83,8 @@ def _on_the_processor(name: str, opened: Opened, precision: str, threads: int, w
     about = f"{WHAT[name]}, {precision}{', with a shortlist' if words is not None else ''}"
     return Translator(
         opened.description,
-        opened.source_subwords,
-        opened.target_subwords,
+        opened.source_side,
+        opened.target_side,
         engine,
         lambda: _bundle(opened, "cpu"),
         about,
@@ -134,5 +134,9 @@ def in_torch(
     from regard.decoding.engines.pytorch import TorchEngine
 
     engine = TorchEngine(bundle, shortlist, low=low)
-    sides = bundle.source_subwords, bundle.target_subwords
-    return Translator(bundle.description, *sides, engine, lambda: bundle, why, choice)
+    sides = bundle.source_side, bundle.target_side
+    if bundle.description.model.source.kind == "text":
+        return Translator(bundle.description, *sides, engine, lambda: bundle, why, choice)
+    from regard.decoding.media import MediaTranslator
+
+    return MediaTranslator(bundle.description, *sides, engine, lambda: bundle, why, choice)

@@ -24,6 +24,7 @@ class Options:
     beam, nbest, length_penalty, coverage_penalty, no_repeat, groups, diversity: as in `Search`. temperature, top_k,
     top_p, seed: as in `Sampling`; naming one of the first three draws instead of searching. most: tokens of an output
     for each token of its source, at most. prefix: how every output begins. forbidden: words and phrases never said.
+    to: the language, of a model of several.
     required: words and phrases that must be said. glossary: what must be said where the source says so.
     scores, attention, alignment: what to tell beside the text.
     """
@@ -41,6 +42,7 @@ class Options:
     seed: int = 1
     most: float | None = None
     prefix: str = ""
+    to: str = ""
     forbidden: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     glossary: dict[str, str] = field(default_factory=dict)
@@ -82,7 +84,7 @@ class Options:
         """Whether words are drawn."""
         return any(value is not None for value in (self.temperature, self.top_k, self.top_p))
 
-    def search(self, *, per_token: float, longest: int, vocabulary: int) -> Search:
+    def search(self, *, per_token: float, longest: int, vocabulary: int, single: bool = False) -> Search:
         """For a model whose outputs have at most so many tokens, drawn from such a vocabulary."""
         sampling = None
         if self.draws:
@@ -108,6 +110,7 @@ class Options:
             forbidden=self.forbidden,
             sampling=sampling,
             relative=self.most,
+            single=single,
         )
 
 

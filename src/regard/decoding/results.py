@@ -53,7 +53,8 @@ class Search:
     the vocabulary is small, bad ends are found long before the good one. no_repeat: no run of so many tokens comes
     twice. groups: of the beam, each of which pays `diversity` for a word that an earlier group has just said
     (Vijayakumar et al. 2016, arXiv:1610.02424). forbidden: words and phrases that are not said. sampling: draw instead
-    of searching for the best. relative: tokens at most for each source token, to the letter.
+    of searching for the best. relative: tokens at most for each source token, to the letter. single: one token is
+    said, a class, and nothing else here matters but nbest.
     """
 
     beam: int = 5
@@ -69,8 +70,11 @@ class Search:
     forbidden: tuple[str, ...] = ()
     sampling: Sampling | None = None
     relative: float | None = None
+    single: bool = False
 
     def __post_init__(self) -> None:
+        if self.single:
+            return
         if self.sampling is None and (self.beam < 1 or not 1 <= self.nbest <= self.beam):
             raise ValueError(
                 f"beam: {self.beam} is not possible with the best {self.nbest} wanted; it must be at least that many."

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from regard.data.placeholders import restore
+from regard.data.sides import in_text
 from regard.decoding.forced import forced
 from regard.decoding.glossary import spliced
 from regard.decoding.options import Options
@@ -27,7 +28,7 @@ def replaced(
     made: list[list[list[int] | None]] = [[] for _ in results]
     for (number, tokens), source, each in zip(flat, sources, told, strict=True):
         cross = each.weights.get("cross", [])
-        pieces = translator.source_subwords.pieces(source), translator.target_subwords.pieces(tokens)
+        pieces = in_text(translator.source_side).pieces(source), translator.target_side.pieces(tokens)
         aligned = (translator.choice or Choice.usual(cross)).of(cross) if cross else None
         terms = options.glossary, translations
         made[number].append(None if aligned is None else spliced(tokens, aligned, pieces, *terms))
@@ -47,6 +48,6 @@ def _told(
         sum(each.token_scores) / len(tokens) ** options.length_penalty
         for each, tokens in zip(passes, outputs, strict=True)
     ]
-    texts = [restore(text, originals) for text in translator.target_subwords.decode(outputs)]
+    texts = [restore(text, originals) for text in translator.target_side.decode(outputs)]
     others = [Other(*each) for each in zip(texts[1:], scores[1:], outputs[1:], strict=True)]
     return replace(result, text=texts[0], score=scores[0], tokens=outputs[0], others=others)

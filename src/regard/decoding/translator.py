@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, overload
 from regard.data.door import HALF, tidy
 from regard.data.placeholders import MOST as MOST_PLACEHOLDERS
 from regard.data.placeholders import SIGNS, SYMBOLS, Protection, restore
-from regard.data.subwords import Subwords
+from regard.data.sides import Given, SourceSide, Vocabulary, in_text
 from regard.decoding.aligning import word_alignment
+from regard.decoding.asked import Asked, keeps, says, times
 from regard.decoding.engines import Engine
 from regard.decoding.folder import Description
 from regard.decoding.glossary import counts, terms_in
+from regard.decoding.languages import first_tokens, without_sign
 from regard.decoding.options import Options
 from regard.decoding.piecing import Pieces, words_only
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
 from regard.decoding.sentences import parts_within
 from regard.seeing.captured import Captured, Choice
-from regard.tokens import END
+from regard.tokens import END, SEPARATOR_SIGN
 
 if TYPE_CHECKING:
     from regard.decoding.bundle import Bundle
@@ -34,19 +36,6 @@ def _nobody(count: int) -> None:
     """Hears how many more are finished, and does nothing."""
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A text on its way."""
-
-    text: str
-    tokens: list[int]
-    wish: Wish = field(default_factory=Wish)  # what a person asked for
-    terms: Mapping[tuple[int, ...], int] = field(default_factory=dict)  # of a glossary, and how often to say each
-    originals: tuple[str, ...] = ()  # the placeholders that the symbols among its tokens stand for
-    counted: Mapping[int, int] = field(default_factory=dict)  # how often the output must say each of them
-    wrong: str = ""
-
-
 class Translator:
     """A model with its text: what `regard.load` gives.
 
@@ -57,14 +46,14 @@ class Translator:
     def __init__(
         self,
         description: Description,
-        source_subwords: Subwords,
-        target_subwords: Subwords,
+        source_side: SourceSide,
+        target_side: Vocabulary,
         engine: Engine,
         bundle: "Callable[[], Bundle]",
         why: str = "",
         choice: Choice | None = None,
     ) -> None:
-        self.description, self.source_subwords, self.target_subwords = description, source_subwords, target_subwords
+        self.description, self.source_side, self.target_side = description, source_side, target_side
         self.engine, self.why, self.choice = engine, why, choice
         self._open_bundle = bundle
 
@@ -110,9 +99,7 @@ class Translator:
 
     def results(self, texts: Sequence[str], options: Options, *, done: Callable[[int], None] = _nobody) -> list[Result]:
         """A result for each text, in order. `done` hears how many more are finished."""
-        for text in texts:
-            if not isinstance(text, str):
-                raise ValueError(f"translate: {repr(text)[:60]} is not a text; give a text, or a list of texts.")
+        self.check_given(texts)
         results: dict[int, Result] = {}
         around = {number: Pieces.of(text, parts) for number, text in enumerate(texts) if (parts := self._parts(text))}
         whole = [number for number in range(len(texts)) if number not in around]
@@ -125,6 +112,13 @@ class Translator:
             results |= self._joined(around, options)
             done(len(texts) - len(whole))
         return [results[number] for number in range(len(texts))]
+
+    def check_given(self, sources: Sequence[Any]) -> None:
+        """Raises ValueError for what is no source of this model."""
+        in_text(self.source_side)
+        for text in sources:
+            if not isinstance(text, str):
+                raise ValueError(f"translate: {repr(text)[:60]} is not a text; give a text, or a list of texts.")
 
     def _joined(self, around: Mapping[int, Pieces], options: Options) -> dict[int, Result]:
         """Results of texts in parts. The first part has the prefix, the longest what is required."""
@@ -149,8 +143,10 @@ class Translator:
         """What is translated part by part, and whether each part stays; nothing where the whole can be.
 
         That is what has several lines, what has placeholders of a kind that the model has never seen, what is no word,
-        and what is longer than it reads.
+        and what is longer than it reads. Some models take every text as a whole: of parts nobody makes one summary.
         """
+        if self.description.whole:
+            return []
         parts: list[tuple[str, bool]] = []
         for fragment, kept in self._fragments(text):
             if kept or self.fits(fragment):
@@ -173,7 +169,9 @@ class Translator:
         if HALF.search(text):
             return True  # it is wrong anyway
         protected = self.protection.protect(tidy(text))
-        return protected is None or len(self.source_subwords.encode([self.cased(protected.text)])[0]) < self.longest
+        return (
+            protected is None or len(in_text(self.source_side).encode([self.cased(protected.text)])[0]) < self.longest
+        )
 
     @cached_property
     def longest(self) -> int:
@@ -191,7 +189,7 @@ class Translator:
         results = {
             number: Result(source.text, "", 0.0, [], [], wrong=source.wrong)
             for number, source in enumerate(sources)
-            if source.wrong or len(source.tokens) < 2
+            if source.wrong or self.length(source.tokens) < 2
         }
         done(len(results))
         waiting = [number for number in range(len(sources)) if number not in results]
@@ -201,12 +199,12 @@ class Translator:
         if usual:
             results |= self._searched(self.engine, sources, usual, how, done)
             # Most keep their placeholders by themselves; the others are searched again, and made to.
-            again = [number for number in usual if not _keeps(results[number], sources[number])]
+            again = [number for number in usual if not keeps(results[number], sources[number])]
             if again:
                 results |= self._searched(self._every_search, sources, again, how, _nobody, strict=True)
         if special:
             results |= self._searched(self._every_search, sources, sorted(special), how, done, strict=True)
-        lacking = [number for number in waiting if not _says(results[number], sources[number].terms)]
+        lacking = [number for number in waiting if not says(results[number], sources[number].terms)]
         if lacking:
             results |= self._with_terms(lacking, sources, results, options)
         in_order = [results[number] for number in range(len(texts))]
@@ -215,7 +213,7 @@ class Translator:
         return in_order
 
     def _with_terms(
-        self, numbers: Sequence[int], sources: Sequence[_Source], results: Mapping[int, Result], options: Options
+        self, numbers: Sequence[int], sources: Sequence[Asked], results: Mapping[int, Result], options: Options
     ) -> dict[int, Result]:
         """What these sources become with the terms of a glossary in place of the model's own words; where nobody can
         tell which words these are, by a search that must say the terms."""
@@ -240,12 +238,17 @@ class Translator:
         """A search with the limits that suit this model."""
         about = self.description
         longest = min(about.longest, about.model.decoder.most_tokens or about.longest)
-        return options.search(per_token=about.per_token, longest=longest, vocabulary=len(self.target_subwords))
+        limits = {"longest": longest, "vocabulary": len(self.target_side)}
+        return options.search(per_token=about.per_token, **limits, single=about.model.labels)
 
-    def _sources(self, texts: Sequence[str], options: Options) -> list[_Source]:
-        sources: list[_Source] = []
+    def length(self, given: Given) -> int:
+        """Of a source as the model reads it."""
+        return len(given)
+
+    def _sources(self, texts: Sequence[str], options: Options) -> list[Asked]:
+        sources: list[Asked] = []
         given: list[str] = []
-        for text in texts:
+        for text in map(self._parted, texts):
             wrong = ""
             originals: tuple[str, ...] = ()
             counted: dict[int, int] = {}
@@ -263,12 +266,17 @@ class Translator:
                 counted = {token: counts.get(symbol, 0) for symbol, token in self._symbols.items()}
             given.append("" if protected is None else self.cased(protected.text))
             wish, terms = self._wish(options), self._terms(given[-1], options)
-            sources.append(_Source(text, [], wish, terms, originals, counted, wrong))
-        whole = self.source_subwords.encode(given)
+            sources.append(Asked(text.replace(SEPARATOR_SIGN, "\t"), [], wish, terms, originals, counted, wrong))
+        whole = in_text(self.source_side).encode(given)
         return [
             replace(source, tokens=[*tokens[: self.longest - 1], END])
             for source, tokens in zip(sources, whole, strict=True)
         ]
+
+    def _parted(self, text: str) -> str:
+        """A source whose parts have tabs between, as the model reads it."""
+        source = self.description.model.source
+        return text.replace("\t", f" {SEPARATOR_SIGN} ") if source.kind == "text" and source.segments > 1 else text
 
     @cached_property
     def protection(self) -> Protection:
@@ -280,14 +288,15 @@ class Translator:
         """The target tokens that stand for placeholders."""
         if not self.protection.uses_symbols:
             return {}
-        found = {symbol: self.target_subwords.token(symbol) for symbol in SYMBOLS}
+        found = {symbol: self.target_side.token(symbol) for symbol in SYMBOLS}
         return {symbol: token for symbol, token in found.items() if token is not None}
 
     def _wish(self, options: Options) -> Wish:
-        if not (options.prefix or options.required):
+        language = first_tokens(options.to, self.description.target_languages, self.target_side)
+        if not (options.prefix or options.required or language):
             return Wish()
         required = [self.target_tokens(each) for each in options.required]
-        return Wish(prefix=self.target_tokens(options.prefix), required=tuple(filter(None, required)))
+        return Wish(prefix=(*language, *self.target_tokens(options.prefix)), required=tuple(filter(None, required)))
 
     def _terms(self, text: str, options: Options) -> dict[tuple[int, ...], int]:
         if not options.glossary:
@@ -297,12 +306,12 @@ class Translator:
 
     def target_tokens(self, text: str) -> tuple[int, ...]:
         text = tidy(self.cased(text))
-        return tuple(self.target_subwords.encode([text])[0]) if text else ()
+        return tuple(self.target_side.encode([text])[0]) if text else ()
 
     def _searched(
         self,
         engine: Engine,
-        sources: Sequence[_Source],
+        sources: Sequence[Asked],
         numbers: Sequence[int],
         how: Search,
         done: Callable[[int], None],
@@ -310,12 +319,12 @@ class Translator:
         strict: bool = False,
     ) -> dict[int, Result]:
         """Results by number. `strict`: with each source's wish, and placeholders counted."""
-        order = sorted(numbers, key=lambda number: -len(sources[number].tokens))
+        order = sorted(numbers, key=lambda number: -self.length(sources[number].tokens))
         width = how.nbest if how.sampling else how.beam
         results: dict[int, Result] = {}
         at = 0
         while at < len(order):
-            room = engine.at_once // (len(sources[order[at]].tokens) * width)
+            room = engine.at_once // (self.length(sources[order[at]].tokens) * width)
             some = order[at : at + max(1, min(MOST, room))]
             at += len(some)
             wishes = [replace(sources[n].wish, counted=sources[n].counted) for n in some] if strict else []
@@ -325,14 +334,14 @@ class Translator:
             done(len(some))
         return results
 
-    def _result(self, source: _Source, found: list[Hypothesis]) -> Result:
+    def _result(self, source: Asked, found: list[Hypothesis]) -> Result:
         said = [
-            restore(text, source.originals)
-            for text in self.target_subwords.decode([hypothesis.tokens for hypothesis in found])
+            restore(without_sign(text), source.originals)
+            for text in self.target_side.decode([hypothesis.tokens for hypothesis in found])
         ]
         others = [Other(text, h.score, h.tokens) for text, h in zip(said[1:], found[1:], strict=True)]
         tokens = found[0].tokens
-        missing = self.target_subwords.decode([p for p in source.wish.required if not _times(p, tokens)])
+        missing = self.target_side.decode([p for p in source.wish.required if not times(p, tokens)])
         for symbol, token in self._symbols.items() if source.counted else ():
             lost = source.counted[token] - tokens.count(token)
             if lost:
@@ -344,7 +353,7 @@ class Translator:
         from regard.decoding.capturing import captured
         from regard.decoding.forced import forced
 
-        sides = self.source_subwords, self.target_subwords
+        sides = self.source_side, self.target_side
         there = [number for number, result in enumerate(results) if result.tokens]
         passes = forced(
             self.bundle,
@@ -358,7 +367,7 @@ class Translator:
             if options.scores:
                 result = replace(result, token_scores=told.token_scores)
             if options.alignment:
-                pieces = self.source_subwords.pieces(tokens[0]), self.target_subwords.pieces(tokens[1])
+                pieces = in_text(self.source_side).pieces(tokens[0]), self.target_side.pieces(tokens[1])
                 result = replace(result, alignment=word_alignment(told.weights.get("cross", []), *pieces, self.choice))
             if options.attention:
                 originals = self.originals_in(result.source)
@@ -380,19 +389,3 @@ class Translator:
         """The placeholders that symbols among its tokens stand for."""
         protected = None if HALF.search(source) else self.protection.protect(tidy(source))
         return protected.originals if protected else ()
-
-
-def _says(result: Result, terms: Mapping[tuple[int, ...], int]) -> bool:
-    """Whether the outputs say every term of a glossary as often as they must."""
-    outputs = [result.tokens, *(other.tokens for other in result.others)]
-    return all(_times(phrase, tokens) >= count for tokens in outputs for phrase, count in terms.items())
-
-
-def _keeps(result: Result, source: _Source) -> bool:
-    """Whether the outputs say every placeholder as often as the source does."""
-    outputs = [result.tokens, *(other.tokens for other in result.others)]
-    return all(tokens.count(token) == count for tokens in outputs for token, count in source.counted.items())
-
-
-def _times(phrase: Sequence[int], tokens: Sequence[int]) -> int:
-    return sum(tuple(tokens[at : at + len(phrase)]) == tuple(phrase) for at in range(len(tokens)))

@@ -21,7 +21,7 @@ from regard.models.rounding import Product, outer, rounds
 def serves(attention: Attention, keys: Tensor, values: Tensor) -> bool:
     """Whether `decode` can take this attention to a memory with keys [B, Ts, A] and values [B, Ts, M]."""
     score = attention.score
-    if not isinstance(score, Additive) or score.heads != 1 or score.key_heads != 1 or not native.serves(keys, values):
+    if type(score) is not Additive or score.heads != 1 or score.key_heads != 1 or not native.serves(keys, values):
         return False
     if keys.shape[-1] % native.lanes() or values.shape[-1] % native.lanes():
         return False

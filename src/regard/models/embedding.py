@@ -7,12 +7,14 @@ from torch import Tensor, nn
 
 from regard.attention import Learned, Sinusoidal
 from regard.models.dropout import Dropout
+from regard.tokens import SEPARATOR
 
 
 class Embedding(nn.Module):
     """dropout(scale * table[token] + place).
 
-    `position` is "sinusoidal", "learned" (for the first `positions` places), or anything else for none.
+    `position` is "sinusoidal", "learned" (for the first `positions` places), or anything else for none. `segments`:
+    parts of a text, divided by SEPARATOR, each of which adds a vector of its own (Devlin et al. 2018, arXiv:1810.04805).
     """
 
     def __init__(
@@ -24,6 +26,7 @@ class Embedding(nn.Module):
         position: str = "none",
         positions: int = 1024,
         dropout: float = 0.0,
+        segments: int = 1,
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
@@ -33,15 +36,25 @@ class Embedding(nn.Module):
             self.place = Sinusoidal(width)
         elif position == "learned":
             self.place = Learned(positions, width)
+        self.segment = nn.Parameter(torch.zeros(segments, width)) if segments > 1 else None
         self.dropout = Dropout(dropout)
         nn.init.normal_(self.weight, std=width**-0.5)
+        if self.segment is not None:
+            nn.init.normal_(self.segment, std=width**-0.5)
 
     def forward(self, tokens: Tensor, *, offset: int = 0) -> Tensor:
         """tokens [B, T], the first at place `offset` -> [B, T, width]."""
         x = nn.functional.embedding(tokens, self.weight)
         if self.scale != 1:
             x = x * self.scale
+        if self.segment is not None:
+            parts = (tokens == SEPARATOR).cumsum(1).clamp_max(len(self.segment) - 1)
+            x = x + nn.functional.embedding(parts, self.segment)
         if self.place is not None:
             x = self.place(x, offset=offset)
         dropped: Tensor = self.dropout(x)
         return dropped
+
+    def read(self, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """tokens and mask [B, T] -> [B, T, width], and the mask as it is: what every stem has."""
+        return self(tokens), mask

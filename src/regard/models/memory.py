@@ -1,7 +1,7 @@
 """What passes between the parts of a model: `Memory` from encoder to decoder, `Decoded` out of a decoder."""
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ class Memory:
     axis: str = "subwords"  # what the places are
     rows: Tensor | None = None  # [B]: which source of a batch each entry is of, where that matters
     own: list[Tensor] = field(default_factory=list)  # weights [B, H, T, T] of each encoder layer, if asked for
+    tokens: Tensor | None = None  # [B, T]: the words at these places, where they may be copied
 
     @property
     def attention_mask(self) -> Tensor:
@@ -32,7 +33,8 @@ class Memory:
         values = states if self.values is self.states else self.values.index_select(0, index)
         mask, summary = self.mask.index_select(0, index), self.summary.index_select(0, index)
         rows = None if self.rows is None else self.rows.index_select(0, index)
-        return replace(self, states=states, values=values, mask=mask, summary=summary, rows=rows)
+        tokens = None if self.tokens is None else self.tokens.index_select(0, index)
+        return replace(self, states=states, values=values, mask=mask, summary=summary, rows=rows, tokens=tokens)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,15 @@ class Decoded:
     own: list[Tensor] = field(default_factory=list)  # weights [B, H, Tt, Tt] over the words before, if asked for
     encoder: list[Tensor] = field(default_factory=list)  # weights [B, H, Ts, Ts] of each encoder layer, if asked for
     draws: list[Draw] = field(default_factory=list)  # what hard attention drew, for REINFORCE
+    copied: "Copied | None" = None  # of a decoder that may copy
+    places: Tensor | None = None  # [B]: how many there were to look at, of each source
+
+
+class Copied(NamedTuple):
+    """What a decoder would copy, and how much rather it says a word of its own."""
+
+    weights: Tensor  # [..., Ts]: from which place
+    own: Tensor  # [...]: a logit; its sigmoid is the share of the decoder's own words
 
 
 class State(Protocol):

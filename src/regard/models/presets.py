@@ -34,7 +34,30 @@ def _transformer(width: int, heads: int, feedforward: int, encoder: int, decoder
     }
 
 
+def _classifier(encoder: Preset, **source: Any) -> Preset:
+    return {
+        "model": {
+            **({"source": source} if source else {}),
+            "encoder": encoder,
+            "decoder": {"kind": "pooling", "width": encoder["width"], "dropout": encoder["dropout"]},
+            "tie": "none",
+        },
+        "data": {"whole": True},
+        "training": {
+            **_RECURRENT_TRAINING,
+            "smoothing": 0.05,
+            "judge": "exact",
+            "average": 0.99,
+        },
+    }
+
+
+_CELLS: Preset = {"kind": "images", "size": 64, "cut": {"kind": "residual", "attend": "se"}}
+_LOOKING: Preset = {"tokens": 4096, "judge": "chrf", "average": 0.999}
 _LUONG: Preset = {"cell": "lstm", "initialisation": "uniform"}
+_SHOW: Preset = {"kind": "recurrent", "cell": "lstm", "attend": "before", "score": "additive", "gate": True}
+_SMALL: Preset = {"kind": "transformer", "width": 128, "heads": 4, "feedforward": 512, "dropout": 0.2}
+_LISTEN: Preset = {"kind": "recurrent", "cell": "lstm"}
 _CONVOLUTIONAL: Preset = {"kind": "convolutional", "width": 256, "embedding": 256, "kernel": 3, "dropout": 0.2}
 
 PRESETS: dict[str, tuple[str, Preset]] = {
@@ -78,6 +101,135 @@ PRESETS: dict[str, tuple[str, Preset]] = {
     "transformer-tiny": ("4 + 4 layers of width 128: small data, minutes", _transformer(128, 4, 256, 4, 4, 0.3)),
     "transformer-small": ("6 + 6 layers of width 256", _transformer(256, 4, 1024, 6, 6, 0.2)),
     "transformer-base": ("6 + 6 layers of width 512 (Vaswani et al. 2017)", _transformer(512, 8, 2048, 6, 6, 0.1)),
+    "classifier": (
+        "text to class: bidirectional GRU, attention pooling by a learnt query (Yang et al. 2016)",
+        _classifier({"kind": "recurrent", "width": 128, "embedding": 128, "dropout": 0.4}),
+    ),
+    "classifier-conv": (
+        "text to class: gated convolutions, attention pooling",
+        _classifier({"kind": "convolutional", "width": 128, "embedding": 128, "layers": 2, "dropout": 0.4}),
+    ),
+    "classifier-transformer": (
+        "text to class: two Transformer layers, attention pooling",
+        _classifier({"kind": "transformer", "width": 128, "heads": 4, "feedforward": 256, "layers": 2, "dropout": 0.3}),
+    ),
+    "image-classifier": (
+        "picture to class: residual convolutions with squeeze-and-excitation (Hu et al. 2017), attention pooling",
+        _classifier({"kind": "none", "width": 128, "dropout": 0.2}, **_CELLS),
+    ),
+    "speech-classifier": (
+        "recording to class: convolutions, bidirectional GRU, attention pooling",
+        _classifier({"kind": "recurrent", "width": 128, "embedding": 128, "dropout": 0.2}, kind="speech", subsample=4),
+    ),
+    "show-attend-tell": (
+        "picture to text: residual convolutions, an LSTM that looks before each word (Xu et al. 2015, soft)",
+        {
+            "model": {
+                "source": _CELLS,
+                "encoder": {"kind": "none", "width": 256, "dropout": 0.2},
+                "decoder": {**_SHOW, "width": 256, "embedding": 256, "dropout": 0.3},
+                "tie": "target",
+            },
+            "training": {**_RECURRENT_TRAINING, **_LOOKING, "attend_everywhere": 0.01},
+        },
+    ),
+    "show-attend-tell-hard": (
+        "the same, looking at one cell at a time (Xu et al. 2015, hard, by REINFORCE)",
+        {
+            "model": {
+                "source": _CELLS,
+                "encoder": {"kind": "none", "width": 256, "dropout": 0.2},
+                "decoder": {
+                    **_SHOW,
+                    "width": 256,
+                    "embedding": 256,
+                    "dropout": 0.3,
+                    "normalise": "hard",
+                    "estimator": "reinforce",
+                },
+                "tie": "target",
+            },
+            "training": {**_RECURRENT_TRAINING, **_LOOKING},
+        },
+    ),
+    "vit-caption": (
+        "picture to text: squares of pixels, a Transformer on both sides (Dosovitskiy et al. 2020)",
+        {
+            "model": {
+                "source": {"kind": "images", "size": 64, "cut": {"kind": "patches", "patch": 8}},
+                "encoder": {**_SMALL, "layers": 4, "position": "none"},
+                "decoder": {**_SMALL, "layers": 3},
+                "tie": "target",
+            },
+            "training": {**_TRANSFORMER_TRAINING, **_LOOKING, "learning_rate": 1.5e-3},
+        },
+    ),
+    "listen-attend-spell": (
+        "speech to text: a pyramid of LSTMs, location-aware attention (Chan et al. 2015, Chorowski et al. 2015)",
+        {
+            "model": {
+                "source": {"kind": "speech", "subsample": 2},
+                "encoder": {**_LISTEN, "layers": 2, "pyramid": True, "width": 128, "embedding": 128, "dropout": 0.2},
+                "decoder": {
+                    **_LISTEN,
+                    "attend": "before",
+                    "score": "location",
+                    "width": 256,
+                    "embedding": 64,
+                    "dropout": 0.2,
+                },
+                "tie": "target",
+            },
+            "data": {"subwords": {"kind": "character"}},
+            "training": {**_RECURRENT_TRAINING, "tokens": 2048, "judge": "wer", "average": 0.99},
+        },
+    ),
+    "speech-transformer": (
+        "speech to text: convolutions and Transformer layers (Dong et al. 2018)",
+        {
+            "model": {
+                "source": {"kind": "speech", "subsample": 4},
+                "encoder": {**_SMALL, "layers": 4, "dropout": 0.15},
+                "decoder": {**_SMALL, "layers": 2, "dropout": 0.15},
+                "tie": "target",
+            },
+            "data": {"subwords": {"kind": "character"}},
+            "training": {**_TRANSFORMER_TRAINING, "tokens": 4096, "judge": "wer", "learning_rate": 2e-3},
+        },
+    ),
+    "pointer-generator": (
+        "long text to short: bahdanau that sees where it has looked and may copy words (See et al. 2017)",
+        {
+            "model": {
+                "encoder": {"kind": "recurrent", "cell": "lstm", "width": 192, "embedding": 128, "dropout": 0.2},
+                "decoder": {
+                    "kind": "recurrent",
+                    "cell": "lstm",
+                    "width": 256,
+                    "embedding": 128,
+                    "dropout": 0.2,
+                    "score": "additive",
+                    "copy_words": True,
+                },
+                "tie": "all",
+            },
+            "data": {"whole": True},
+            "training": {**_RECURRENT_TRAINING, "judge": "rougeL", "average": 0.999},
+        },
+    ),
+    "answer": (
+        "story and question to answer: a Transformer that tells the parts apart and may copy words",
+        {
+            "model": {
+                "source": {"kind": "text", "segments": 2},
+                "encoder": {**_SMALL, "layers": 3, "dropout": 0.1},
+                "decoder": {**_SMALL, "layers": 2, "dropout": 0.1, "copy_words": True},
+                "tie": "all",
+            },
+            "data": {"whole": True, "subwords": {"kind": "word"}},
+            "training": {**_TRANSFORMER_TRAINING, "learning_rate": 1.5e-3, "judge": "exact", "smoothing": 0.0},
+        },
+    ),
     "deep-shallow": (
         "12 encoder layers and one decoder layer of width 256: fast to translate with",
         _transformer(256, 4, 1024, 12, 1, 0.2),

@@ -5,10 +5,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from regard.models.copying import CopyingState, mixed
 from regard.models.decoders.convolutional import ConvolutionalDecoder
+from regard.models.decoders.pooling import PoolingDecoder
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.decoders.transformer import TransformerDecoder
 from regard.models.encoders.convolutional import ConvolutionalEncoder
+from regard.models.encoders.plain import PlainEncoder
 from regard.models.encoders.recurrent import RecurrentEncoder
 from regard.models.encoders.transformer import TransformerEncoder
 from regard.models.memory import Decoded, Memory, State
@@ -18,22 +21,27 @@ ENCODERS: dict[str, Any] = {
     "recurrent": RecurrentEncoder,
     "convolutional": ConvolutionalEncoder,
     "transformer": TransformerEncoder,
+    "none": PlainEncoder,
 }
 DECODERS: dict[str, Any] = {
     "recurrent": RecurrentDecoder,
     "convolutional": ConvolutionalDecoder,
     "transformer": TransformerDecoder,
+    "pooling": PoolingDecoder,
 }
 
 
 class Seq2Seq(nn.Module):
-    """Any encoder with any decoder. Vocabulary entries 0 to 3 are padding, unknown, beginning and end."""
+    """Any encoder with any decoder. Vocabulary entries 0 to 3 are padding, unknown, beginning and end.
+
+    source_vocabulary: 0 where the source is no text.
+    """
 
     def __init__(self, settings: ModelSettings, *, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
         self.settings = settings
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
-        self.encoder = ENCODERS[settings.encoder.kind](settings.encoder, source_vocabulary)
+        self.encoder = ENCODERS[settings.encoder.kind](settings.encoder, source_vocabulary, settings.source)
         self.decoder = DECODERS[settings.decoder.kind](settings.decoder, target_vocabulary, self.encoder.memory_width)
         E = settings.decoder.embedding_width
         self.output = nn.Linear(E, target_vocabulary, bias=settings.tie == "none")
@@ -51,28 +59,36 @@ class Seq2Seq(nn.Module):
             self.encoder.embedding.weight = self.decoder.embedding.weight
 
     def encode(self, source: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
-        """source and mask [B, Ts] (True where there is a token) -> Memory."""
+        """source [B, Ts], pictures or frames, and mask [B, Ts] (True where there is something) -> Memory."""
         memory: Memory = self.encoder(source, mask, need_weights=need_weights)
-        return memory
+        return replace(memory, tokens=source) if self.settings.copies else memory
 
     def forward(self, source: Tensor, mask: Tensor, targets: Tensor, *, need_weights: bool = False) -> Decoded:
         """source, mask [B, Ts], targets [B, Tt] (the words before each step, beginning first) -> features."""
         memory = self.encode(source, mask, need_weights=need_weights)
         decoded: Decoded = self.decoder(targets, memory, need_weights=need_weights)
-        return replace(decoded, encoder=memory.own) if memory.own else decoded
+        return replace(decoded, encoder=memory.own, places=memory.mask.sum(1))
 
     def logits(self, features: Tensor) -> Tensor:
         """features [..., E] -> [..., V]"""
         scores: Tensor = self.output(features)
         return scores
 
+    def scores(self, decoded: Decoded, source: Tensor) -> Tensor:
+        """Logits [B, Tt, V] of all steps over sources [B, Ts], copies included."""
+        logits = self.logits(decoded.features)
+        return logits if decoded.copied is None else mixed(logits, decoded.copied, source[:, None])
+
     def start(self, memory: Memory) -> State:
         """The decoder's state before the first word."""
         state: State = self.decoder.start(memory)
-        return state
+        return state if memory.tokens is None else CopyingState(state, memory.tokens)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """The words before [B] and a state -> logits [B, V] of the next word, and the state after it."""
+        if isinstance(state, CopyingState):
+            features, inner = self.decoder.step(tokens, state.state)
+            return mixed(self.logits(features), inner.copied, state.tokens), replace(state, state=inner)
         features, state = self.decoder.step(tokens, state)
         return self.logits(features), state
 

@@ -5,10 +5,11 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from regard.settings import Settings
+from regard.sources import Source, Text
 
 Size = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-Score = Literal["dot", "scaled-dot", "cosine", "bilinear", "additive"]
+Score = Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "location"]
 Normaliser = Literal["softmax", "sparsemax", "entmax", "sigmoid", "hard"]
 Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"]
 
@@ -49,6 +50,7 @@ class RecurrentEncoder(_Part):
     cell: Literal["gru", "lstm"] = "gru"
     bidirectional: bool = True
     reverse: bool = False  # read the source backwards, as Sutskever et al. 2014 did
+    pyramid: bool = False  # each layer but the first reads two places as one (Chan et al. 2015, arXiv:1508.01211)
     initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
 
 
@@ -100,6 +102,37 @@ class TransformerEncoder(_Transformer):
     kind: Literal["transformer"] = "transformer"
 
 
+class NoEncoder(_Part):
+    """What was read is attended to as it is: the cells of a picture, as in "Show, attend and tell"."""
+
+    kind: Literal["none"] = "none"
+
+
+class PoolingDecoder(_Part):
+    """A class instead of a text: the source in one vector, and a layer on it.
+
+    pool: attention by a learnt query (Yang et al. 2016), or the mean, the largest of each, or nothing. state: the
+    encoder's own summary beside it (of a recurrent one its last states).
+    """
+
+    only_where = {"score": ("pool", ("attention",)), "normalise": ("pool", ("attention",))}  # noqa: RUF012
+
+    kind: Literal["pooling"] = "pooling"
+    pool: Literal["attention", "mean", "max", "none"] = "attention"
+    score: Literal["dot", "scaled-dot", "cosine", "bilinear", "additive"] = "additive"
+    normalise: Normaliser = "softmax"
+    heads: Size = 1
+    state: bool = True
+
+    @model_validator(mode="after")
+    def _sees_something(self) -> Self:
+        if self.pool == "none" and not self.state:
+            raise ValueError("with pool = none and state = false nothing of the source would be seen; change one")
+        if self.width % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
+        return self
+
+
 class RecurrentDecoder(_Part):
     """GRU or LSTM; without attention, or attending before the step (Bahdanau) or after it (Luong)."""
 
@@ -111,7 +144,12 @@ class RecurrentDecoder(_Part):
         "normalise": ("attend", ("before", "after")),
         "radius": ("extent", ("local-m", "local-p")),
         "estimator": ("normalise", ("hard",)),
-        "attention_width": ("score", ("additive",)),
+        "attention_width": ("score", ("additive", "location")),
+        "filters": ("score", ("location",)),
+        "filter_width": ("score", ("location",)),
+        "gate": ("attend", ("before",)),
+        "coverage": ("score", ("location",)),
+        "copy_words": ("attend", ("before", "after")),
     }
 
     kind: Literal["recurrent"] = "recurrent"
@@ -125,6 +163,11 @@ class RecurrentDecoder(_Part):
     estimator: Literal["reinforce", "gumbel"] = "gumbel"  # how hard attention learns
     attention_width: Size | None = None  # of the additive score's hidden layer; `width` if not given
     input_feeding: bool = False  # attending after the step: show the next step what was attended to
+    filters: Size = 16  # of the location score: features of where it looked before
+    filter_width: Size = 15  # places that each of them sees
+    coverage: bool = False  # the location score sees the sum of all looks, not the last one (See et al. 2017)
+    gate: bool = False  # how much is taken from where it looks, by the state (Xu et al. 2015, section 4.2.1)
+    copy_words: bool = False  # words may be copied from where it looks (See et al. 2017, arXiv:1704.04368)
     initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
 
 
@@ -138,18 +181,47 @@ class TransformerDecoder(_Transformer):
     """Causal self-attention, cross-attention and feed-forward layers, Vaswani et al. 2017."""
 
     kind: Literal["transformer"] = "transformer"
+    copy_words: bool = False  # words may be copied from where the last layer looks
 
 
-Encoder = Annotated[RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder, Field(discriminator="kind")]
-Decoder = Annotated[RecurrentDecoder | ConvolutionalDecoder | TransformerDecoder, Field(discriminator="kind")]
+Encoder = Annotated[
+    RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder | NoEncoder, Field(discriminator="kind")
+]
+Decoder = Annotated[
+    RecurrentDecoder | ConvolutionalDecoder | TransformerDecoder | PoolingDecoder, Field(discriminator="kind")
+]
 
 
 class ModelSettings(Settings):
-    """An encoder, a decoder, and which embeddings they share."""
+    """What is read, an encoder, a decoder, and which embeddings they share."""
 
+    source: Source = Text()
     encoder: Encoder = TransformerEncoder()
     decoder: Decoder = TransformerDecoder()
     tie: Literal["none", "target", "all"] = "target"  # target: the target's embedding is the output layer
+
+    @property
+    def labels(self) -> bool:
+        """Whether it says classes, not texts."""
+        return self.decoder.kind == "pooling"
+
+    @property
+    def copies(self) -> bool:
+        """Whether it may say words of its source as they are."""
+        return bool(getattr(self.decoder, "copy_words", False))
+
+    @model_validator(mode="after")
+    def _fits_its_source(self) -> "ModelSettings":
+        if self.source.kind != "text":
+            if self.copies:
+                raise ValueError(f"decoder.copy_words: there are no words to copy in {self.source.kind}")
+            if self.tie == "all":
+                raise ValueError(f"tie is all, but {self.source.kind} have no embeddings to share; tie the target")
+        if self.labels and self.tie != "none":
+            raise ValueError("tie: classes have no embeddings to share; set it to none")
+        if getattr(self.encoder, "pyramid", False) and self.source.kind == "text":
+            raise ValueError("encoder.pyramid is for speech: it reads several frames as one")
+        return self
 
     @model_validator(mode="after")
     def _can_be_tied(self) -> "ModelSettings":

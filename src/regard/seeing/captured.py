@@ -131,6 +131,15 @@ class Branch:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """A source that is no text, as it is drawn: a picture [C, S, S] in bytes, or a spectrogram [frames, bands]."""
+
+    kind: Literal["picture", "spectrogram"]
+    values: NDArray[np.generic]
+    seconds: float = 0.0  # that a recording lasts
+
+
+@dataclass(frozen=True)
 class Captured:
     """What a model attended to.
 
@@ -139,7 +148,7 @@ class Captured:
     each of them. hidden: of each kind and layer, [heads, rows], the weight on places that were taken away. attribution:
     gradient times input of each target place's log-probability, over "source" and over "before". aligned: [target,
     source], what shows best where each target place comes from, as `choice` says. beam: the outputs of a search, the
-    best first, if asked for; in subwords, with their marks.
+    best first, if asked for; in subwords, with their marks. shown: the source, if it is no text.
     """
 
     source: Axis
@@ -152,6 +161,7 @@ class Captured:
     choice: Choice | None = None
     model: str = ""
     beam: tuple[Branch, ...] = ()
+    shown: Shown | None = None
 
     def __post_init__(self) -> None:
         for kind, layers in self.weights.items():

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from regard import __version__
+from regard.data.sides import in_text
 from regard.decoding.options import Options
 from regard.documents import Layout
 from regard.documents.plain import LINE_ENDS
@@ -79,8 +80,8 @@ def as_record(one: Translated, model: Model) -> dict[str, Any]:
         record: dict[str, Any] = {"source": source, "text": result.text, "score": result.score}
         record["others"] = [{"text": other.text, "score": other.score} for other in result.others]
         if model.translator is not None and (result.token_scores is not None or result.attention is not None):
-            record["tokens"] = model.translator.target_subwords.pieces(result.tokens)
-            record["source_tokens"] = model.translator.source_subwords.pieces(result.source_tokens)
+            record["tokens"] = model.translator.target_side.pieces(result.tokens)
+            record["source_tokens"] = in_text(model.translator.source_side).pieces(result.source_tokens)
         if result.token_scores is not None:
             record["token_scores"] = result.token_scores
         if result.alignment is not None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from regard.data.sides import in_text
 from regard.serving.models import Models
 
 
@@ -27,8 +28,8 @@ def detected(text: str, models: Models) -> list[dict[str, Any]]:
     for model in models.all:
         if model.translator is None or model.source is None:
             continue
-        (tokens,) = model.translator.source_subwords.encode([text.strip()])
-        pieces = model.translator.source_subwords.pieces(tokens)
+        (tokens,) = in_text(model.translator.source_side).encode([text.strip()])
+        pieces = in_text(model.translator.source_side).pieces(tokens)
         letters = sum(len(piece) for piece in pieces if not piece.startswith("<0x"))
         fit = letters / max(1, len(tokens)) if tokens else 0.0
         fits[model.source] = max(fit, fits.get(model.source, 0.0))

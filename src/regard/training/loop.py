@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from regard.data.batches import Batch, load_batch, plan_epoch, tokens_for
 from regard.data.corpus import Corpus
-from regard.data.settings import SubwordSettings
+from regard.data.settings import DataSettings
 from regard.decoding.bundle import Bundle, put_tensors, save_bundle, tensors_of
 from regard.decoding.loading import in_torch
 from regard.training.averages import MovingAverage, mean, wearing
@@ -68,11 +68,11 @@ class Trainer:
         *,
         reporter: Reporter,
         place: Distribution | None = None,
-        sampling: SubwordSettings | None = None,
+        data: DataSettings | None = None,
     ) -> None:
         self.settings, self.corpus, self.bundle, self.run = settings, corpus, bundle, run
         self.reporter, self.place = reporter, place or Distribution()
-        self.sampling = sampling
+        self.data = data or DataSettings()
         self.objective = Objective(bundle.model, settings)
         self.device = next(bundle.model.parameters()).device
         self.optimiser = self._optimiser()
@@ -196,7 +196,7 @@ class Trainer:
         for number, chosen in enumerate(group, self.where.position):
             key = _key(self.settings.seed, "subwords", self.where.epoch, number, self.place.rank)
             share = self.place.share(chosen)
-            batch = load_batch(self.corpus, self.corpus.train, share, sampling=self.sampling, key=key)
+            batch = load_batch(self.corpus, self.corpus.train, share, varied=self.data, key=key)
             batches.append((batch, self.place.counts(chosen)))
         self.where.position += len(group)
         if self.where.position >= len(plan):

@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from regard.attention import Draw, Reinforce
 from regard.data.batches import Batch
+from regard.models.copying import copying_loss
 from regard.models.loss import agreeing_loss, projected_loss
-from regard.models.memory import Decoded
+from regard.models.memory import Copied, Decoded
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.seeing.captured import Choice
@@ -60,8 +61,13 @@ class Objective(nn.Module):
             source, mask, before = (torch.cat([each] * 2) for each in (source, mask, before))
             guide = None if guide is None else torch.cat([guide / 2] * 2)
         # Weights of the decoder alone, and only if they are to be taught: without them attention is faster.
-        decoded = self.model.decoder(before, self.model.encode(source, mask), need_weights=guide is not None)
-        lesson = self._teach(decoded.cross, guide) if guide is not None else 0.0
+        spread = self.training and (self.settings.attend_everywhere > 0 or self.settings.attend_once > 0)
+        memory = self.model.encode(source, mask)
+        decoded = self.model.decoder(before, memory, need_weights=guide is not None or spread)
+        lesson: Tensor | float = self._teach(decoded.cross, guide) if guide is not None else 0.0
+        if spread and decoded.cross:
+            steps = torch.cat([there] * 2) if twice else there
+            lesson = lesson + self._spread(decoded.cross[-1].mean(1), memory.mask, steps) / (2 if twice else 1)
         if twice:
             first, second = decoded.features.chunk(2)
             loss = agreeing_loss(
@@ -75,6 +81,8 @@ class Objective(nn.Module):
                 rounded=rounded,
             )
             return Loss(loss.total + lesson, loss.per_token.double().sum())
+        if decoded.copied is not None:
+            return self._copying(decoded, there, targets, source, lesson)
         loss = projected_loss(
             decoded.features[there],
             output.weight,
@@ -87,6 +95,31 @@ class Objective(nn.Module):
         if decoded.draws:
             total = total + self._learn_where_to_look(decoded, loss.per_token, there)
         return Loss(total, loss.per_token.double().sum())
+
+    def _copying(
+        self, decoded: Decoded, there: Tensor, targets: Tensor, source: Tensor, lesson: Tensor | float
+    ) -> Loss:
+        """The loss of a decoder that may copy words of its source."""
+        assert decoded.copied is not None
+        copied = Copied(decoded.copied.weights[there], decoded.copied.own[there])
+        tokens = source[:, None].expand(*there.shape, -1)[there]
+        total, per_token = copying_loss(
+            self.model.logits(decoded.features[there]), copied, tokens, targets, smoothing=self.settings.smoothing
+        )
+        return Loss(total.sum() + lesson, per_token.detach().double().sum())
+
+    def _spread(self, weights: Tensor, mask: Tensor, there: Tensor) -> Tensor:
+        """What looks [B, Tt, Ts] cost that leave places out (doubly stochastic attention, Xu et al. 2015, equation 14)
+        or come back to them (the coverage loss, See et al. 2017, equation 12)."""
+        weights = weights.float() * there[..., None]
+        total = weights.new_zeros(())
+        if self.settings.attend_everywhere:
+            left = (1 - weights.sum(1)) * mask
+            total = total + self.settings.attend_everywhere * left.square().sum()
+        if self.settings.attend_once:
+            before = weights.cumsum(1) - weights
+            total = total + self.settings.attend_once * torch.minimum(weights, before).sum()
+        return total
 
     def _teach(self, cross: list[Tensor], guide: Tensor) -> Tensor:
         """Cross-entropy between where each step should look and where it looks (Chen et al. 2016, arXiv:1607.01628; one

@@ -22,9 +22,11 @@ import numpy as np
 import torch
 
 from regard.data.corpus import Corpus, prepare, reopened
-from regard.data.readers import Layout
+from regard.data.door import layout_in
+from regard.data.labels import Labels
+from regard.data.sides import in_text, target_file
 from regard.data.tables import columns_taken
-from regard.decoding.bundle import Bundle
+from regard.decoding.bundle import Bundle, new_model
 from regard.decoding.capturing import chosen
 from regard.decoding.conversion import KINDS, converted, refuses
 from regard.decoding.devices import device_named
@@ -32,7 +34,6 @@ from regard.decoding.folder import ALIGNMENT, Description, open_folder, write_du
 from regard.decoding.lexicon import MOST, learn
 from regard.decoding.results import SMALL
 from regard.decoding.shortlist import shortlist_of
-from regard.models.seq2seq import Seq2Seq
 from regard.seeing.curves import draw_curves
 from regard.settings import read_toml
 from regard.training.allocator import keep_memory
@@ -142,9 +143,7 @@ def train(
         if place.leads:
             shutil.rmtree(_replaced(run), ignore_errors=True)
         bundle = new_bundle(settings, corpus, device_named(device))
-        trainer = Trainer(
-            settings.training, corpus, bundle, run, reporter=reporter, place=place, sampling=settings.data.subwords
-        )
+        trainer = Trainer(settings.training, corpus, bundle, run, reporter=reporter, place=place, data=settings.data)
         resumed = (resume or place.restarts > 0) and trainer.resume()
         if resumed:
             if further:
@@ -186,16 +185,19 @@ def train(
 def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     """What a trained run is used with: where its alignment is seen best, its shortlist, and a copy for CTranslate2
     where that can run it."""
+    if bundle.description.model.source.kind != "text" or bundle.description.model.labels:
+        return  # what comes from where is for two texts
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
-    few = len(corpus.target_subwords) < SMALL  # letters, not words: what little they tell is told soon
-    lexicon = learn(examples, target_vocabulary=len(corpus.target_subwords), most=MOST // 10 if few else MOST)
+    few = len(corpus.target_side) < SMALL  # letters, not words: what little they tell is told soon
+    lexicon = learn(examples, target_vocabulary=len(corpus.target_side), most=MOST // 10 if few else MOST)
     choice = chosen(bundle, corpus.valid, lexicon) if corpus.train.linked is None else taught(bundle.model.settings)
     if choice is not None:
         record = {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted}
         write_durably(run / ALIGNMENT, json.dumps(record).encode() + b"\n")
     if not few:
-        joint = corpus.source_subwords.model == corpus.target_subwords.model
-        found = shortlist_of(lexicon, source_vocabulary=len(corpus.source_subwords), joint=joint)
+        side = in_text(corpus.source_side)
+        joint = side.model == corpus.target_side.model
+        found = shortlist_of(lexicon, source_vocabulary=len(side), joint=joint)
         write_durably(run / "shortlist.safetensors", found.as_bytes())
     if not refuses(bundle.description.model):
         for kind in KINDS:
@@ -223,21 +225,25 @@ def _check_further(settings: RunSettings, where: Where, run: Path) -> None:
 def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter, *, again: bool) -> Corpus:
     """The run's data. A run that goes on has its own: its files may have changed since, or gone."""
     data = run / "data"
+    what: dict[str, Any] = {"source": settings.model.source, "labels": settings.model.labels}
     if place.leads:
-        own = reopened(data) if again else None
-        corpus = own or prepare(settings.data, data, report=reporter.reading)
+        own = reopened(data, **what) if again else None
+        corpus = own or prepare(settings.data, data, **what, report=reporter.reading)
         if own is None and again:
             _check_same(run, corpus)
     if place.world > 1:
         torch.distributed.barrier()
-    return corpus if place.leads else reopened(data) or prepare(settings.data, data)
+    return corpus if place.leads else reopened(data, **what) or prepare(settings.data, data, **what)
 
 
 def _check_same(run: Path, corpus: Corpus) -> None:
     """Raises ValueError if data that had to be prepared anew give other subwords than the run began with."""
-    for name, subwords in (("source", corpus.source_subwords), ("target", corpus.target_subwords)):
-        before = run / f"{name}.subwords"
-        if before.exists() and before.read_bytes() != subwords.model:
+    labels = isinstance(corpus.target_side, Labels)
+    for before, side in (
+        (run / "source.subwords", corpus.source_side),
+        (target_file(run, labels=labels), corpus.target_side),
+    ):
+        if before.exists() and before.read_bytes() != getattr(side, "model", None):
             raise ValueError(
                 f"{run}: its data folder is gone, and the files it was made from have changed since; put them back as "
                 f"they were, or start anew with regard train."
@@ -247,28 +253,26 @@ def _check_same(run: Path, corpus: Corpus) -> None:
 def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> Bundle:
     """A new model for this corpus, its weights drawn from the run's seed."""
     torch.manual_seed(settings.training.seed)
-    model = Seq2Seq(
-        settings.model,
-        source_vocabulary=len(corpus.source_subwords),
-        target_vocabulary=len(corpus.target_subwords),
-    )
+    model = new_model(settings.model, corpus.source_side, corpus.target_side)
     ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
     description = Description(
         source_language=settings.data.source_language,
         target_language=settings.data.target_language,
+        target_languages=settings.data.target_languages,
         lowercase=settings.data.lowercase,
+        whole=settings.data.whole,
         longest=settings.data.longest,
         per_token=max(2.0, round(float(ratio) * 1.2, 2)),
         placeholders=corpus.treatments,
         model=settings.model,
     )
-    return Bundle(description, model.to(device), corpus.source_subwords, corpus.target_subwords)
+    return Bundle(description, model.to(device), corpus.source_side, corpus.target_side)
 
 
 def _columns(settings: RunSettings) -> list[str]:
     """Of tables with more columns than two, which are read."""
     data = settings.data
-    layout = Layout(data.source_language, data.target_language, data.source_column, data.target_column)
+    layout = layout_in(data)
     there = [path for path in (*data.pairs, *data.valid_pairs) if path.exists()]
     return [sentence for sentence in (columns_taken(path, layout) for path in there) if sentence]
 

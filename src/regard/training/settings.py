@@ -8,6 +8,7 @@ from regard.data.settings import DataSettings
 from regard.models.presets import preset
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, changed, merged
+from regard.training.tasks import columns_for, medium_in, preset_for
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -31,6 +32,8 @@ class TrainingSettings(Settings):
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
     agreement: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: how much two passes with other dropout must agree
     guidance: Annotated[float, Field(gt=0)] = 0.05  # how much attention learns from data.alignment, where there is one
+    attend_everywhere: Annotated[float, Field(ge=0)] = 0.0  # doubly stochastic: each place is to get 1 look in all
+    attend_once: Annotated[float, Field(ge=0)] = 0.0  # coverage loss: no place is to be looked at again
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
@@ -58,13 +61,28 @@ class RunSettings(Settings):
         if self.model.tie == "all" and not self.data.subwords.joint:
             raise ValueError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
         decoder = self.model.decoder
+        attends = decoder.kind != "pooling" and not (decoder.kind == "recurrent" and decoder.attend == "never")
+        if (self.training.attend_everywhere or self.training.attend_once) and not attends:
+            raise ValueError("training.attend_everywhere and attend_once are for decoders that attend")
+        if self.model.copies and not self.data.subwords.joint:
+            raise ValueError("model.decoder.copy_words needs data.subwords.joint: what is copied must be sayable")
+        if self.model.copies and self.training.agreement:
+            raise ValueError("training.agreement: two passes cannot be compared where words are copied; leave one out")
+        parted = getattr(self.model.source, "segments", 1) > 1
+        if self.data.question_column is not None and not parted:
+            raise ValueError(
+                "data.question_column: set model.source.segments to 2, so that the parts can be told apart"
+            )
         if self.data.alignment:
+            if self.model.source.kind != "text" or self.model.labels:
+                raise ValueError("data.alignment: links are between the words of two texts")
             if decoder.kind == "recurrent" and decoder.attend == "never":
                 raise ValueError("data.alignment: a decoder without attention cannot learn where to look")
             if getattr(decoder, "normalise", None) == "hard":
                 raise ValueError("data.alignment: hard attention learns where to look by its draws alone")
         for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
-            if part.most_tokens is not None and part.most_tokens < self.data.longest:
+            reads_text = name == "decoder" or self.model.source.kind == "text"
+            if reads_text and part.most_tokens is not None and part.most_tokens < self.data.longest:
                 raise ValueError(
                     f"model.{name} has {part.most_tokens} places, but data.longest allows {self.data.longest} tokens; "
                     f"set model.{name}.positions to as many"
@@ -72,9 +90,23 @@ class RunSettings(Settings):
         return self
 
 
-def run_settings(name: str | None, file: dict[str, Any], assignments: list[str], given: dict[str, Any]) -> RunSettings:
-    """A preset (of the command or the file), then the file, then what the command says, then each --set."""
-    name = name or file.get("preset") or "transformer-tiny"
+def run_settings(
+    name: str | None,
+    file: dict[str, Any],
+    assignments: list[str],
+    given: dict[str, Any],
+    *,
+    task: str | None = None,
+) -> RunSettings:
+    """A preset (of the command or the file, or what suits the task and the files), then the file, then what the command
+    says, then each --set."""
+    name = name or file.get("preset")
+    if name is None or task is not None:
+        said = _set(merged({"data": {}, **file}, given), [one for one in assignments if one.startswith("data.")])
+        data = DataSettings.parse(said.get("data", {}))
+        suits = preset_for(task, medium_in(data))
+        name = name or suits
+        given = merged({"data": columns_for(task, data.pairs)}, given)
     everything = merged({**preset(str(name)), "preset": name}, {**file, "preset": name})
     return RunSettings.parse(_set(merged(everything, given), assignments))
 

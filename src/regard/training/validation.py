@@ -2,11 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 
 from regard.data.batches import in_order, load_batch
-from regard.data.corpus import Corpus
+from regard.data.corpus import Corpus, Pairs
+from regard.data.media import Prepared
+from regard.decoding.languages import language_of, without_sign
 from regard.decoding.options import Options
 from regard.decoding.translator import Translator
 from regard.evaluation.metrics import corpus_score
@@ -46,6 +49,31 @@ class Judgement:
         return (value if math.isfinite(value) else -1e30, -self.loss if math.isfinite(self.loss) else -1e30)
 
 
+class _Asked(NamedTuple):
+    """One example, as it is put to the model."""
+
+    source: str
+    reference: str
+    given: Any  # the source as the translator takes it
+    language: str  # that is wanted, of a model of several
+
+
+def _asked(pairs: Pairs, number: int) -> _Asked:
+    source, reference = pairs.texts(number)
+    given = source if pairs.medium is None else Prepared(pairs.tokens(number)[0], source)
+    return _Asked(source, without_sign(reference), given, language_of(reference))
+
+
+def _said(translator: Translator, asked: list[_Asked]) -> list[str]:
+    """What the model says to each, greedily."""
+    said: dict[int, str] = {}
+    for language in dict.fromkeys(each.language for each in asked):
+        numbers = [number for number, each in enumerate(asked) if each.language == language]
+        results = translator.results([asked[n].given for n in numbers], Options(beam=1, to=language))
+        said |= {number: result.text for number, result in zip(numbers, results, strict=True)}
+    return [said[number] for number in range(len(asked))]
+
+
 @torch.inference_mode()
 def judge(objective: Objective, translator: Translator, corpus: Corpus, settings: TrainingSettings) -> Judgement:
     """Loss over all of the validation set, and the score of greedy translations of its first thousand."""
@@ -59,11 +87,11 @@ def judge(objective: Objective, translator: Translator, corpus: Corpus, settings
             tokens += batch.tokens
         loss = entropy / tokens
         count = SHOWN if settings.judge == "loss" else MOST
-        pairs = [corpus.valid.texts(number) for number in range(min(count, len(corpus.valid)))]
-        results = translator.results([source for source, _ in pairs], Options(beam=1))
+        asked = [_asked(corpus.valid, number) for number in range(min(count, len(corpus.valid)))]
+        said = _said(translator, asked)
     finally:
         objective.train(training)
-    samples = [Sample(*pair, result.text) for pair, result in zip(pairs, results, strict=True)]
+    samples = [Sample(each.source, each.reference, text) for each, text in zip(asked, said, strict=True)]
     value = loss
     if settings.judge != "loss":
         references = [sample.reference for sample in samples]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from regard.data.corpus import Corpus, Pairs
@@ -19,10 +20,9 @@ SHORTEST, LONGEST = 6, 30  # tokens on either side of the example, if there is s
 
 def example(pairs: Pairs) -> int:
     """The first of a length that fits a picture."""
-    for number in range(len(pairs)):
-        if all(SHORTEST <= len(side) <= LONGEST for side in pairs.tokens(number)):
-            return number
-    return 0
+    sizes = [pairs.target_lengths] + ([pairs.source_lengths] if pairs.medium is None else [])
+    fits = np.all([(each >= SHORTEST) & (each <= LONGEST) for each in sizes], 0)
+    return int(np.argmax(fits))
 
 
 def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
@@ -37,7 +37,7 @@ def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
     finally:
         model.train(training)
     if cross:
-        seen = captured((bundle.source_subwords, bundle.target_subwords), tokens, {"cross": cross})
+        seen = captured((bundle.source_side, bundle.target_side), tokens, {"cross": cross})
         (run / FOLDER).mkdir(exist_ok=True)
         write_durably(run / FOLDER / f"{step:08d}.safetensors", as_bytes(replace(seen, choice=None, aligned=None)))
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
+from regard.data.sides import Given
 from regard.decoding.results import Hypothesis, Search, Wish
 
 NAMES = ("auto", "native", "ctranslate2", "torch")
@@ -29,9 +30,9 @@ class Engine(Protocol):
         ...
 
     def search(
-        self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None
+        self, sources: Sequence[Given], how: Search, wishes: Sequence[Wish] | None = None
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source (tokens with the end), best first, `how.nbest` of them or fewer.
+        """The best hypotheses of each source (tokens with the end, or an array), best first, `how.nbest` or fewer.
 
         wishes: what each output must be like; only PyTorch's engine is asked to grant them.
         """

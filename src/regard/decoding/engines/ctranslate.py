@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import ctranslate2
 
+from regard.data.sides import in_text
 from regard.decoding.conversion import converted
 from regard.decoding.engines import cores
 from regard.decoding.folder import Opened
@@ -29,8 +30,8 @@ class CTranslate2Engine:
             inter_threads=threads if shortlist else 1,
             intra_threads=1 if shortlist else threads,
         )
-        self._source_names = opened.source_subwords.pieces(range(len(opened.source_subwords)))
-        names = opened.target_subwords.pieces(range(len(opened.target_subwords)))
+        self._source_names = in_text(opened.source_side).pieces(range(len(in_text(opened.source_side))))
+        names = opened.target_side.pieces(range(len(opened.target_side)))
         self._tokens = {name: token for token, name in enumerate(names)}
 
     def refuses(self, how: Search) -> str:

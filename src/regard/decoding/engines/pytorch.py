@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.batches import padded
+from regard.data.batches import given
+from regard.data.sides import Given
 from regard.decoding.bundle import Bundle
 from regard.decoding.lowering import lowered
 from regard.decoding.narrowing import Narrowed
 from regard.decoding.results import Hypothesis, Search, Wish
 from regard.decoding.searches import search
 from regard.decoding.shortlist import Shortlist
-from regard.tokens import PAD
 
 
 class TorchEngine:
@@ -27,24 +27,24 @@ class TorchEngine:
         """low: linear layers in int8."""
         self.bundle, self._shortlist = bundle, shortlist
         self._model = lowered(bundle.model) if low else bundle.model
-        self._pieces = bundle.target_subwords.pieces(range(len(bundle.target_subwords)))
+        self._pieces = bundle.target_side.pieces(range(len(bundle.target_side)))
 
     def refuses(self, how: Search) -> str:
         """Nothing."""
         return ""
 
     def search(
-        self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None
+        self, sources: Sequence[Given], how: Search, wishes: Sequence[Wish] | None = None
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source."""
         device = next(self.bundle.model.parameters()).device
-        source = padded([list(each) for each in sources]).to(device)
+        source, mask = (each.to(device) for each in given(self.bundle.source_side, sources))
         if self._shortlist is None or any(wishes or ()) or how.forbidden:
-            return search(self._model, source, source != PAD, how, wishes, self._pieces)
+            return search(self._model, source, mask, how, wishes, self._pieces)
         # Each source with its own words: those of its company would change what it gets.
         own = [self._shortlist.of(each) for each in sources]
         words = np.unique(np.concatenate(own))
         allowed = torch.from_numpy(np.stack([np.isin(words, each) for each in own])).to(device)
         narrow: Any = Narrowed(self._model, torch.from_numpy(words).long().to(device), allowed)
-        found = search(narrow, source, source != PAD, how)
+        found = search(narrow, source, mask, how)
         return [[replace(h, tokens=[int(words[token]) for token in h.tokens]) for h in each] for each in found]

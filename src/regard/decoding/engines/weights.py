@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.decoding.conversion import Arrays, read_arrays, waves
+from regard.data.sides import in_text
+from regard.decoding.conversion import Arrays, read_arrays, reads_or_says_more, waves
 from regard.decoding.conversion import refuses as not_a_usual_transformer
 from regard.decoding.folder import Opened
 from regard.models.settings import (
@@ -27,13 +28,15 @@ Array = NDArray[Any]
 def refuses(model: ModelSettings) -> str:
     """Why our own engine cannot run this model, in words; empty if it can."""
     decoder = model.decoder
+    if beyond := reads_or_says_more(model):
+        return beyond
     if not isinstance(model.encoder, RecurrentEncoder) or not isinstance(decoder, RecurrentDecoder):
         return not_a_usual_transformer(model)
     if decoder.attend != "never" and decoder.score not in SCORES:
         return f"the decoder's score is {decoder.score}"
     if decoder.attend != "never" and decoder.normalise not in ("softmax", "hard"):
         return f"the decoder attends by {decoder.normalise}, not by softmax"
-    return ""
+    return "the decoder gates what it looks at" if decoder.gate else ""
 
 
 class Weights:
@@ -70,7 +73,7 @@ class Weights:
 
     def output(self, width: int) -> None:
         """The output layer, which may be the target's embedding."""
-        V, own = len(self._opened.target_subwords), self._opened.description.model.tie == "none"
+        V, own = len(self._opened.target_side), self._opened.description.model.tie == "none"
         self.put(self.get("output.weight" if own else self.target_table, (V, width)))
         self.put(self.get("output.bias", (V,)) if own or "output.bias" in self._from else None)
 
@@ -92,8 +95,8 @@ def weights_of(opened: Opened) -> Weights:
 def _transformer(given: Weights, opened: Opened, encoder: TransformerEncoder, decoder: TransformerDecoder) -> Weights:
     given.numbers = [encoder.width]
     longest = opened.description.longest + 1
-    _side(given, "encoder", encoder, given.source_table, len(opened.source_subwords), longest)
-    _side(given, "decoder", decoder, given.target_table, len(opened.target_subwords), longest)
+    _side(given, "encoder", encoder, given.source_table, len(in_text(opened.source_side)), longest)
+    _side(given, "decoder", decoder, given.target_table, len(opened.target_side), longest)
     given.scales.append(1e-5 if encoder.norm == "layer" else 1e-6)
     given.output(encoder.width)
     return given
@@ -161,9 +164,9 @@ def _recurrent(given: Weights, opened: Opened, encoder: RecurrentEncoder, decode
         features = D
     given.numbers = [
         *(encoder.embedding_width, encoder.width, encoder.layers, int(encoder.cell == "lstm"), directions),
-        *(int(encoder.reverse), len(opened.source_subwords)),
+        *(int(encoder.reverse), len(in_text(opened.source_side))),
         *(E, D, decoder.layers, int(decoder.cell == "lstm"), ATTENDS.index(decoder.attend), int(every), int(feeds)),
-        *(int(decoder.normalise == "hard"), EXTENTS.index(decoder.extent), features, D, M, len(opened.target_subwords)),
+        *(int(decoder.normalise == "hard"), EXTENTS.index(decoder.extent), features, D, M, len(opened.target_side)),
     ]
     given.scales = [D**-0.5 if decoder.score == "scaled-dot" else 1.0, float(decoder.radius)]
 
@@ -173,12 +176,12 @@ def _recurrent(given: Weights, opened: Opened, encoder: RecurrentEncoder, decode
             given.linear([f"{name}.{layer}.inputs"], gates, inputs)
             given.linear([f"{name}.{layer}.states"], gates, width)
 
-    given.put(given.get(given.source_table, (len(opened.source_subwords), encoder.embedding_width)))
+    given.put(given.get(given.source_table, (len(in_text(opened.source_side)), encoder.embedding_width)))
     widths = [encoder.embedding_width, *[M] * (encoder.layers - 1)]
     cells("encoder.forth", encoder.cell, widths, encoder.width)
     if encoder.bidirectional:
         cells("encoder.back", encoder.cell, widths, encoder.width)
-    given.put(given.get(given.target_table, (len(opened.target_subwords), E)))
+    given.put(given.get(given.target_table, (len(opened.target_side), E)))
     given.linear(["decoder.first"], decoder.layers * D, M)
     at = len(given.arrays)
     cells("decoder.cells", decoder.cell, [E, *[D] * (decoder.layers - 1)], D)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from regard.decoding.results import Hypothesis, Search, Wish
 from regard.decoding.searches.beam import beam_search
+from regard.decoding.searches.choosing import choose
 from regard.decoding.searches.constrained import constrained_search
 from regard.decoding.searches.coverage import covering
 from regard.decoding.searches.greedy import greedy_search
@@ -35,7 +36,9 @@ def search(
     if any(required):
         return _apart(model, source, mask, how, wishes or [], pieces, required)
     memory = model.encode(source, mask)
-    rules = Rules(how, [how.limit(int(length)) for length in mask.sum(1)], wishes, pieces)
+    if how.single:
+        return choose(model, memory, how)
+    rules = Rules(how, [how.limit(int(length)) for length in memory.mask.sum(1)], wishes, pieces)
     if how.sampling is not None:
         return sample(model, memory, rules, how, _keys(source, mask))
     if how.beam == 1:
@@ -63,7 +66,8 @@ def _apart(
     for row, wanted in enumerate(required):
         if wanted:
             length = int(mask[row].sum())
-            memory = model.encode(source[row : row + 1, :length], mask[row : row + 1, :length])
+            one = source[row : row + 1, :length] if source.ndim < 4 else source[row : row + 1]
+            memory = model.encode(one, mask[row : row + 1, :length])
             found[row] = constrained_search(model, memory, Rules(how, [how.limit(length)], [wishes[row]], pieces), how)
     usual = [row for row, wanted in enumerate(required) if not wanted]
     if usual:
@@ -78,4 +82,6 @@ def _best(found: list[list[Hypothesis]], count: int) -> list[list[Hypothesis]]:
 
 def _keys(source: Tensor, mask: Tensor) -> list[bytes]:
     """What is drawn for a source depends on its tokens, never on its place in a batch."""
+    if source.ndim == 4:
+        return [row.cpu().numpy().tobytes() for row in source]
     return [row[there].cpu().numpy().tobytes() for row, there in zip(source, mask, strict=True)]

@@ -8,6 +8,10 @@ Symbols as in the papers: y the target words, s the decoder's state, h the memor
           The output is their maxout layer over s_t, y_{t-1} and c_t (appendix A.2.2, with s_t as in section 3.1).
 - after:  s_t = f(y_{t-1}, s_{t-1}), then c_t = attend(s_t, h) and tanh(W [c_t; s_t]), which with input feeding is also
           part of the next input (Luong et al. 2015, arXiv:1508.04025).
+
+A gate may scale c_t by sigmoid(w s_{t-1}) (Xu et al. 2015, arXiv:1502.03044, section 4.2.1). A decoder that copies says
+a word of its own with p_gen = sigmoid(w [c_t; s_t; y_{t-1}]), else one from where it looks (See et al. 2017,
+arXiv:1704.04368, equation 8).
 """
 
 from dataclasses import dataclass, replace
@@ -15,13 +19,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from regard.attention import Additive, Attention, Cache, Draw, Hard, LocalMonotonic, LocalPredictive
+from regard.attention import Additive, Attention, Cache, Draw, Hard, LocalMonotonic, LocalPredictive, Location
 from regard.attention.extents import Extent, Global
 from regard.attention.normalisers import Normaliser, Softmax
+from regard.attention.scores import Score
 from regard.models import attentive
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
-from regard.models.memory import Decoded, Memory
+from regard.models.memory import Copied, Decoded, Memory
 from regard.models.recurrence import Cell, initialise
 from regard.models.settings import RecurrentDecoder as RecurrentDecoderSettings
 
@@ -37,6 +42,7 @@ class RecurrentState:
     context: Tensor | None  # [B, M] C, where it is fed at every step
     cache: Cache | None
     mask: Tensor  # [B, 1, 1, Ts]
+    copied: Copied | None = None  # of the last step, for a decoder that copies
 
     def select(self, index: Tensor, *, same_sources: bool = False) -> "RecurrentState":
         """The batch entries of this index."""
@@ -46,7 +52,8 @@ class RecurrentState:
 
         layers = tuple(tuple(part.index_select(0, index) for part in layer) for layer in self.layers)
         if same_sources:
-            return replace(self, layers=layers, fed=pick(self.fed))
+            again = None if self.cache is None else self.cache.looking(index)
+            return replace(self, layers=layers, fed=pick(self.fed), cache=again, copied=None)
         cache = None if self.cache is None else self.cache.select(index)
         return RecurrentState(layers, pick(self.fed), pick(self.context), cache, self.mask.index_select(0, index))
 
@@ -72,6 +79,8 @@ class RecurrentDecoder(nn.Module):
         self.attention = self._attention(settings, M) if self.attend != "never" else None
         if self.attend == "after":
             self.combine = nn.Linear(M + width, width)
+        self.gate = nn.Linear(width, 1) if settings.gate else None
+        self.own = nn.Linear(M + width + E, 1) if settings.copy_words else None
         self.readout: nn.Module
         if self.attend == "before" or self.always:
             self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over two halves
@@ -89,12 +98,17 @@ class RecurrentDecoder(nn.Module):
         normalise: str | Normaliser = settings.normalise
         if normalise == "hard":
             normalise = Hard(settings.estimator)
-        own_weights = settings.score in ("additive", "bilinear")
+        own_weights = settings.score in ("additive", "bilinear", "location")
+        hidden = settings.attention_width or settings.width
+        score: str | Score = settings.score
+        if score == "location":
+            about = {"filters": settings.filters, "size": settings.filter_width, "coverage": settings.coverage}
+            score = Location(settings.width, memory_width, hidden, **about)  # type: ignore[arg-type]
         return Attention(
             settings.width,
             key_width=memory_width,
-            head_width=(settings.attention_width or settings.width) if settings.score == "additive" else settings.width,
-            score=settings.score,
+            head_width=hidden if settings.score in ("additive", "location") else settings.width,
+            score=score,
             extent=extent,
             normalise=normalise,
             # A dot product needs equal widths; the memory is projected only where they differ.
@@ -126,6 +140,7 @@ class RecurrentDecoder(nn.Module):
             return self._at_once(y, state, need_weights)
         if self.attend == "before" or self.feeds:
             return self._one_by_one(y, state, need_weights)
+        looks = need_weights or self.own is not None
         # Nothing that is attended to comes back into the states: all steps of a layer at once.
         x = y.transpose(0, 1)
         for layer, first in enumerate(state.layers):
@@ -140,16 +155,24 @@ class RecurrentDecoder(nn.Module):
         if self.attention is None:
             c = memory.summary[:, None].expand(-1, s.shape[1], -1)
             return Decoded(self._features(s, y, c))
-        attended = self.attention(s, cache=state.cache, mask=state.mask, need_weights=self._needs(need_weights))
-        features = self._features(s, y, attended.output)
-        cross = [attended.weights] if need_weights and attended.weights is not None else []
-        return Decoded(features, cross, draws=[attended.draw] if attended.draw is not None else [])
+        attended = self.attention(s, cache=state.cache, mask=state.mask, need_weights=self._needs(looks))
+        features, w = self._features(s, y, attended.output), attended.weights
+        cross = [w] if need_weights and w is not None else []
+        draws = [attended.draw] if attended.draw is not None else []
+        copied = self._copied(s, y, attended.output, None if w is None else w[:, 0])
+        return Decoded(features, cross, draws=draws, copied=copied)
 
     def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """The words [B] that went before -> features [B, E] of the next, and the state after it."""
         y = self.embedding(tokens[:, None])[:, 0]
-        s, c, state, _, _ = self._advance(self._cell(0).inputs(y), state, need_weights=False)
+        s, c, state, w, _ = self._advance(self._cell(0).inputs(y), state, need_weights=self.own is not None)
+        if w is not None:
+            state = replace(state, copied=self._copied(s, y, c, w[:, 0, 0]))
         return self._features(s, y, c, state.fed), state
+
+    def _copied(self, s: Tensor, y: Tensor, c: Tensor, w: Tensor | None) -> Copied | None:
+        """What would be copied after s_t, y_{t-1} and c_t, from weights [..., Ts]."""
+        return None if self.own is None or w is None else Copied(w, self.own(torch.cat([c, s, y], -1))[..., 0])
 
     def _needs(self, need_weights: bool) -> bool:
         assert self.attention is not None
@@ -162,6 +185,8 @@ class RecurrentDecoder(nn.Module):
         """Whether this is the decoder of Bahdanau et al. itself, which has a fast way through a whole target."""
         attention, cache = self.attention, state.cache
         if self.attend != "before" or len(self.cells) > 1 or attention is None or cache is None:
+            return False
+        if self.gate is not None:
             return False
         usual = isinstance(attention.extent, Global) and isinstance(attention.normalise, Softmax)
         keys, values = cache.held
@@ -178,8 +203,9 @@ class RecurrentDecoder(nn.Module):
         s, c, w = attentive.decode(
             gates, state.layers[0], cell, self.beside.weight, score, keys[:, 0], values[:, 0], mask
         )
-        features = self._features(s.transpose(0, 1), y, c.transpose(0, 1))
-        return Decoded(features, [w.transpose(0, 1)[:, None]] if need_weights else [])
+        s, c, w = s.transpose(0, 1), c.transpose(0, 1), w.transpose(0, 1)
+        features = self._features(s, y, c)
+        return Decoded(features, [w[:, None]] if need_weights else [], copied=self._copied(s, y, c, w))
 
     def _one_by_one(self, y: Tensor, state: RecurrentState, need_weights: bool) -> Decoded:
         # The words' share of the input, for all steps at once; unbound, because gradients of single rows are slow.
@@ -188,7 +214,7 @@ class RecurrentDecoder(nn.Module):
         weights: list[Tensor] = []
         draws: list[Draw] = []
         for gate in gates:
-            s, c, state, w, draw = self._advance(gate, state, need_weights)
+            s, c, state, w, draw = self._advance(gate, state, need_weights or self.own is not None)
             states.append(s)
             contexts.append(c)
             if state.fed is not None:
@@ -199,7 +225,9 @@ class RecurrentDecoder(nn.Module):
                 draws.append(draw)
         s, c = torch.stack(states, 1), torch.stack(contexts, 1)
         features = self._features(s, y, c, torch.stack(fed, 1) if fed else None)
-        return Decoded(features, [torch.cat(weights, 2)] if weights else [], draws=draws)
+        cross = [torch.cat(weights, 2)] if weights else []
+        copied = self._copied(s, y, c, cross[0][:, 0] if cross else None)
+        return Decoded(features, cross if need_weights else [], draws=draws, copied=copied)
 
     def _advance(
         self, gates: Tensor, state: RecurrentState, need_weights: bool
@@ -210,6 +238,8 @@ class RecurrentDecoder(nn.Module):
         cache = state.cache
         if self.attend == "before":
             c, cache, w, draw = self._look(state.layers[-1][0], state, need_weights)
+            if self.gate is not None:
+                c = c * torch.sigmoid(self.gate(state.layers[-1][0]))
         beside = c if self.attend != "after" else state.fed
         if self.beside is not None and beside is not None:
             gates = gates + self.beside(beside)

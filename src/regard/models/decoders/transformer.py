@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from regard.attention import Attention, Cache
-from regard.models.memory import Decoded, Memory
+from regard.models.memory import Copied, Decoded, Memory
 from regard.models.settings import TransformerDecoder as TransformerDecoderSettings
 from regard.models.transformer import Layer, Looks, embedding, keys_mask, norm
 
@@ -18,12 +18,13 @@ class TransformerState:
     prepared: tuple[Cache, ...]
     mask: Tensor | None  # [B, 1, 1, Ts]
     place: int
+    copied: Copied | None = None  # of the last step, for a decoder that copies
 
     def select(self, index: Tensor, *, same_sources: bool = False) -> "TransformerState":
         """The batch entries of this index."""
         pasts = tuple(past.select(index) for past in self.pasts)
         if same_sources:
-            return replace(self, pasts=pasts)
+            return replace(self, pasts=pasts, copied=None)
         prepared = tuple(cache.select(index) for cache in self.prepared)
         mask = None if self.mask is None else self.mask.index_select(0, index)
         return TransformerState(pasts, prepared, mask, self.place)
@@ -42,6 +43,7 @@ class TransformerDecoder(nn.Module):
             Layer(settings, causal=True, memory_width=memory_width) for _ in range(settings.layers)
         )
         self.norm = norm(settings) if settings.norm_place == "pre" else nn.Identity()
+        self.own = nn.Linear(D, 1) if settings.copy_words else None
 
     def start(self, memory: Memory) -> TransformerState:
         """The state before the first word: the memory projected once for each layer."""
@@ -57,21 +59,41 @@ class TransformerDecoder(nn.Module):
         x = self.inward(self.embedding(targets))
         looks: list[Looks] = []
         for layer in self.layers:
-            x, _, look = layer(x, memory=memory, memory_mask=keys, need_weights=need_weights)
+            needed = need_weights or self._copies_from(layer)
+            x, _, look = layer(x, memory=memory, memory_mask=keys, need_weights=needed)
             looks.append(look)
+        x = self.norm(x)
+        copied = self._copied(x, looks[-1])
+        if not need_weights:
+            return Decoded(self.outward(x), copied=copied)
         cross = [look.memory for look in looks if look.memory is not None]
         own = [look.own for look in looks if look.own is not None]
-        return Decoded(self.outward(self.norm(x)), cross, own)
+        return Decoded(self.outward(x), cross, own, copied=copied)
+
+    def _copies_from(self, layer: nn.Module) -> bool:
+        return self.own is not None and layer is self.layers[-1]
+
+    def _copied(self, x: Tensor, look: Looks) -> Copied | None:
+        """What would be copied: from where the heads of the last layer look, on the mean."""
+        if self.own is None:
+            return None
+        assert look.memory is not None
+        return Copied(look.memory.mean(1), self.own(x)[..., 0])
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """The words [B] that went before -> features [B, E] of the next, and the state after it."""
         x = self.inward(self.embedding(tokens[:, None], offset=state.place))
         pasts: list[Cache] = []
         for layer, past, prepared in zip(self.layers, state.pasts, state.prepared, strict=True):
-            x, after, _ = layer(x, past=past, prepared=prepared, memory_mask=state.mask)
+            needed = self._copies_from(layer)
+            x, after, look = layer(x, past=past, prepared=prepared, memory_mask=state.mask, need_weights=needed)
             pasts.append(after)
-        features = self.outward(self.norm(x))[:, 0]
-        return features, replace(state, pasts=tuple(pasts), place=state.place + 1)
+        x = self.norm(x)
+        copied = self._copied(x, look)
+        if copied is not None:
+            copied = Copied(copied.weights[:, 0], copied.own[:, 0])
+        state = replace(state, pasts=tuple(pasts), place=state.place + 1, copied=copied)
+        return self.outward(x)[:, 0], state
 
     @staticmethod
     def _attention(layer: nn.Module) -> Attention:

@@ -12,19 +12,20 @@ from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
 from regard.models.memory import Memory, average
 from regard.models.settings import ConvolutionalEncoder as ConvolutionalEncoderSettings
+from regard.models.stems import stem
+from regard.sources import Source, Text
 
 
 class ConvolutionalEncoder(nn.Module):
     """tokens [B, T] -> Memory with states z and values z + e, [B, T, E]."""
 
-    def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int) -> None:
+    def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int, source: Source | None = None) -> None:
         super().__init__()
         E, kept = settings.embedding_width, 1 - settings.dropout
         self.memory_width = E
-        self.embedding = Embedding(
-            vocabulary, E, position="learned", positions=settings.positions, dropout=settings.dropout
-        )
-        nn.init.normal_(self.embedding.weight, std=0.1)
+        self.embedding = stem(settings, source or Text(), vocabulary)
+        if isinstance(self.embedding, Embedding):
+            nn.init.normal_(self.embedding.weight, std=0.1)
         self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
         draw(self.inward, kept)
         draw(self.outward, kept)
@@ -35,8 +36,8 @@ class ConvolutionalEncoder(nn.Module):
 
     def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
         """tokens and mask [B, T] -> Memory. It attends to nothing, so has no weights."""
+        e, mask = self.embedding.read(tokens, mask)
         there = mask[..., None]
-        e = self.embedding(tokens)
         x = torch.where(there, self.inward(e), 0)
         for block in self.blocks:
             # Padding is cleared before every block: a sentence's end looks the same alone and in company.

@@ -1,29 +1,34 @@
 """The recurrent encoder: GRU or LSTM layers, in one direction or both.
 
 Bidirectional as in Bahdanau et al. 2014 (arXiv:1409.0473, section 3.2): each annotation is [forward; backward].
-Reading the source backwards: Sutskever et al. 2014 (arXiv:1409.3215, section 3.3).
+Reading the source backwards: Sutskever et al. 2014 (arXiv:1409.3215, section 3.3). The pyramid, in which each layer but
+the first reads two places as one: Chan et al. 2015 (Listen, attend and spell, arXiv:1508.01211).
 """
 
 import torch
 from torch import Tensor, nn
 
 from regard.models.dropout import Dropout
-from regard.models.embedding import Embedding
 from regard.models.memory import Memory
 from regard.models.recurrence import Cell, backwards, initialise
 from regard.models.settings import RecurrentEncoder as RecurrentEncoderSettings
+from regard.models.stems import stem
+from regard.sources import Source, Text
 
 
 class RecurrentEncoder(nn.Module):
     """tokens [B, T] -> Memory with states [B, T, M], M = D or 2 D."""
 
-    def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int) -> None:
+    def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int, source: Source | None = None) -> None:
         super().__init__()
         self.reverse = settings.reverse
-        self.embedding = Embedding(vocabulary, settings.embedding_width, dropout=settings.dropout)
+        self.pyramid = settings.pyramid
+        self.embedding = stem(settings, source or Text(), vocabulary)
         directions = 2 if settings.bidirectional else 1
         self.memory_width = directions * settings.width
-        widths = [settings.embedding_width] + [self.memory_width] * (settings.layers - 1)
+        # A pyramid's layers read two places at once.
+        inner = self.memory_width * (2 if settings.pyramid else 1)
+        widths = [settings.embedding_width] + [inner] * (settings.layers - 1)
         self.forth = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
         back = widths if settings.bidirectional else []
         self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in back)
@@ -32,8 +37,9 @@ class RecurrentEncoder(nn.Module):
 
     def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
         """tokens and mask [B, T] -> Memory. Padding lies at the end and changes nothing. It has no weights."""
+        embedded, mask = self.embedding.read(tokens, mask)
         lengths = mask.sum(1)
-        x = self.embedding(tokens).transpose(0, 1)  # [T, B, E]
+        x = embedded.transpose(0, 1)  # [T, B, E]
         if self.reverse:
             x = backwards(x, lengths)
         last = (lengths - 1).clamp_min(0), torch.arange(len(tokens), device=tokens.device)
@@ -42,6 +48,10 @@ class RecurrentEncoder(nn.Module):
         for layer, forth in enumerate(self.forth):
             if layer:
                 x = self.dropout(x)
+                if self.pyramid:
+                    x, mask = _halved(x, mask)
+                    lengths = mask.sum(1)
+                    last = (lengths - 1).clamp_min(0), last[1]
             assert isinstance(forth, Cell)
             outputs = forth.sequence(forth.inputs(x), forth.zero(memory_like))
             ends = [outputs[last]]
@@ -56,3 +66,11 @@ class RecurrentEncoder(nn.Module):
             x = backwards(x, lengths)
         states = x.transpose(0, 1)  # [B, T, M]
         return Memory(states=states, mask=mask, summary=torch.cat(ends, -1), values=states)
+
+
+def _halved(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """[T, B, M] -> [T / 2, B, 2 M], two neighbours as one; what lies beyond the end is zero."""
+    x = x * mask.T[..., None]
+    if len(x) % 2:
+        x = torch.cat([x, torch.zeros_like(x[:1])])
+    return torch.cat([x[::2], x[1::2]], -1), mask[:, ::2]

@@ -4,16 +4,18 @@ from torch import Tensor, nn
 
 from regard.models.memory import Memory, average
 from regard.models.settings import TransformerEncoder as TransformerEncoderSettings
-from regard.models.transformer import Layer, embedding, keys_mask, norm
+from regard.models.stems import stem
+from regard.models.transformer import Layer, keys_mask, norm
+from regard.sources import Source, Text
 
 
 class TransformerEncoder(nn.Module):
     """tokens [B, T] -> Memory with states [B, T, D]."""
 
-    def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
+    def __init__(self, settings: TransformerEncoderSettings, vocabulary: int, source: Source | None = None) -> None:
         super().__init__()
         self.memory_width = settings.width
-        self.embedding = embedding(settings, vocabulary)
+        self.embedding = stem(settings, source or Text(), vocabulary)
         E, D = settings.embedding_width, settings.width
         self.inward = nn.Linear(E, D) if E != D else nn.Identity()
         self.layers = nn.ModuleList(Layer(settings, causal=False) for _ in range(settings.layers))
@@ -21,8 +23,9 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
         """tokens and mask [B, T] -> Memory."""
+        x, mask = self.embedding.read(tokens, mask)
         keys = keys_mask(mask)
-        x = self.inward(self.embedding(tokens))
+        x = self.inward(x)
         own: list[Tensor] = []
         for layer in self.layers:
             x, _, look = layer(x, mask=keys, need_weights=need_weights)

@@ -1,0 +1,85 @@
+"""Classes as a vocabulary: each label is one token. The same calls as subwords have, so that nothing else differs."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from regard.data.settings import SubwordSettings
+from regard.tokens import UNKNOWN
+
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+MOST = 10_000  # classes; more are texts, not classes
+
+
+class Labels:
+    """The labels of a training set."""
+
+    ends = False  # a label is all there is: no end follows
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = tuple(labels)
+        self._tokens = {label: at for at, label in enumerate(self.labels, len(SPECIAL))}
+        if len(self._tokens) != len(self.labels) or not self.labels:
+            raise ValueError("labels must be different, and at least one.")
+
+    @staticmethod
+    def of(lines: Iterable[str]) -> "Labels":
+        """All that these have, in the order of the alphabet. Raises ValueError if they are no classes."""
+        counts = Counter(lines)
+        if len(counts) > MOST:
+            raise ValueError(
+                f"there are {len(counts):,} different labels, such as {next(iter(counts))[:60]!r}; these are texts, "
+                f"not classes: leave out --task classify, or name the column of the labels with data.target_column."
+            )
+        if len(counts) < 2:
+            raise ValueError(f"every example has the label {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
+        return Labels(sorted(counts))
+
+    @property
+    def model(self) -> bytes:
+        """As a file's content."""
+        return json.dumps(self.labels, ensure_ascii=False, indent=0).encode()
+
+    @staticmethod
+    def load(path: Path) -> "Labels":
+        """From a file. Raises ValueError if it is none."""
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            raise ValueError(f"{path}: there is no such file.") from None
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path}: it cannot be read ({error}).") from None
+        if not isinstance(content, list) or not all(isinstance(label, str) for label in content):
+            raise ValueError(f"{path}: expected a list of labels.")
+        try:
+            return Labels(content)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    def save(self, path: Path) -> None:
+        """Into a file."""
+        path.write_bytes(self.model)
+
+    def __len__(self) -> int:
+        return len(SPECIAL) + len(self.labels)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Each label's token; unknown ones are told as such."""
+        return [[self._tokens.get(text, UNKNOWN)] for text in texts]
+
+    def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
+        """The same: a label can be cut in one way only."""
+        return self.encode(texts)
+
+    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        """The label of each sequence."""
+        return [" ".join(self.labels[t - len(SPECIAL)] for t in each if t >= len(SPECIAL)) for each in tokens]
+
+    def token(self, piece: str) -> int | None:
+        """Of this label, if there is one."""
+        return self._tokens.get(piece)
+
+    def pieces(self, tokens: Iterable[int]) -> list[str]:
+        """What each token looks like."""
+        return [SPECIAL[t] if t < len(SPECIAL) else "▁" + self.labels[t - len(SPECIAL)] for t in map(int, tokens)]

@@ -1,0 +1,111 @@
+"""Recordings from files: WAV, FLAC and OGG to log-mel frames.
+
+The filters are triangles, evenly spaced on the mel scale m = 2595 log10(1 + f / 700) (O'Shaughnessy 1987); each
+recording is brought to mean 0 and variance 1 in every band.
+"""
+
+import functools
+import io
+import math
+
+import numpy as np
+import soundfile
+import torch
+from numpy.typing import NDArray
+
+from regard.sources import Speech
+
+FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
+SHORTEST = 0.02  # seconds
+RATES = (1_000, 384_000)
+MOST_CHANNELS = 8
+BLOCK = 1 << 16  # samples read at once
+ZEROS = 24  # of the interpolating sinc, on each side: resampling is exact to about -80 dB
+QUIET = 1e-6  # energy below which a band is silent
+
+
+def samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32], int]:
+    """The first channels' mean, and samples a second. Raises ValueError."""
+    try:
+        file = soundfile.SoundFile(raw)
+    except (soundfile.LibsndfileError, RuntimeError, TypeError):
+        raise ValueError("this is not a recording that can be read; there are WAV, FLAC and OGG.") from None
+    with file:
+        rate, seconds = file.samplerate, file.frames / max(1, file.samplerate)
+        if file.format not in FORMATS:
+            raise ValueError(f"this is a {file.format} file; there are WAV, FLAC and OGG.")
+        if not RATES[0] <= rate <= RATES[1] or not 1 <= file.channels <= MOST_CHANNELS:
+            raise ValueError(f"a recording of {file.channels} channels at {rate:,} samples a second is not read.")
+        if seconds > settings.longest:
+            raise ValueError(
+                f"the recording lasts {seconds:,.0f} seconds; {settings.longest:g} is the most that this model reads."
+            )
+        # A header may say anything: what is there is read block by block, up to the limit.
+        blocks: list[NDArray[np.float32]] = []
+        room = int(settings.longest * rate) + 1
+        try:
+            while room > 0 and len(block := file.read(min(BLOCK, room), dtype="float32", always_2d=True)):
+                blocks.append(block.mean(1))
+                room -= len(block)
+        except (soundfile.LibsndfileError, RuntimeError):
+            raise ValueError("the recording is damaged or cut short.") from None
+        found = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+        if len(found) < file.frames and file.frames < room + len(found):
+            raise ValueError("the recording is cut short: it has fewer samples than its header says.")
+    return found, rate
+
+
+def resampled(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
+    """x [N] at `old` samples a second, at `new`: interpolated by a sinc under a Hann window, below both limits."""
+    if old == new:
+        return x
+    common = math.gcd(old, new)
+    old, new = old // common, new // common
+    low = min(old, new) * 0.99  # of the band that both have
+    width = math.ceil(ZEROS * old / low)
+    # new outputs for old inputs: output j lies at j / new of the block, the taps at k / old.
+    taps = torch.arange(-width, width + old, dtype=torch.float64) / old
+    at = torch.arange(new, dtype=torch.float64)[:, None] / new
+    t = ((taps - at) * low).clamp(-ZEROS, ZEROS)
+    kernel = torch.sinc(t) * torch.cos(t * math.pi / ZEROS / 2) ** 2 * (low / old)
+    padded = torch.nn.functional.pad(x[None, None], (width, width + old))
+    y = torch.nn.functional.conv1d(padded, kernel[:, None].to(x.dtype), stride=old)
+    return y[0].T.reshape(-1)[: -(-len(x) * new // old)]
+
+
+@functools.lru_cache(8)
+def filters(rate: int, size: int, mels: int) -> torch.Tensor:
+    """[size // 2 + 1, mels]: how much of each frequency goes into each band."""
+
+    def mel(hertz: float) -> float:
+        return 2595 * math.log10(1 + hertz / 700)
+
+    edges = 700 * (10 ** (torch.linspace(mel(20.0), mel(rate / 2), mels + 2, dtype=torch.float64) / 2595) - 1)
+    frequencies = torch.linspace(0, rate / 2, size // 2 + 1, dtype=torch.float64)[:, None]
+    up = (frequencies - edges[:-2]) / (edges[1:-1] - edges[:-2])
+    down = (edges[2:] - frequencies) / (edges[2:] - edges[1:-1])
+    return torch.minimum(up, down).clamp_min(0).float()
+
+
+def frames(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> NDArray[np.float16]:
+    """[frames, mels] of samples at the model's rate, or of (samples, rate). Raises ValueError."""
+    found, rate = given if isinstance(given, tuple) else (given, settings.rate)
+    found = np.asarray(found)
+    if found.ndim != 1 or not np.issubdtype(found.dtype, np.floating):
+        raise ValueError(f"an array {found.shape} of {found.dtype} is not a recording: numbers [samples] are.")
+    if not SHORTEST * rate <= len(found) <= settings.longest * rate + 1:
+        raise ValueError(
+            f"the recording lasts {len(found) / rate:,.2f} seconds; from {SHORTEST} to {settings.longest:g} are read."
+        )
+    if not np.isfinite(found).all():
+        raise ValueError("the recording has samples that are not finite numbers; it is damaged.")
+    with torch.inference_mode():
+        x = resampled(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
+        window, hop = (max(1, round(each * settings.rate)) for each in (settings.window, settings.hop))
+        size = 1 << (window - 1).bit_length()
+        x = torch.nn.functional.pad(x, (size // 2, size // 2))
+        spectrum = torch.stft(x, size, hop, window, torch.hann_window(window), center=False, return_complex=True)
+        power = spectrum.abs().square().T  # [T, size // 2 + 1]
+        logs = (power @ filters(settings.rate, size, settings.mels)).clamp_min(QUIET).log()
+        logs = (logs - logs.mean(0)) / logs.std(0, correction=0).clamp_min(0.1)
+        return logs.clamp(-20, 20).to(torch.float16).numpy()

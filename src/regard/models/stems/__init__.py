@@ -1,0 +1,45 @@
+"""Stems: whatever is read, tokens, pictures or frames, as a sequence of vectors that any encoder takes.
+
+A stem has `read(source, mask) -> (x [B, T, E], mask [B, T])`. For text it is the table of embeddings.
+"""
+
+from regard.models.embedding import Embedding
+from regard.models.settings import (
+    ConvolutionalEncoder,
+    NoEncoder,
+    RecurrentEncoder,
+    TransformerEncoder,
+)
+from regard.models.stems.images import Cells, PatchCells
+from regard.models.stems.speech import Frames
+from regard.sources import Images, Patches, Source, Text
+
+Settings = RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder | NoEncoder
+
+
+Stem = Embedding | PatchCells | Cells | Frames
+
+
+def stem(settings: Settings, source: Source, vocabulary: int) -> Stem:
+    """What reads this kind of source for an encoder with these settings."""
+    width, dropout = settings.embedding_width, settings.dropout
+    position, positions = "none", 1024
+    if isinstance(settings, TransformerEncoder):
+        position, positions = settings.position, settings.positions
+    elif isinstance(settings, ConvolutionalEncoder):
+        position, positions = "learned", settings.positions
+    if isinstance(source, Text):
+        return Embedding(
+            vocabulary,
+            width,
+            scale=isinstance(settings, TransformerEncoder) and settings.scale_embedding,
+            position=position,
+            positions=positions,
+            dropout=dropout,
+            segments=source.segments,
+        )
+    if isinstance(source, Images):
+        if isinstance(source.cut, Patches):
+            return PatchCells(source, width, dropout=dropout)
+        return Cells(source, width, dropout=dropout)
+    return Frames(source, width, position=position, positions=positions, dropout=dropout)

@@ -1,0 +1,44 @@
+"""Frames to places: convolutions over time and frequency, each of which halves both (Dong et al. 2018)."""
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import Learned, Sinusoidal
+from regard.models.dropout import Dropout
+from regard.sources import Speech
+
+
+class Frames(nn.Module):
+    """[B, T, F] -> [B, T / subsample, E]. What lies beyond a recording's end is zero before every convolution."""
+
+    def __init__(self, source: Speech, width: int, *, position: str, positions: int, dropout: float) -> None:
+        super().__init__()
+        halvings = source.subsample.bit_length() - 1
+        self.convolutions = nn.ModuleList()
+        bands, inside = source.mels, 1
+        for _ in range(halvings):
+            self.convolutions.append(nn.Conv2d(inside, source.channels, 3, 2, 1))
+            bands, inside = -(-bands // 2), source.channels
+        self.project = nn.Linear(bands * inside, width)
+        self.norm = nn.LayerNorm(width)
+        self.place: Sinusoidal | Learned | None = None
+        if position == "sinusoidal":
+            self.place = Sinusoidal(width)
+        elif position == "learned":
+            self.place = Learned(positions, width)
+        self.dropout = Dropout(dropout)
+        for part in self.convolutions:
+            assert isinstance(part, nn.Conv2d)
+            nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+
+    def read(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """source [B, T, F] and mask [B, T] -> both with fewer places."""
+        x = source[:, None]  # [B, 1, T, F]
+        for convolution in self.convolutions:
+            x = torch.relu(convolution(x * mask[:, None, :, None]))
+            mask = mask[:, ::2]
+        x = self.norm(self.project(x.transpose(1, 2).flatten(2)))
+        if self.place is not None:
+            x = self.place(x)
+        x = self.dropout(x)
+        return x * mask[..., None], mask

@@ -1,0 +1,87 @@
+"""What a model reads: text, pictures or recordings, and how these become places to attend to. Imports no PyTorch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from regard.settings import Settings
+
+Size = Annotated[int, Field(ge=1)]
+Channels = Literal["none", "se", "cbam", "eca"]
+
+
+class Text(Settings):
+    """Subwords. `segments`: parts of a source, such as a story and a question, each with a vector of its own."""
+
+    kind: Literal["text"] = "text"
+    segments: Size = 1
+
+
+class Patches(Settings):
+    """A picture cut into squares, each a place (Dosovitskiy et al. 2020, arXiv:2010.11929)."""
+
+    kind: Literal["patches"] = "patches"
+    patch: Size = 8  # pixels of a square's side
+
+
+class Residual(Settings):
+    """Residual convolutions (He et al. 2015, arXiv:1512.03385), with attention over channels and places by name.
+
+    Each of `widths` is a stage of `blocks` blocks; every stage but the first halves the picture.
+    """
+
+    kind: Literal["residual"] = "residual"
+    widths: Annotated[tuple[Size, ...], Field(min_length=1, max_length=6)] = (32, 64, 128)
+    blocks: Size = 1
+    stride: Literal[1, 2, 4] = 2  # of the first convolution
+    attend: Channels = "none"  # se, cbam or eca after the convolutions of every block
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Images(Settings):
+    """Pictures, scaled to squares of `size` pixels."""
+
+    kind: Literal["images"] = "images"
+    size: Annotated[int, Field(ge=8, le=1024)] = 64
+    colour: bool = True
+    cut: Annotated[Patches | Residual, Field(discriminator="kind")] = Residual()
+
+    @property
+    def channels(self) -> int:
+        """3 for colours, 1 for shades."""
+        return 3 if self.colour else 1
+
+    @property
+    def grid(self) -> int:
+        """Places along a side."""
+        if isinstance(self.cut, Patches):
+            return self.size // self.cut.patch
+        side = -(-self.size // self.cut.stride)
+        for _ in self.cut.widths[1:]:
+            side = -(-side // 2)
+        return side
+
+    @model_validator(mode="after")
+    def _has_places(self) -> "Images":
+        if isinstance(self.cut, Patches) and self.size % self.cut.patch:
+            raise ValueError(f"squares of {self.cut.patch} pixels do not divide a picture of {self.size}")
+        return self
+
+
+class Speech(Settings):
+    """Recordings as log-mel frames, some of which together become one place.
+
+    `subsample`: frames to a place; halved by each convolution, or by each pyramid layer of a recurrent encoder.
+    """
+
+    kind: Literal["speech"] = "speech"
+    rate: Annotated[int, Field(ge=4000, le=48000)] = 16_000  # samples a second; others are resampled
+    mels: Annotated[int, Field(ge=8, le=256)] = 80
+    window: Annotated[float, Field(gt=0, le=0.2)] = 0.025  # seconds
+    hop: Annotated[float, Field(gt=0, le=0.1)] = 0.010  # seconds between frames
+    longest: Annotated[float, Field(gt=0, le=600)] = 30.0  # seconds; longer recordings are refused
+    subsample: Literal[1, 2, 4, 8] = 4  # by convolutions
+    channels: Size = 32  # of these convolutions
+
+
+Source = Annotated[Text | Images | Speech, Field(discriminator="kind")]
