@@ -11,10 +11,12 @@ import typer
 from regard.cli.common import Device, Engine, Json, Precision, Shortlist, layout_of
 
 if TYPE_CHECKING:
-    from regard.data.readers import Layout
+    from regard.data.readers import Example, Layout
+    from regard.decoding.folder import Description
     from regard.evaluation.report import Outputs
 
 Files = list[Path]
+MISTAKES = 5  # kinds of them that are told
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,11 +41,12 @@ def evaluate(
     reference: Annotated[Files | None, typer.Option(help="Its references, line by line; several may be given.")] = None,
     outputs: Annotated[Path | None, typer.Option(help="Score this text file instead of a run's outputs.")] = None,
     metric: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="With commas between: bleu, bleu1 to bleu3, chrf, ter, exact, cer, wer, rouge1, rouge2, rougeL, cider."
+            help="With commas between: bleu, bleu1 to bleu3, chrf, ter, exact, cer, wer, rouge1, rouge2, rougeL, "
+            "cider, f1 (of classes); those that suit the run if not given."
         ),
-    ] = "bleu,chrf,ter,exact",
+    ] = None,
     gold: Annotated[
         Path | None,
         typer.Option(help="Right word alignments, line by line: judge the run's alignment of the test set."),
@@ -68,6 +71,9 @@ def evaluate(
         str | None, typer.Option(help="Of a table: a name, or a number from 1; the run's own if none.")
     ] = None,
     target_column: Annotated[str | None, typer.Option(help="The same for the reference.")] = None,
+    media: Annotated[
+        Path | None, typer.Option(help="The folder of the pictures or recordings that a table names, if not its own.")
+    ] = None,
     engine: Engine = "auto",
     precision: Precision = "float32",
     shortlist: Shortlist = False,
@@ -83,6 +89,8 @@ def evaluate(
     from regard.decoding.options import Options
     from regard.evaluation.metrics import NAMES
 
+    about = _about(run)
+    metric = metric or _usual_metrics(about)
     known = {name.lower(): name for name in NAMES}
     names = [known.get(name.strip().lower(), name.strip()) for name in metric.split(",") if name.strip()]
     names = list(dict.fromkeys(names))
@@ -105,10 +113,12 @@ def evaluate(
 
     check_tokeniser(tokenize)
     layout = layout_of(run, source_language, target_language, source_column, target_column)
-    test = _test_set(pairs or [], source, reference or [], outputs, layout)
-    options = Options(beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
+    test = _test_set(pairs or [], source, reference or [], outputs, layout, _Files.of(about, media))
+    several = about is not None and bool(about.target_languages)
+    to = (target_language or "") if several else ""
+    options = Options(beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty, to=to)
 
-    def say(which: Path, sources: list[str]) -> "Outputs":
+    def say(which: Path, sources: list[Any]) -> "Outputs":
         from regard.decoding.loading import load
         from regard.evaluation.report import run_model
 
@@ -132,6 +142,49 @@ def evaluate(
         typer.echo(json.dumps(plain, ensure_ascii=False))
         return
     _print(report, names)
+
+
+def _about(run: Path | None) -> "Description | None":
+    if run is None:
+        return None
+    from regard.decoding.folder import open_folder
+
+    return open_folder(run).description
+
+
+def _usual_metrics(about: "Description | None") -> str:
+    """What is asked of such a model."""
+    if about is None:
+        return "bleu,chrf,ter,exact"
+    if about.model.labels:
+        return "exact,f1"
+    if about.model.source.kind == "images":
+        return "bleu1,bleu2,bleu3,bleu,chrf,rougeL,cider,exact"
+    if about.model.source.kind == "speech":
+        return "wer,cer,exact"
+    return "rouge1,rouge2,rougeL,exact" if about.whole else "bleu,chrf,ter,exact"
+
+
+class _Files(NamedTuple):
+    """Whether sources are names of files, and where these are."""
+
+    names: bool = False
+    folder: Path | None = None
+
+    @staticmethod
+    def of(about: "Description | None", folder: Path | None) -> "_Files":
+        names = about is not None and about.model.source.kind != "text"
+        if folder is not None and not names:
+            raise ValueError("--media: it is for runs that read pictures or recordings; this one reads text.")
+        return _Files(names, folder)
+
+    def source(self, example: "Example") -> Any:
+        """What the model is given."""
+        from regard.data.keeping import found_in
+
+        if not self.names:
+            return example.source
+        return found_in(example.source, example.file, self.folder) if example.content is None else example.content
 
 
 def _judge_links(
@@ -174,14 +227,16 @@ def _judge_links(
 class Judged(NamedTuple):
     """What is judged."""
 
-    sources: list[str]  # the outputs themselves, where no sources were given with them
+    sources: list[Any]  # the outputs themselves, where no sources were given with them
     references: list[list[str]]  # each set of them
     outputs: list[str] | None = None  # where a file of them is judged
     given: Path | None = None  # that file, if its sources were given with it
     set_aside: Mapping[str, int] = {}  # of a file with both sides: what has no two sides, by reason
 
 
-def _test_set(pairs: Files, source: Path | None, references: Files, outputs: Path | None, layout: "Layout") -> Judged:
+def _test_set(
+    pairs: Files, source: Path | None, references: Files, outputs: Path | None, layout: "Layout", files: _Files
+) -> Judged:
     from collections import Counter
 
     from regard.data.door import flaw
@@ -213,8 +268,14 @@ def _test_set(pairs: Files, source: Path | None, references: Files, outputs: Pat
     more = [[example.target for example in read_aligned(source, each)] for each in references[1:]] if source else []
     if not found:
         raise ValueError(f"the test set is empty{'; set aside: ' + _reasons(aside) if aside else ''}.")
-    sides = [example.source for example in found], [[example.target for example in found], *more]
-    return Judged(*sides, set_aside=dict(aside))
+    # Targets of one record, such as the captions of a picture, are references of one source.
+    groups: dict[tuple[str, int], list[Example]] = {}
+    for example in found:
+        groups.setdefault((example.file, example.line), []).append(example)
+    grouped = list(groups.values())
+    most = max(map(len, grouped))
+    own = [[each[min(at, len(each) - 1)].target for each in grouped] for at in range(most)]
+    return Judged([files.source(each[0]) for each in grouped], [*own, *more], set_aside=dict(aside))
 
 
 def _reasons(aside: Mapping[str, int]) -> str:
@@ -227,16 +288,17 @@ def _report(
     test: Judged,
     names: list[str],
     tokenize: str | None,
-    say: Callable[[Path, list[str]], "Outputs"],
+    say: Callable[[Path, list[Any]], "Outputs"],
 ) -> dict[str, Any]:
     from regard.evaluation.comparison import compare
-    from regard.evaluation.report import by_length, lengths, scores
+    from regard.evaluation.report import by_length, confusions, lengths, scores
     from regard.evaluation.tokenisers import bleu_tokeniser
 
     sources, references, texts = test.sources, test.references, test.outputs
     how = tokenize or bleu_tokeniser(references[0])
-    report: dict[str, Any] = {"sentences": len(sources), "series": {}, "length_in": lengths(sources)[0]}
-    report["set_aside"] = test.set_aside
+    by_words = all(isinstance(source, str) for source in sources)
+    report: dict[str, Any] = {"sentences": len(sources), "series": {}, "set_aside": test.set_aside}
+    report["length_in"] = lengths(sources)[0] if by_words else "nothing"
     if texts is not None:
         report["texts"] = texts
         if test.given is not None:
@@ -248,12 +310,17 @@ def _report(
             "tokens_per_second": round(said.tokens / said.seconds),
             "sentences_per_second": round(len(sources) / said.seconds, 1),
             "sources_in_parts": said.long,
+            "not_read": said.wrong,
         }
-        report["series"][str(run)] = by_length(names[0], sources, said.texts, references, how)
+        if by_words:
+            report["series"][str(run)] = by_length(names[0], sources, said.texts, references, how)
     report["scores"] = [asdict(score) for score in scores(names, report["texts"], references, how)]
+    if "f1" in names:
+        report["confusions"] = confusions(report["texts"], references[0])[:MISTAKES]
     if other is not None:
         theirs = say(other, sources)
-        report["series"][str(other)] = by_length(names[0], sources, theirs.texts, references, how)
+        if by_words:
+            report["series"][str(other)] = by_length(names[0], sources, theirs.texts, references, how)
         compared = [compare(name, report["texts"], theirs.texts, references, tokenize=how) for name in names]
         report["compared_with"] = str(other)
         report["comparison"] = [asdict(each) for each in compared]
@@ -272,6 +339,10 @@ def _print(report: dict[str, Any], names: list[str]) -> None:
         )
     if report.get("sources_in_parts"):
         typer.echo(f"  {report['sources_in_parts']:,} sources are longer than the model reads, and were read in parts")
+    if report.get("not_read"):
+        typer.echo(f"  {report['not_read']:,} sources could not be read, and count as wrong")
+    for right, said, count in report.get("confusions", []):
+        typer.echo(f"  {count:6,} times {right} was taken for {said}")
     for label, buckets in report["series"].items():
         typer.echo(f"{names[0]} by the source's length in {report['length_in']}, {label}")
         for bucket in buckets:

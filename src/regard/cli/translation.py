@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ def add_to(app: typer.Typer) -> None:
         "  regard translate run article.txt -o article.de.txt --paragraphs\n"
         "  regard translate run app.po -o app.de.po\n"
         "  regard translate run table.csv --column text -o out.csv\n"
+        "  regard translate captions-run photo.jpg another.png\n"
         "  cat lines.txt | regard translate run - --nbest 3 --json\n"
         '  regard translate run "the cat" --glossary terms.tsv --alignment',
     )(translate)
@@ -39,7 +41,12 @@ SHOWN = 10  # texts that something went wrong with
 
 def translate(
     run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
-    what: Annotated[str, typer.Argument(metavar="[TEXT | FILE | -]", help="A text, a file, or - for lines of input.")],
+    given: Annotated[
+        Texts,
+        typer.Argument(
+            metavar="[TEXT | FILE | -]", help="A text, a file, or - for lines of input; pictures or recordings."
+        ),
+    ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Where a file's translation goes.")] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses kept in search; 1 is greedy.")] = 5,
     nbest: Annotated[int, typer.Option(help="How many of them to tell.")] = 1,
@@ -98,7 +105,20 @@ def translate(
         scores=scores and as_json,
         alignment=alignment,
     )
+    from regard.decoding.folder import open_folder
+
+    about = open_folder(run).description
+    if about.target_languages:
+        options = replace(options, to=target_language or "")
     output = None if output == Path("-") else output
+    if about.model.source.kind != "text":
+        _media(
+            run, given, output, options, device, scores, as_json, plain=not (alignment or paragraphs or kind or column)
+        )
+        return
+    if len(given) > 1:
+        raise ValueError("one text or one file at a time; put a text between quotation marks.")
+    what = given[0]
     path = _file_named(what, output)
     if path is None and (paragraphs or kind or column):
         raise ValueError("--paragraphs, --kind and --column are for files; name one.")
@@ -112,7 +132,6 @@ def translate(
         from regard.documents import Layout, kind_of
 
         place: str | int | None = int(column) if column is not None and column.isdigit() else column
-        about = translator.description
         layout = Layout(
             source_language or about.source_language,
             target_language or about.target_language,
@@ -136,6 +155,35 @@ def translate(
             for result in translator.translate(lines, options):
                 tell(result)
             sys.stdout.flush()
+    _leave(tell.wrong)
+
+
+def _media(
+    run: Path,
+    given: Texts,
+    output: Path | None,
+    options: "Options",
+    device: str,
+    scores: bool,
+    as_json: bool,
+    *,
+    plain: bool,
+) -> None:
+    """What a model of pictures or recordings says to each of these files; - for lines of their names."""
+    from regard.cli.common import progress
+    from regard.decoding.loading import load
+
+    if not plain:
+        raise ValueError("--alignment, --paragraphs, --kind and --column are for texts; this run reads files.")
+    if output is not None:
+        raise ValueError("--output: what is said goes to the output, a line for each file, so redirect it with >.")
+    translator = load(run, device=device)
+    names = [line for lines in _as_they_come() for line in lines] if given == ["-"] else given
+    with progress("reading", len(names), as_json) as done:
+        results = translator.results(names, options, done=done)
+    tell = _Teller(options, scores=scores, numbered=False, as_json=as_json, named=len(names) > 1)
+    for result in results:
+        tell(result)
     _leave(tell.wrong)
 
 
@@ -220,8 +268,9 @@ class _Teller:
     """Tells results, a line for each output: its number if there are several for each text, its score, the text, and
     which word is from which, as far as that was asked for, with tabs between."""
 
-    def __init__(self, options: "Options", *, scores: bool, numbered: bool, as_json: bool) -> None:
+    def __init__(self, options: "Options", *, scores: bool, numbered: bool, as_json: bool, named: bool = False) -> None:
         self._options, self._scores, self._numbered, self._as_json = options, scores, numbered, as_json
+        self._named = named
         self._count = self.wrong = 0
 
     def __call__(self, result: "Result") -> None:
@@ -233,10 +282,12 @@ class _Teller:
             typer.echo(json.dumps(_record(result), ensure_ascii=False))
             return
         if result.wrong:
-            typer.echo(f"regard: text {self._count:,} has no translation: {result.wrong}", err=True)
+            what = result.source if self._named else f"text {self._count:,}"
+            typer.echo(f"regard: {what} has no translation: {result.wrong}", err=True)
         outputs = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
         for place, (text, score) in enumerate(outputs):
-            cells = [str(self._count)] * self._numbered + [f"{score:.4f}"] * self._scores + [text]
+            cells = [result.source] * self._named + [str(self._count)] * self._numbered
+            cells += [f"{score:.4f}"] * self._scores + [text]
             if self._options.alignment:
                 cells.append(pharaoh(result.alignment) if result.alignment is not None and place == 0 else "")
             typer.echo("\t".join(cells))

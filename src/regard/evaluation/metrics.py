@@ -56,6 +56,8 @@ def corpus_score(
     if name == "cider":
         own = cider(outputs, references)
         return Score(name, 100 * sum(own) / len(own), "CIDEr-D, times 100; words between blanks")
+    if name == "f1":
+        return Score(name, 100 * macro_f1(outputs, references[0]), "mean over classes")
     function, higher = PER_SENTENCE[name]
     if name in ("cer", "wer"):
         return Score(name, _error_rate(outputs, references, name == "wer"), "edits / reference length", False)
@@ -103,6 +105,13 @@ def _overlap(a: Counter[Any], b: Counter[Any]) -> float:
     return 2 * common / (sum(a.values()) + sum(b.values())) if common else 0.0
 
 
+def macro_f1(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """The mean of each class's F1, over the classes that are in the references."""
+    said, right = Counter(outputs), Counter(references)
+    hits = Counter(o for o, r in zip(outputs, references, strict=True) if o == r)
+    return sum(2 * hits[label] / (said[label] + right[label]) for label in right) / len(right)
+
+
 def rouge_n(output: str, reference: str, n: int) -> float:
     """F1 of n-grams of lower-cased words."""
     bags = []
@@ -131,4 +140,4 @@ PER_SENTENCE: dict[str, tuple[Callable[[str, str], float], bool]] = {
     "rouge2": (lambda o, r: rouge_n(o, r, 2), True),
     "rougeL": (rouge_l, True),
 }
-NAMES = (*BY_SACREBLEU, *PER_SENTENCE, "cider")
+NAMES = (*BY_SACREBLEU, *PER_SENTENCE, "cider", "f1")

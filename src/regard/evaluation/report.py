@@ -1,6 +1,7 @@
 """A model judged on a test set: scores, by source length, speed; as data, as a table, as a picture."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ class Outputs:
     tokens: int  # that it wrote
     long: int  # sources that are longer than the model reads, and were translated in parts
     engine: str  # what ran it
+    wrong: int = 0  # sources that could not be read, to which nothing was said
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,17 @@ class Bucket:
     value: float
 
 
-def run_model(translator: Translator, sources: Sequence[str], options: Options, done: Callable[[int], None]) -> Outputs:
-    """Translate everything."""
+def run_model(translator: Translator, sources: Sequence[Any], options: Options, done: Callable[[int], None]) -> Outputs:
+    """Translate everything; sources are texts, or files of a model that reads these."""
     began = time.perf_counter()
     results = translator.results(sources, options, done=done)
     tokens = sum(len(result.tokens) for result in results)
     long = sum(result.parts > 1 for result in results)
-    return Outputs([result.text for result in results], time.perf_counter() - began, tokens, long, translator.why)
+    wrong = [result for result in results if result.wrong]
+    if len(wrong) == len(results):
+        raise ValueError(f"{wrong[0].source}: {wrong[0].wrong}.")
+    texts = [result.text for result in results]
+    return Outputs(texts, time.perf_counter() - began, tokens, long, translator.why, len(wrong))
 
 
 def scores(names: Sequence[str], outputs: Sequence[str], references: References, tokenize: str) -> list[Score]:
@@ -79,6 +85,12 @@ def by_length(
         value = corpus_score(name, some, theirs, tokenize, short=True).value
         found.append(Bucket(min(of_each[n] for n in chosen), max(of_each[n] for n in chosen), len(chosen), value))
     return found
+
+
+def confusions(outputs: Sequence[str], references: Sequence[str]) -> list[tuple[str, str, int]]:
+    """Which class was taken for which, and how often; the most frequent mistakes first."""
+    wrong = Counter((r, o) for o, r in zip(outputs, references, strict=True) if o != r)
+    return [(right, said, count) for (right, said), count in wrong.most_common()]
 
 
 def draw_by_length(name: str, series: dict[str, list[Bucket]], path: Path) -> None:

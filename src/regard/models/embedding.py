@@ -14,7 +14,8 @@ class Embedding(nn.Module):
     """dropout(scale * table[token] + place).
 
     `position` is "sinusoidal", "learned" (for the first `positions` places), or anything else for none. `segments`:
-    parts of a text, divided by SEPARATOR, each of which adds a vector of its own (Devlin et al. 2018, arXiv:1810.04805).
+    parts of a text, divided by SEPARATOR, each of which adds a vector of its own (Devlin et al. 2018,
+    arXiv:1810.04805).
     """
 
     def __init__(
