@@ -96,7 +96,7 @@ def fsdd(folder: Path, out: Path, seed: int) -> None:
 
 
 def babi(folder: Path, out: Path, seed: int) -> None:
-    """A story goes on until the line numbers begin again; each of its questions is an example with what stood before."""
+    """A story goes on until the line numbers begin again; each question is an example with what stood before."""
     parts: dict[str, list[str]] = {"train": [], "test": []}
     said: list[str] = []
     dice = random.Random(seed)

@@ -86,15 +86,17 @@ def layout_in(settings: DataSettings) -> Layout:
     return Layout(*sides, question_column=settings.question_column)
 
 
-def admitted(found: Iterator[Example], settings: DataSettings, aside: SetAside) -> Iterator[Example]:
-    """The examples that are right, white space tidied; the others are set aside."""
+def admitted(
+    found: Iterator[Example], settings: DataSettings, aside: SetAside, *, labels: bool = False
+) -> Iterator[Example]:
+    """The examples that are right, white space tidied; the others are set aside. Labels keep their case."""
     for example in found:
         source, target = tidy(example.source), tidy(example.target)
         if reason := example.wrong or flaw(source, target, settings.most_characters):
             aside.put(example, reason)
             continue
         if settings.lowercase:
-            source, target = source.lower(), target.lower()
+            source, target = source.lower(), target if labels else target.lower()
         yield replace(example, source=source, target=target)
 
 

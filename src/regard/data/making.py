@@ -46,11 +46,11 @@ def make(
     pairs_of_texts = source.kind == "text" and not labels  # whose sides can be compared
     with SetAside(folder / "set_aside.jsonl") as aside:
         origins = {"train": _Origins()}
-        hashes = _read(settings, source, folder, "train", origins, aside, report)
+        hashes = _read(settings, source, labels, folder, "train", origins, aside, report)
         if not len(hashes):
             raise ValueError(_nothing_left("training", aside))
         if own_valid:
-            judged = _read(settings, source, folder, "valid", origins, aside, report)
+            judged = _read(settings, source, labels, folder, "valid", origins, aside, report)
             if not len(judged):
                 raise ValueError(_nothing_left("validation", aside))
         usual = (
@@ -132,6 +132,7 @@ def _hash(source: str) -> int:
 def _read(
     settings: DataSettings,
     source: Source,
+    labels: bool,
     folder: Path,
     name: str,
     origins: dict[str, "_Origins"],
@@ -140,7 +141,7 @@ def _read(
 ) -> NDArray[np.uint64]:
     """Check and store the examples of the training or the validation files; their sources' hashes."""
     origins[name] = _Origins()
-    found = admitted(examples(settings, valid=name == "valid"), settings, aside)
+    found = admitted(examples(settings, valid=name == "valid"), settings, aside, labels=labels)
     medium = medium_of(source)
     if medium is not None:
         with MediaKeeper(folder / f"{name}.source", medium, settings.media, aside) as keeper:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from regard.models.copying import CopyingState, mixed
@@ -16,6 +17,7 @@ from regard.models.encoders.recurrent import RecurrentEncoder
 from regard.models.encoders.transformer import TransformerEncoder
 from regard.models.memory import Decoded, Memory, State
 from regard.models.settings import ModelSettings
+from regard.tokens import END
 
 ENCODERS: dict[str, Any] = {
     "recurrent": RecurrentEncoder,
@@ -72,6 +74,8 @@ class Seq2Seq(nn.Module):
     def logits(self, features: Tensor) -> Tensor:
         """features [..., E] -> [..., V]"""
         scores: Tensor = self.output(features)
+        if self.settings.labels:
+            scores[..., : END + 1] = -torch.inf  # the special entries are no classes
         return scores
 
     def scores(self, decoded: Decoded, source: Tensor) -> Tensor:

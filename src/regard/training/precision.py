@@ -1,4 +1,4 @@
-"""Linear layers in bfloat16 while everything else stays float32, where the processor gains from it.
+"""Linear layers and convolutions of pictures in bfloat16 while everything else stays float32, where the processor gains from it.
 
 Micikevicius et al. 2018 (arXiv:1710.03740) for the idea, Kalamkar et al. 2019 (arXiv:1905.12322) for bfloat16: weights
 and sums of steps are float32; only operands and results of matrix products are rounded, forward and back. Processors
@@ -54,6 +54,10 @@ class _Rounded(TorchFunctionMode):
             bias = arguments[2] if len(arguments) > 2 else None
             if rounds(x, weight):
                 return _RoundedLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        if function is torch.conv2d and not named and rounds(arguments[0], arguments[1]):
+            x, weight, bias, *rest = arguments
+            y = function(x.bfloat16(), weight.bfloat16(), None, *rest).float()
+            return y if bias is None else y + bias[:, None, None]
         return function(*arguments, **(named or {}))
 
 

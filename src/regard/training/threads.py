@@ -16,10 +16,11 @@ def threads_for(model: ModelSettings) -> Iterator[None]:
     """Within this context one thread for a narrow recurrent model, unless OMP_NUM_THREADS says how many.
 
     Its steps are many and short: two threads that meet after each are no faster than one, and several times slower
-    where another program wants the second core.
+    where another program wants the second core. Pictures are read by convolutions, which share well.
     """
     recurrent = [part.width for part in (model.encoder, model.decoder) if part.kind == "recurrent"]
-    if not recurrent or max(recurrent) > NARROW or "OMP_NUM_THREADS" in os.environ:
+    wide = not recurrent or max(recurrent) > NARROW or model.source.kind == "images"
+    if wide or "OMP_NUM_THREADS" in os.environ:
         yield
         return
     before = torch.get_num_threads()

@@ -12,7 +12,6 @@ def choose(model: Seq2Seq, memory: Memory, how: Search) -> list[list[Hypothesis]
     """The `how.nbest` likeliest classes of each source, with their log-probabilities."""
     tokens = torch.full((len(memory.states),), BEGIN, device=memory.states.device)
     logits, _ = model.step(tokens, model.start(memory))
-    logits[:, : END + 1] = -torch.inf  # the special entries are no classes
     logs, classes = logits.log_softmax(-1).topk(min(how.nbest, logits.shape[1] - END - 1), -1)
     return [
         [Hypothesis([token], log, log) for token, log in zip(*each, strict=True)]

@@ -7,7 +7,7 @@ from regard.attention.channels import CBAM, ECA, SqueezeExcitation
 from regard.models.dropout import Dropout
 from regard.sources import Images, Patches, Residual
 
-ATTENTION = {"se": SqueezeExcitation, "cbam": CBAM, "eca": ECA}
+ATTENTION: dict[str, type[SqueezeExcitation | CBAM]] = {"se": SqueezeExcitation, "cbam": CBAM}
 
 
 class _Grid(nn.Module):
@@ -49,7 +49,7 @@ class Block(nn.Module):
         self.first_norm = _norm(outside)
         self.second = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
         self.second_norm = _norm(outside)
-        self.attention = ATTENTION[attend](outside) if attend != "none" else nn.Identity()
+        self.attention = _attention(attend, outside)
         self.around: nn.Module = nn.Identity()
         if stride > 1 or inside != outside:
             self.around = nn.Conv2d(inside, outside, 1, stride, bias=False)
@@ -118,6 +118,14 @@ class Cells(_Grid):
             for handle in handles:
                 handle.remove()
         return found
+
+
+def _attention(attend: str, channels: int) -> nn.Module:
+    """By name. Narrow layers are squeezed less than the papers' wide ones: some units must stay alive."""
+    if attend == "none":
+        return nn.Identity()
+    reduction = max(1, min(16, channels // 8))
+    return ECA(channels) if attend == "eca" else ATTENTION[attend](channels, reduction=reduction)
 
 
 def _norm(channels: int) -> nn.GroupNorm:
