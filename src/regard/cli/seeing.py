@@ -32,13 +32,14 @@ def add_to(app: typer.Typer) -> None:
         '  regard see run "A dog runs." -o dog.png\n'
         '  regard see run "A dog runs." -o dog.html --compare other-run\n'
         '  regard see run "A dog runs." -o dog.json --top 8\n'
+        "  regard see captions-run photo.png -o photo.html\n"
         "  regard see run --over-time -o forming.png",
     )(see)
 
 
 def see(
     run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
-    text: Annotated[str | None, typer.Argument(help="What the model reads.")] = None,
+    text: Annotated[str | None, typer.Argument(help="What the model reads: a text, a picture, a recording.")] = None,
     target: Annotated[str | None, typer.Option(help="What it is to have written; else its own translation.")] = None,
     compare: Annotated[Path | None, typer.Option(help="Another run, beside the first.")] = None,
     also: Annotated[list[str] | None, typer.Option(help="Another text, beside the first. May be repeated.")] = None,
@@ -108,7 +109,9 @@ def see(
     for folder in [run, *([compare] if compare is not None else [])]:
         translator = load(folder, engine="auto", device=device)
         for number, each in enumerate([text, *(also or [])]):
-            found = translator.translate(each, beam=beam, nbest=beam) if tree else None
+            about = translator.description.model
+            searched = tree and about.source.kind == "text" and not about.labels
+            found = translator.translate(each, beam=beam, nbest=beam) if searched else None
             own = target if number == 0 and target is not None else found
             name = folder.resolve().name
             captured = replace(translator.attend(each, own, attribution=attribution), model=name)
@@ -184,21 +187,36 @@ def _draw(
     from regard.seeing.terminal import matrix
 
     panels = []
+    overlaid: list[tuple[str, Captured, Weights]] = []
     for name, captured in several:
         shown = captured if special else captured.without_special()
         shown = shown if subwords else shown.merged()
         weights, where = _chosen(shown, kind, *place, attribution)
         about = name if strip else where if len(several) == 1 else f"{name}: {where}"
+        if captured.shown is not None and kind == "cross":
+            overlaid.append((about, shown, weights))
+            continue
         panels.append(Alignment(shown.columns(kind).labels, shown.rows(kind).labels, weights.tolist(), about))
     if output is not None:
-        missing = write_picture(panels, output, strip=strip)
-        typer.echo(f"{output}: {'; '.join(panel.title for panel in panels)}")
+        if overlaid:
+            from regard.seeing.overlays import write_overlay
+
+            missing = write_overlay(overlaid, output)
+        else:
+            missing = write_picture(panels, output, strip=strip)
+        titles = [title for title, _, _ in overlaid] or [panel.title for panel in panels]
+        typer.echo(f"{output}: {'; '.join(titles)}")
         if missing:
             told = " ".join(missing[:10])
             typer.echo(f"No font here has {told}; install one (Noto has most scripts), or write an .svg.", err=True)
         return
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     wide = shutil.get_terminal_size((100, 40)).columns
+    for number, (title, captured, weights) in enumerate(overlaid):
+        from regard.seeing.overlays import in_terminal
+
+        typer.echo("\n" * bool(number) + in_terminal(captured, weights, wide))
+        typer.echo(f"\n{title}")
     for number, panel in enumerate(panels):
         typer.echo("\n" * bool(number) + matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured))
         typer.echo(f"\n{panel.title}")

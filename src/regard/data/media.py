@@ -95,6 +95,13 @@ class Recordings(Medium):
         whole = isinstance(given, np.ndarray | tuple)
         return frames(given if whole else samples(opened(given), self.settings), self.settings)
 
+    def sound(self, given: Any) -> bytes:
+        """The recording as a WAV file that any browser plays, at the model's rate."""
+        from regard.data.recordings import as_wav, samples
+
+        whole = isinstance(given, np.ndarray | tuple)
+        return as_wav(given if whole else samples(opened(given), self.settings), self.settings)
+
     def shaped(self, flat: Array) -> Array:
         return flat.reshape(-1, self.settings.mels)
 

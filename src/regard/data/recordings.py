@@ -109,3 +109,12 @@ def frames(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], setting
         logs = (power @ filters(settings.rate, size, settings.mels)).clamp_min(QUIET).log()
         logs = (logs - logs.mean(0)) / logs.std(0, correction=0).clamp_min(0.1)
         return logs.clamp(-20, 20).to(torch.float16).numpy()
+
+
+def as_wav(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> bytes:
+    """Samples at the model's rate, or (samples, rate), as a WAV file of 16 bits at the model's rate."""
+    found, rate = given if isinstance(given, tuple) else (given, settings.rate)
+    x = resampled(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
+    file = io.BytesIO()
+    soundfile.write(file, x.clamp(-1, 1).numpy(), settings.rate, format="WAV", subtype="PCM_16")
+    return file.getvalue()

@@ -55,7 +55,8 @@ def source_axis(
     frames = side.shaped(np.asarray(given))
     seconds = len(frames) * side.settings.hop / max(1, count)
     labels = tuple(f"{at * seconds:.2f} s" for at in range(count))
-    return Axis(labels, (False,) * count, "frames"), Shown("spectrogram", frames.astype(np.float32), seconds * count)
+    shades = ((np.clip(frames.astype(np.float32), -2, 3) + 2) * 51).astype(np.uint8)
+    return Axis(labels, (False,) * count, "frames"), Shown("spectrogram", shades, seconds * count)
 
 
 def captured(
@@ -106,7 +107,7 @@ def attend(
         tokens = _pair(translator, source, target, originals)
         limits = translator.longest, translator.search(Options()).longest
         for name, side, most in zip(("source", "target"), tokens, limits, strict=True):
-            if not 1 < len(side) <= most:
+            if not (len(side) > 1 or not (translator.target_side.ends or name == "source")) or len(side) > most:
                 raise ValueError(
                     f"attend: the {name} has {len(side) - 1:,} subwords; this model takes from 1 to {most - 1:,}."
                 )
@@ -172,7 +173,7 @@ def _pair(
     texts = (protected.text if protected else tidy(source)), (tidy(target) if said is None else said)
     sides: tuple[Vocabulary, Vocabulary] = in_text(translator.source_side), translator.target_side
     cut = [side.encode([translator.cased(text)])[0] for side, text in zip(sides, texts, strict=True)]
-    return [*cut[0], END], [*cut[1], END]
+    return [*cut[0], END], [*cut[1], *([END] if translator.target_side.ends else [])]
 
 
 def chosen(bundle: Bundle, pairs: Pairs, lexicon: Lexicon) -> Choice | None:

@@ -1,21 +1,54 @@
 """Pictures and recordings in, results out: a translator whose sources are files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from regard.data.media import Medium, Prepared
+from regard.data.media import Medium, Prepared, Recordings
 from regard.data.sides import Given
 from regard.decoding.asked import Asked
+from regard.decoding.capturing import captured
+from regard.decoding.forced import forced
 from regard.decoding.options import Options
+from regard.decoding.results import Result
 from regard.decoding.translator import Translator
+from regard.seeing.captured import Captured
+from regard.tokens import END
 
 
 class MediaTranslator(Translator):
     """A model of pictures or recordings. A source is a file's name, its bytes, or what Python has of it: a Pillow
     image, an array of pixels, (samples, rate)."""
+
+    def translate(self, texts: Any, options: Options | None = None, **more: Any) -> Any:
+        """A list of sources -> a list of results; an iterator -> results one by one; anything else is one source."""
+        chosen = Options.of(more) if options is None else replace(options, **more)
+        if isinstance(texts, Iterator):
+            return self._stream(texts, chosen)
+        found = self.results(texts if isinstance(texts, list) else [texts], chosen)
+        return found if isinstance(texts, list) else found[0]
+
+    def attend(self, source: Any, target: str | Result | None = None, *, attribution: bool = False) -> Captured:
+        """What the model attends to over a source and a target: a given one, a result of it, or else its own."""
+        if attribution:
+            raise ValueError(f"attend: gradient times input is for words, and this model reads {self.medium.what}.")
+        asked = self._asked(source, Options())
+        if asked.wrong:
+            raise ValueError(f"{asked.text}: {asked.wrong}.")
+        if isinstance(target, str):
+            said = [*asked.wish.prefix, *self.target_tokens(target)]
+            tokens = [*said, *([END] if self.target_side.ends else [])]
+        else:
+            tokens = (target or self.results([Prepared(asked.tokens, asked.text)], Options())[0]).tokens
+        told = forced(self.bundle, [asked.tokens], [tokens])[0]
+        sides = self.source_side, self.target_side
+        seen = captured(sides, (asked.tokens, tokens), told.weights, choice=self.choice)
+        if isinstance(self.medium, Recordings) and seen.shown is not None and not isinstance(source, Prepared):
+            return replace(seen, shown=replace(seen.shown, sound=self.medium.sound(source)))
+        return seen
 
     @property
     def medium(self) -> Medium:

@@ -97,7 +97,7 @@ class Translator:
         while some := list(islice(texts, WINDOW)):
             yield from self.results(some, options)
 
-    def results(self, texts: Sequence[str], options: Options, *, done: Callable[[int], None] = _nobody) -> list[Result]:
+    def results(self, texts: Sequence[Any], options: Options, *, done: Callable[[int], None] = _nobody) -> list[Result]:
         """A result for each text, in order. `done` hears how many more are finished."""
         self.check_given(texts)
         results: dict[int, Result] = {}

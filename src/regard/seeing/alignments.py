@@ -68,7 +68,7 @@ def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = 
         INCH * len(each.target) + top + 0.25 + LINE * len(title)
         for each, top, title in zip(alignments, above, titles, strict=True)
     ]
-    settings: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.family": _families(), "svg.hashsalt": "regard"}
+    settings: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.family": families(), "svg.hashsalt": "regard"}
     with matplotlib.rc_context(settings):
         high = max(sizes) if strip else sum(sizes)
         padded = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
@@ -94,7 +94,7 @@ def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = 
             warnings.filterwarnings("ignore", "Glyph", UserWarning)  # which are told below
             figure.savefig(path, metadata=metadata)
     texts = [text for each in alignments for text in (*each.source, *each.target, each.title)]
-    return [] if path.suffix.lower() == ".svg" else _undrawable("".join(map(visible, texts)))
+    return [] if path.suffix.lower() == ".svg" else undrawable("".join(map(visible, texts)))
 
 
 def _label(piece: str) -> str:
@@ -102,7 +102,8 @@ def _label(piece: str) -> str:
 
 
 @cache
-def _families() -> tuple[str, ...]:
+def families() -> tuple[str, ...]:
+    """Of fonts, those that are here."""
     from matplotlib.font_manager import fontManager
 
     there = {font.name for font in fontManager.ttflist}
@@ -115,11 +116,12 @@ def _drawable() -> frozenset[int]:
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     found: set[int] = set()
-    for family in _families():
+    for family in families():
         found |= set(get_font(findfont(FontProperties(family=[family]))).get_charmap())
     return frozenset(found)
 
 
-def _undrawable(text: str) -> list[str]:
+def undrawable(text: str) -> list[str]:
+    """The characters that none of the families has."""
     known = _drawable()
     return sorted({each for each in text if ord(each) not in known and not each.isspace() and each not in JOINERS})

@@ -132,11 +132,17 @@ class Branch:
 
 @dataclass(frozen=True)
 class Shown:
-    """A source that is no text, as it is drawn: a picture [C, S, S] in bytes, or a spectrogram [frames, bands]."""
+    """A source that is no text, as it is drawn: a picture [C, S, S] or a spectrogram [frames, bands], in bytes."""
 
     kind: Literal["picture", "spectrogram"]
-    values: NDArray[np.generic]
+    values: NDArray[np.uint8]
     seconds: float = 0.0  # that a recording lasts
+    sound: bytes = b""  # the recording itself as a WAV file, if it is known
+
+    def __post_init__(self) -> None:
+        axes = {"picture": 3, "spectrogram": 2}
+        if self.kind not in axes or self.values.ndim != axes[self.kind] or self.values.dtype != np.uint8:
+            raise ValueError(f"what is shown is a {self.kind} {self.values.shape} of {self.values.dtype}.")
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from regard.seeing.captured import Axis, Captured
 from regard.seeing.measures import rollout, statistics
+from regard.seeing.storing import shown_record
 
-SCRIPTS = ("data.js", "matrix.js", "views.js", "beam.js", "page.js")
+SCRIPTS = ("data.js", "matrix.js", "media.js", "views.js", "beam.js", "page.js")
 DENSE = 4_000_000  # weights up to which all are kept
 TOP = 16  # of each row, the largest, where there are more
 FULL = 65535  # what a weight of one is written as
@@ -44,7 +45,8 @@ def page_of(
     script, style = parts()
     allowed = [f"'sha256-{_digest(part)}'" for part in (script, style)]
     policy = (
-        f"default-src 'none'; script-src {allowed[0]}; style-src {allowed[1]}; img-src data: blob:; base-uri 'none'"
+        f"default-src 'none'; script-src {allowed[0]}; style-src {allowed[1]}; img-src data: blob:; "
+        "media-src data:; base-uri 'none'"
     )
     records = [packed(captured, name) for name, captured in captures]
     data = json.dumps({"captures": records, "over_time": over_time, "first": dict(first or {})}, ensure_ascii=True)
@@ -98,7 +100,7 @@ def packed(captured: Captured, name: str) -> dict[str, Any]:
         "aligned": None if captured.aligned is None else _matrix(captured.aligned, None),
         "choice": captured.choice and astuple(captured.choice),
         "rollout": _matrix(rollout(captured)[0].astype(np.float32), None)
-        if weights.get("cross") and captured.whole
+        if weights.get("cross") and captured.whole and captured.shown is None
         else None,
         "attribution": {over: np.round(values, 5).tolist() for over, values in captured.attribution.items()},
         "beam": [
@@ -110,6 +112,7 @@ def packed(captured: Captured, name: str) -> dict[str, Any]:
             }
             for branch in captured.beam
         ],
+        "shown": captured.shown and shown_record(captured.shown),
         "statistics": [astuple(each) for each in statistics(captured)] if captured.whole else [],
     }
 
@@ -118,6 +121,7 @@ def _axis(axis: Axis) -> dict[str, Any]:
     return {
         "labels": [_known(label) for label in axis.labels],
         "special": list(axis.special),
+        "unit": axis.unit,
         "words": list(axis.words),
         "word_labels": [_known(label) for label in axis.merged().labels],
     }

@@ -3,6 +3,7 @@
 docs/seeing.md has the schema. JSON may keep only the largest weights of each row, with the sum of the rest.
 """
 
+import base64
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from regard.seeing.captured import KINDS, Axis, Captured, Choice, Kind, Weights
+from regard.seeing.captured import KINDS, Axis, Captured, Choice, Kind, Shown, Weights
 
 FORMAT = "regard attention 1"
 DIGITS = 6  # of a weight in JSON
@@ -30,6 +31,7 @@ def as_record(captured: Captured, *, top: int | None = None) -> dict[str, Any]:
         "hidden": {kind: [_rounded(layer) for layer in layers] for kind, layers in captured.hidden.items()},
         "attribution": {over: _rounded(values) for over, values in captured.attribution.items()},
         "aligned": None if captured.aligned is None else _rounded(captured.aligned),
+        "shown": captured.shown and shown_record(captured.shown),
     }
 
 
@@ -57,6 +59,7 @@ def from_record(record: Any) -> Captured:
             aligned=None if record["aligned"] is None else np.array(record["aligned"], np.float32),
             choice=None if record["choice"] is None else _choice(record["choice"]),
             model=str(record["model"]),
+            shown=None if record.get("shown") is None else _shown(record["shown"]),
         )
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"this is no captured attention: {type(error).__name__} at {error}.") from None
@@ -83,7 +86,8 @@ def as_bytes(captured: Captured) -> bytes:
     tensors |= {f"attribution.{over}": values for over, values in captured.attribution.items()}
     if captured.aligned is not None:
         tensors["aligned"] = captured.aligned
-    about = {"regard": json.dumps(_about(captured))}
+    shown = {"shown": captured.shown and shown_record(captured.shown)}
+    about = {"regard": json.dumps(_about(captured) | shown)}
     return save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}, about)
 
 
@@ -132,7 +136,25 @@ def _from_tensors(raw: bytes) -> Captured:
     empty = from_record({**record, **nothing})
     choice = None if record.get("choice") is None else _choice(record["choice"])
     axes = empty.source, empty.target, empty.before
-    return Captured(*axes, weights, hidden, attribution, aligned, choice, empty.model)
+    return Captured(*axes, weights, hidden, attribution, aligned, choice, empty.model, shown=empty.shown)
+
+
+def shown_record(shown: Shown) -> dict[str, Any]:
+    """What a source that is no text looks like, its bytes in base 64."""
+    return {
+        "kind": shown.kind,
+        "shape": list(shown.values.shape),
+        "values": base64.b64encode(np.ascontiguousarray(shown.values).tobytes()).decode(),
+        "seconds": shown.seconds,
+        "sound": base64.b64encode(shown.sound).decode(),
+    }
+
+
+def _shown(record: Any) -> Shown:
+    raw = base64.b64decode(record["values"], validate=True)
+    values = np.frombuffer(raw, np.uint8).reshape([int(size) for size in record["shape"]])
+    sound = base64.b64decode(record["sound"], validate=True)
+    return Shown(record["kind"], values, float(record["seconds"]), sound)
 
 
 def _choice(record: Any) -> Choice:

@@ -1,4 +1,4 @@
-"""Linear layers and convolutions of pictures in bfloat16 while everything else stays float32, where the processor gains from it.
+"""Linear layers and convolutions in bfloat16 while everything else stays float32, where the processor gains from it.
 
 Micikevicius et al. 2018 (arXiv:1710.03740) for the idea, Kalamkar et al. 2019 (arXiv:1905.12322) for bfloat16: weights
 and sums of steps are float32; only operands and results of matrix products are rounded, forward and back. Processors

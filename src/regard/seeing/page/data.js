@@ -161,7 +161,7 @@ function shown(capture, state) {
 /** As docs/seeing.md has it, without what the page does not know. */
 function exported(capture) {
   const { record } = capture;
-  const axis = (each) => ({ unit: "subwords", labels: each.labels, special: each.special });
+  const axis = (each) => ({ unit: each.unit, labels: each.labels, special: each.special });
   const rounded = (value) => Math.round(value * 1e6) / 1e6;
   const lines = (matrix) =>
     [...Array(matrix.rows).keys()].map((row) =>
@@ -182,5 +182,6 @@ function exported(capture) {
     hidden: {},
     attribution: record.attribution,
     aligned: record.aligned && lines(unpacked(record.aligned)),
+    shown: record.shown,
   };
 }

@@ -169,6 +169,7 @@ function present(records) {
     if (captures.length) $("panels").append(element("p", "quiet", "This model does not attend."));
     return;
   }
+  if (captures.some((each) => each.record.shown)) state.view = "steps"; // a picture is looked at, not read
   const kinds = Object.keys(KINDS).filter((kind) => captures.some((each) => each.kinds.includes(kind)));
   $("kind").replaceChildren(...kinds.map((kind) => option(kind, KINDS[kind])));
   if (!kinds.includes(state.kind)) [state.kind] = kinds;
@@ -176,7 +177,7 @@ function present(records) {
   panels = captures.map((capture) => {
     const panel = element("section", "panel");
     const text = (axis) => axis.word_labels.filter((_, word) => !axis.special[axis.words.indexOf(word)]).map(cut).join(" ");
-    panel.append(element("h2", "", capture.name), element("p", "pair", `${apart(text(capture.record.source))} → ${apart(text(capture.record.target))}`));
+    panel.append(element("h2", "", capture.name), element("p", "pair", `${capture.record.shown ? "" : `${apart(text(capture.record.source))} → `}${apart(text(capture.record.target))}`));
     const about = element("p", "quiet");
     const body = element("div", "body");
     panel.append(about, body);

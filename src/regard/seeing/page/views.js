@@ -178,6 +178,7 @@ class StepsView {
   leave() {
     clearInterval(this.playing);
     this.playing = 0;
+    this.looked?.leave();
   }
 
   show(view, found, capture, state) {
@@ -193,20 +194,34 @@ class StepsView {
     slider.setAttribute("aria-label", "Step");
     const play = element("button", "", "Play");
     play.type = "button";
-    const read = sentence();
+    this.looked = capture.record.shown && state.kind === "cross" ? new Looked(capture) : null;
+    const read = this.looked ? this.looked.node : sentence();
     const written = sentence();
     const draw = () => {
       state.step = this.at;
       const look = theme();
       const weights = view.columns.map((_, column) => view.data[this.at * view.columns.length + column]);
-      read.replaceChildren(...view.columns.map((label, column) => {
+      if (this.looked) this.looked.draw(weights);
+      else read.replaceChildren(...view.columns.map((label, column) => {
         const word = element("span", found(label) ? "word lit" : "word", cut(label));
         word.style.backgroundColor = colour(weights[column], look);
         if (weights[column] > 0.5) word.classList.add("strong");
         word.title = weights[column].toFixed(3);
         return word;
       }).flatMap(spaced));
-      written.replaceChildren(...view.rows.slice(0, this.at + 1).map((label, row) => element("span", row === this.at ? "word now" : "word", cut(label))).flatMap(spaced));
+      const said = this.looked ? view.rows : view.rows.slice(0, this.at + 1); // words of a picture can be chosen
+      written.replaceChildren(...said.map((label, row) => {
+        const word = element(this.looked ? "button" : "span", row === this.at ? "word now" : "word", cut(label));
+        if (this.looked) {
+          word.type = "button";
+          word.addEventListener("click", () => {
+            this.at = row;
+            slider.value = row;
+            draw();
+          });
+        }
+        return word;
+      }).flatMap(spaced));
       const best = weights.indexOf(Math.max(...weights));
       if (view.rows.length && best >= 0) this.tell(`${this.at + 1} of ${view.rows.length}: ${apart(cut(view.rows[this.at]))} → ${apart(cut(view.columns[best]))} ${weights[best].toFixed(3)}${rest(view, this.at)}`);
     };

@@ -12,8 +12,8 @@ from babel.dates import format_date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data import dates
-from regard.data.dates import FIRST, LAST, LOCALES, pairs, part_of, plainly, written
+from regard.data.made import dates
+from regard.data.made.dates import FIRST, LAST, LOCALES, pairs, part_of, plainly, written
 
 PARTS = ["train", "valid", "test"]
 days = st.dates(FIRST, LAST)

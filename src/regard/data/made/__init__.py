@@ -1,0 +1,1 @@
+"""Data made by code, for demonstrations and tests: dates, drawn scenes, spoken digits, notices, stories."""
