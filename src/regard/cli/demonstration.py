@@ -67,7 +67,7 @@ def demo(
     result = {
         "task": task,
         "exact": tested.exact,
-        "test_examples": tested.count,
+        "test_examples": tested.examples,
         "preset": preset,
         "run": str(output),
         "seconds": round(trained.where.seconds, 1),
@@ -79,9 +79,8 @@ def demo(
     for each in drawn:
         typer.echo(f"\n{each['source']}  →  {each['text']}")
         typer.echo(each["drawing"])
-    typer.echo(
-        f"\n{tested.exact:.1f} % of {shown.sentence(tested.count)}, after {result['seconds']:.0f} seconds of training."
-    )
+    done = f"{tested.exact:.1f} % of {shown.sentence(tested.examples)}"
+    typer.echo(f"\n{done}, after {result['seconds']:.0f} seconds of training.")
     typer.echo(f"{output}/attention.png shows the same as a picture, {output}/curves.png how it learnt.")
     # With no environment active, as after `make demo`, the command is where it was called from.
     called = "python -m regard" if sys.argv[0].endswith("__main__.py") else os.path.relpath(sys.argv[0])

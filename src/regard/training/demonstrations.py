@@ -26,7 +26,7 @@ class Tested(NamedTuple):
     """How well held-out examples were done."""
 
     exact: float
-    count: int
+    examples: int
 
 
 class Demonstration(ABC):

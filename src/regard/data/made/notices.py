@@ -1,4 +1,4 @@
-"""Notices of boats, trains and buses, and each in one line. Names and numbers are new in every one: they must be copied."""
+"""Notices of boats, trains and buses, and each in one line. Names and numbers are new in every one: they are copied."""
 
 import random
 

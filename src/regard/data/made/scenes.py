@@ -24,15 +24,15 @@ HELD_OUT = 5  # one of so many combinations is only in the test
 class Group(NamedTuple):
     """One or more things alike."""
 
-    count: int
+    many: int
     colour: str
     shape: str
 
     @property
     def words(self) -> str:
         """As people say it."""
-        name = self.shape if self.count == 1 else self.shape + ("es" if self.shape == "cross" else "s")
-        return f"{NUMBERS[self.count - 1]} {self.colour} {name}"
+        name = self.shape if self.many == 1 else self.shape + ("es" if self.shape == "cross" else "s")
+        return f"{NUMBERS[self.many - 1]} {self.colour} {name}"
 
 
 class Scene(NamedTuple):
@@ -72,11 +72,11 @@ def _group(
 ) -> None:
     left, top, right, bottom = (4 * SIZE * edge for edge in half)
     upright = bottom - top > right - left
-    for number in range(group.count):
-        share = (number + 0.5) / group.count
+    for number in range(group.many):
+        share = (number + 0.5) / group.many
         x = left + (right - left) * (0.5 if upright else share)
         y = top + (bottom - top) * (share if upright else 0.5)
-        room = min(right - left, bottom - top, max(right - left, bottom - top) / group.count)
+        room = min(right - left, bottom - top, max(right - left, bottom - top) / group.many)
         radius = room * dice.uniform(0.28, 0.38)
         x += dice.uniform(-0.08, 0.08) * room
         y += dice.uniform(-0.08, 0.08) * room

@@ -1,11 +1,11 @@
 """Spoken digits, made from formants: a source of pulses or noise, shaped by the resonances of a mouth.
 
-Source and filter: Fant 1960; formants of vowels: Peterson and Barney 1952, rounded. It is speech as a toy has it: enough
-to learn where in a recording each word is.
+Source and filter: Fant 1960; formants of vowels: Peterson and Barney 1952, rounded. It is speech as a toy has it:
+enough to learn where in a recording each word is.
 """
 
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,8 @@ def spoken(words: list[str], who: Voice, dice: random.Random) -> NDArray[np.floa
     whole = np.concatenate(parts)
     whole = np.convolve(whole, np.hanning(5) / np.hanning(5).sum(), "same")  # joints without clicks
     whole = whole / max(1e-6, np.abs(whole).max()) * dice.uniform(0.3, 0.9)
-    return (whole + noise.normal(0, dice.uniform(0.001, 0.006), len(whole))).astype(np.float32)
+    whole = whole + noise.normal(0, dice.uniform(0.001, 0.006), len(whole))
+    return np.asarray(whole, np.float32)
 
 
 def _sound(
@@ -109,7 +110,7 @@ def _sound(
     return sound.loud * edge * made
 
 
-def _resonance(frequency: "float | NDArray[np.float64]", formants: list[float]) -> "NDArray[np.float64]":
+def _resonance(frequency: Any, formants: list[float]) -> NDArray[np.float64]:
     total = np.zeros_like(np.asarray(frequency, np.float64))
     for number, formant in enumerate(formants):
         width = 60 + 40 * number
