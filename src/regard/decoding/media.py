@@ -46,9 +46,23 @@ class MediaTranslator(Translator):
         told = forced(self.bundle, [asked.tokens], [tokens])[0]
         sides = self.source_side, self.target_side
         seen = captured(sides, (asked.tokens, tokens), told.weights, choice=self.choice)
-        if isinstance(self.medium, Recordings) and seen.shown is not None and not isinstance(source, Prepared):
-            return replace(seen, shown=replace(seen.shown, sound=self.medium.sound(source)))
+        if seen.shown is not None and not isinstance(source, Prepared):
+            return replace(seen, shown=replace(seen.shown, sound=self.sound(source)))
         return seen
+
+    def sound(self, source: Any) -> bytes:
+        """A recording as a WAV file; nothing of a picture."""
+        return self.medium.sound(source) if isinstance(self.medium, Recordings) else b""
+
+    @property
+    def example(self) -> Prepared:
+        """Something to read before there is anything: a grey picture, a second of silence."""
+        if isinstance(self.medium, Recordings):
+            rate = self.medium.settings.rate
+            return Prepared(
+                self.medium.read(np.zeros(int(min(1.0, self.medium.settings.longest) * rate), np.float32)), ""
+            )
+        return Prepared(self.medium.read(np.full((64, 64), 128, np.uint8)), "")
 
     @property
     def medium(self) -> Medium:

@@ -20,7 +20,7 @@ from regard.decoding.options import Options
 from regard.documents import Layout
 from regard.documents.plain import LINE_ENDS
 from regard.seeing.storing import as_record as as_attention
-from regard.serving import deepl, files, libretranslate, seeing
+from regard.serving import deepl, files, libretranslate, media, seeing
 from regard.serving.guard import App, Guard, Slow, TooLarge
 from regard.serving.keys import Keys
 from regard.serving.metrics import Metrics
@@ -119,6 +119,7 @@ class Service:
             raise Refused(400, str(error)) from None
         if model.translator is not None:
             try:
+                in_text(model.translator.source_side)
                 model.translator.search(options)
             except ValueError as error:
                 raise Refused(400, str(error)) from None
@@ -151,6 +152,7 @@ def new_app(
     libretranslate.add_to(app, service)
     deepl.add_to(app, service)
     seeing.add_to(app, service)
+    media.add_to(app, service)
     _errors(app)
 
     def tell(line: str) -> None:
@@ -182,7 +184,13 @@ def _own_routes(app: FastAPI, service: Service) -> None:
     async def list_models() -> dict[str, Any]:
         return {
             "models": [
-                {"name": model.name, "source": model.source, "target": model.target, "engine": model.engine}
+                {
+                    "name": model.name,
+                    "source": model.source,
+                    "target": model.target,
+                    "engine": model.engine,
+                    **model.about,
+                }
                 for model in models.all
             ],
             "limits": asdict(service.limits),

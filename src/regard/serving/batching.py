@@ -12,12 +12,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from regard.data.media import Prepared
 from regard.decoding.options import Options
 from regard.decoding.results import Result
 
 MOST_SECONDS = 30  # that a client is asked to wait
+FILE = 500  # characters that a picture or a recording counts as
 MOST_RUNNING = 16  # pieces of other work that may wait
 
 T = TypeVar("T")
@@ -38,22 +40,27 @@ class Late(Exception):  # noqa: N818
 class Translates(Protocol):
     """What a batcher needs of a translator."""
 
-    def results(self, texts: Sequence[str], options: Options) -> list[Result]: ...
+    def results(self, texts: Sequence[Any], options: Options) -> list[Result]: ...
+
+
+def size_of(text: str | Prepared) -> int:
+    """What a text takes of a budget, in characters; short ones cost something, too, and a file costs much."""
+    return FILE if isinstance(text, Prepared) else len(text) + 20
 
 
 @dataclass
 class Item:
     """One text that waits."""
 
-    text: str
+    text: str | Prepared  # or a file that was read
     options: Options
     key: str
     answer: "asyncio.Future[Result]"
 
     @property
     def size(self) -> int:
-        """What it takes of a budget; short texts cost something too."""
-        return len(self.text) + 20
+        """What it takes of a budget."""
+        return size_of(self.text)
 
 
 @dataclass
@@ -116,9 +123,9 @@ class Batcher:
         self._queue.clear()
         self._pool.shutdown(wait=True)
 
-    async def translate(self, texts: Sequence[str], options: Options, *, seconds: float) -> list[Result]:
+    async def translate(self, texts: Sequence[str | Prepared], options: Options, *, seconds: float) -> list[Result]:
         """A result for each text, or Overloaded, or Late. Cancelling this takes the texts out of the queue."""
-        size = sum(len(text) + 20 for text in texts)
+        size = sum(map(size_of, texts))
         # A request larger than the queue may still come in when nobody waits.
         if self._queue and self._size + size > self._most:
             self.count.refused += len(texts)
@@ -213,7 +220,7 @@ class Batcher:
         self.count.batches += 1
         for item, result in zip(batch, results, strict=True):
             self.count.texts += 1
-            self.count.characters += len(item.text)
+            self.count.characters += len(item.text) if isinstance(item.text, str) else 0
             self.count.failed += bool(result.wrong)
             if not item.answer.done():
                 item.answer.set_result(result)
@@ -225,5 +232,14 @@ class Batcher:
             return self._translator.results(texts, options)
         except Exception as error:
             if len(batch) == 1:
-                return [Result(texts[0], "", 0.0, [], [], wrong=f"it could not be translated ({type(error).__name__})")]
+                return [
+                    Result(
+                        str(texts[0])[:100],
+                        "",
+                        0.0,
+                        [],
+                        [],
+                        wrong=f"it could not be translated ({type(error).__name__})",
+                    )
+                ]
         return [result for item in batch for result in self._together([item])]

@@ -16,8 +16,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "content-security-policy": POLICY,
@@ -127,7 +127,7 @@ class Guard:
                 await _refuse(answer, 408, f"the body did not come within {self._limits.seconds:g} seconds.")
 
     def _limit(self, scope: Scope) -> int:
-        return self._limits.file if scope["path"] == "/v1/file" else self._limits.body
+        return self._limits.file if scope["path"] in ("/v1/file", "/v1/read", "/v1/look") else self._limits.body
 
     @staticmethod
     def _declared(headers: dict[str, str]) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.decoding.options import Options
 from regard.decoding.translator import Translator
 from regard.serving.batching import Batcher
 from regard.serving.settings import Limits
@@ -22,6 +23,18 @@ class Model:
     engine: str = ""
     translator: Translator | None = None
     batcher: Batcher | None = None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What it reads and says."""
+        if self.translator is None:
+            return {}
+        described = self.translator.description
+        return {
+            "reads": described.model.source.kind,
+            "says": "labels" if described.model.labels else "text",
+            "languages": list(described.target_languages),
+        }
 
     def serves(self, source: str | None, target: str | None) -> bool:
         """Whether it goes from this language to that; None is any."""
@@ -84,7 +97,12 @@ class Models:
         from regard.decoding.loading import load
 
         translator = load(folder, **self._how)
-        translator.translate("a", beam=1, scores=True, alignment=True)  # the first time is slow, and loads PyTorch
+        # The first time is slow, and loads PyTorch.
+        if translator.description.model.source.kind != "text":
+            translator.results([translator.example], Options(beam=1))  # type: ignore[attr-defined]
+        else:
+            aligns = not translator.description.model.labels
+            translator.translate("a", beam=1, scores=True, alignment=aligns)
         return translator
 
     async def stop(self) -> None:

@@ -186,7 +186,8 @@ async def translated(model: Model, texts: Sequence[str], options: Options, limit
     """Of each text; its lines stay lines, and its sentences are translated one by one. Raises Refused."""
     if model.batcher is None:
         raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
-    plans = [_plan(text) for text in texts]
+    whole = model.translator is not None and model.translator.description.whole
+    plans = [[(text, "")] if whole and text.strip() else _plan(text) for text in texts]
     parts = [part for plan in plans for part, _ in plan if part]
     try:
         found = iter(await model.batcher.translate(parts, options, seconds=limits.seconds))

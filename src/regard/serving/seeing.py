@@ -54,9 +54,13 @@ def add_to(app: FastAPI, service: "Service") -> None:
         from regard.decoding.capturing import branches
 
         translator = model.translator
+        if translator.description.model.source.kind != "text":
+            raise Refused(400, f"{model.name} reads files; send one to /v1/look.")
+        searched = not translator.description.model.labels
 
         def looked() -> dict[str, Any]:
-            found = None if pair.target is not None else translator.translate(pair.text, beam=BEAM, nbest=BEAM)
+            many = BEAM if searched else 1
+            found = None if pair.target is not None else translator.translate(pair.text, beam=BEAM, nbest=many)
             said = pair.target or "" if found is None else found.text
             if pair.attribution and not HALF.search(said):  # which is refused below
                 written = len(translator.target_tokens(said))
@@ -64,7 +68,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
                     raise ValueError(f"attribution: of at most {service.limits.attributed} subwords that are written.")
             captured = translator.attend(pair.text, found or pair.target, attribution=pair.attribution)
             captured = replace(captured, model=model.name)
-            if found is not None and pair.packed:
+            if found is not None and pair.packed and searched:
                 captured = replace(captured, beam=branches(translator, found))
             record = packed(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
             return {"model": model.name, "text": said, "attention": record}

@@ -5,6 +5,8 @@ const AGAIN = 1000; // milliseconds until a service that has too much to do is a
 const SHORT = 120; // characters of a text whose attribution is asked for, too
 let asked = 0; // the number of the newest question: older answers are dropped
 let waiting = 0;
+let models = [];
+let limits = {};
 let edited = false; // whether the translation is a person's
 
 function live(text, bad = false) {
@@ -24,8 +26,48 @@ async function answered(path, given) {
   return content;
 }
 
+const model = () => models.find((each) => each.name === $("live-model").value);
+const reads = () => model()?.reads || "text";
+
+/** Of a picture or a recording that was chosen. */
+async function lookAtFile() {
+  const number = (asked += 1);
+  const file = $("live-file").files[0];
+  const target = $("live-target").value.trim();
+  if (!file || (edited && !target)) {
+    nothing();
+    live(file ? "write something, or take its own words" : "");
+    return;
+  }
+  live("looking …");
+  try {
+    if (limits.file && file.size > limits.file) throw new Error(`the file is over ${limits.file.toLocaleString()} bytes.`);
+    const given = new URLSearchParams({ model: $("live-model").value, packed: "true", ...(edited ? { target } : {}) });
+    const key = $("live-key").value.trim();
+    const response = await fetch(`/v1/look?${given}`, { method: "POST", headers: key ? { authorization: `Bearer ${key}` } : {}, body: file });
+    const found = await response.json().catch(() => ({}));
+    if (!response.ok) throw new Error(found.error || `the service answered ${response.status}`);
+    if (number !== asked) return;
+    if (!edited) $("live-target").value = found.text;
+    present([found.attention]);
+    live(edited ? "of your own words" : "of its own words");
+  } catch (error) {
+    if (number !== asked) return;
+    nothing();
+    live(error.message, true);
+  }
+}
+
 async function look() {
   if (!$("live-model").value) return; // until the models are there
+  const files = reads() !== "text";
+  $("live-choose").hidden = !files;
+  $("live-file").accept = reads() === "images" ? "image/*" : "audio/*";
+  $("live-source").parentElement.hidden = files;
+  if (files) {
+    await lookAtFile();
+    return;
+  }
   const number = (asked += 1);
   const text = $("live-source").value.trim();
   const target = $("live-target").value.trim();
@@ -84,6 +126,10 @@ $("live-own").addEventListener("click", () => {
   edited = false;
   look();
 });
+$("live-file").addEventListener("change", () => {
+  edited = false;
+  look();
+});
 for (const id of ["live-model", "live-key"]) $(id).addEventListener("change", look);
 $("live").addEventListener("submit", (event) => event.preventDefault());
 
@@ -97,6 +143,8 @@ async function whenReady() {
     await new Promise((resolve) => setTimeout(resolve, 700));
   }
   const about = await answered("/v1/models");
+  models = about.models;
+  limits = about.limits;
   $("live-model").replaceChildren(...about.models.map((model) => option(model.name, model.name)));
   $("live-key").parentElement.hidden = !about.needs_key;
   look();

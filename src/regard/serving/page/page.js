@@ -65,10 +65,68 @@ async function start() {
   for (const each of [document.querySelector("label.key"), $("key")]) each.hidden = !about.needs_key;
   $("swap").disabled = back() < 0;
   tell("");
+  arrange();
   changed();
 }
 
 const chosen = () => models[Number($("pair").value)];
+const readsFiles = () => Boolean(chosen()) && (chosen().reads || "text") !== "text";
+
+// A model of pictures or recordings takes a file where others take a text.
+function arrange() {
+  const files = readsFiles();
+  const pictures = files && chosen().reads === "images";
+  $("reading").hidden = !files;
+  $("source").hidden = files;
+  $("source").parentElement.querySelector(".under").hidden = files;
+  $("source-title").textContent = !files ? "Text" : pictures ? "Picture" : "Recording";
+  $("target-title").textContent = !files ? "Translation" : chosen().says === "labels" ? "Class" : pictures ? "Caption" : "Transcript";
+  if (chosen() && !files && chosen().says === "labels") $("target-title").textContent = "Class";
+  $("media-label").textContent = pictures ? "Choose a picture …" : "Choose a recording …";
+  $("media").accept = pictures ? "image/*" : "audio/*";
+  const languages = (chosen() && chosen().languages) || [];
+  $("to").hidden = !languages.length;
+  $("to").replaceChildren(...languages.map((code) => {
+    const made = document.createElement("option");
+    made.value = code;
+    made.textContent = code;
+    return made;
+  }));
+}
+
+let held = null; // the file that was chosen last
+
+async function read(file) {
+  if (!file || !readsFiles()) return;
+  held = file;
+  const number = ++asked;
+  show(null);
+  const pictures = chosen().reads === "images";
+  const shown = $(pictures ? "seen" : "heard");
+  for (const id of ["seen", "heard"]) $(id).hidden = true;
+  if (shown.src) URL.revokeObjectURL(shown.src);
+  shown.src = URL.createObjectURL(file);
+  shown.hidden = false;
+  if (pictures) shown.alt = file.name;
+  const began = performance.now();
+  $("target").classList.add("waiting");
+  try {
+    if (limits.file && file.size > limits.file) throw new Error(`it is over ${limits.file.toLocaleString()} bytes`);
+    const given = { model: chosen().name, nbest: 3, ...($("to").hidden ? {} : { to: $("to").value }) };
+    const response = await fetch(`/v1/read?${new URLSearchParams(given)}`, { method: "POST", headers: headers(), body: file });
+    const content = await answerOf(response);
+    if (number !== asked) return;
+    show({ text: content.text, others: content.others.map((each) => each.text), sentences: [] });
+    $("took").textContent = `${Math.max(1, Math.round(performance.now() - began))} ms`;
+    tell("");
+  } catch (error) {
+    if (number !== asked) return;
+    shown.hidden = true;
+    tell(`${file.name}: ${error.message}`, true);
+  } finally {
+    if (number === asked) $("target").classList.remove("waiting");
+  }
+}
 
 // The model that goes the other way, or -1.
 function back() {
@@ -78,6 +136,7 @@ function back() {
 
 function changed() {
   clearTimeout(leaving);
+  if (readsFiles()) return;
   const text = $("source").value;
   const most = limits.characters || Infinity;
   const size = [...text].length;
@@ -105,7 +164,7 @@ async function translate() {
     const response = await fetch("/v1/translate", {
       method: "POST",
       headers: headers({ "content-type": "application/json" }),
-      body: JSON.stringify({ text, model: chosen().name, nbest: 3, scores: true, alignment: true }),
+      body: JSON.stringify({ text, model: chosen().name, nbest: 3, scores: true, alignment: chosen().says !== "labels" }),
     });
     const content = await answerOf(response);
     if (number !== asked) return;
@@ -330,8 +389,24 @@ $("source").addEventListener("input", changed);
 for (const group of [$("target"), $("shown-source")]) group.addEventListener("keydown", moved);
 $("pair").addEventListener("change", () => {
   $("swap").disabled = back() < 0;
+  asked++;
+  held = null;
+  for (const id of ["seen", "heard"]) $(id).hidden = true;
+  show(null);
+  arrange();
   changed();
 });
+$("media").addEventListener("change", () => {
+  read($("media").files[0]);
+  $("media").value = "";
+});
+$("to").addEventListener("change", () => read(held));
+for (const name of ["dragover", "drop"]) {
+  $("reading").addEventListener(name, (event) => {
+    event.preventDefault();
+    if (name === "drop") read(event.dataTransfer.files[0]);
+  });
+}
 $("key").addEventListener("change", changed);
 $("swap").addEventListener("click", swap);
 $("copy").addEventListener("click", copy);

@@ -1,0 +1,144 @@
+"""Pictures and recordings over HTTP: a file up, what the model says of it back, and what it looked at.
+
+A file is decoded in a thread of its own, few at a time, after its header was found to be small enough; what is decoded
+waits in the model's queue with everybody else's.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from fastapi import FastAPI, Header, Query, Request
+
+from regard.data.media import Prepared
+from regard.decoding.media import MediaTranslator
+from regard.decoding.options import Options
+from regard.seeing.page import packed
+from regard.seeing.storing import as_record
+from regard.serving.batching import Late, Overloaded
+from regard.serving.models import Model, Unknown
+from regard.serving.requests import Refused, bearer, until_left, within
+
+if TYPE_CHECKING:
+    from regard.serving.app import Service
+
+AT_ONCE = 2  # files that are decoded together: each may take some hundred megabytes for a moment
+T = TypeVar("T")
+
+
+def add_to(app: FastAPI, service: "Service") -> None:
+    """Its routes."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def given(request: Request, name: str | None, authorization: str) -> tuple[Model, MediaTranslator, bytes]:
+        service.admit(bearer(authorization))
+        model = _reader(service, name)
+        body = await request.body()
+        if not body:
+            raise Refused(400, "the body is empty; send a file's bytes, as in: curl --data-binary @photo.png")
+        assert isinstance(model.translator, MediaTranslator)
+        return model, model.translator, body
+
+    @app.post(
+        "/v1/read",
+        summary="What a model says of a picture or a recording, the body: a caption, a transcript, a class.",
+        description='curl "localhost:8000/v1/read?model=captions" --data-binary @photo.png',
+    )
+    async def read(
+        request: Request,
+        model: str | None = None,
+        to: Annotated[str, Query(description="The language, of a model of several.")] = "",
+        beam: int = 5,
+        nbest: int = 1,
+        authorization: Annotated[str, Header()] = "",
+    ) -> dict[str, Any]:
+        chosen, translator, body = await given(request, model, authorization)
+        options = _options(service, translator, Options(beam=max(beam, nbest), nbest=nbest, to=to))
+        source = await _decoded(room, lambda: translator.medium.read(body))
+        assert chosen.batcher is not None
+        (result,) = await _answered(
+            request, chosen.batcher.translate([source], options, seconds=service.limits.seconds)
+        )
+        if result.wrong:
+            raise Refused(400, f"{result.wrong}.")
+        others = [{"text": other.text, "score": other.score} for other in result.others]
+        return {"model": chosen.name, "text": result.text, "score": result.score, "others": others}
+
+    @app.post(
+        "/v1/look",
+        summary="What a model attends to in a picture or a recording, the body, every layer and head.",
+        description='curl "localhost:8000/v1/look?model=captions" --data-binary @photo.png',
+    )
+    async def look(
+        request: Request,
+        model: str | None = None,
+        to: str = "",
+        target: Annotated[str | None, Query(description="What it is to have written; else its own words.")] = None,
+        as_packed: Annotated[bool, Query(alias="packed", description="As the page at /see wants it.")] = False,
+        authorization: Annotated[str, Header()] = "",
+    ) -> dict[str, Any]:
+        chosen, translator, body = await given(request, model, authorization)
+        options = _options(service, translator, Options(to=to))
+        if target is not None and len(target) > service.limits.characters:
+            raise Refused(413, f"at most {service.limits.characters:,} characters of a target.")
+        source = await _decoded(room, lambda: translator.medium.read(body))
+        sound = await _decoded(room, lambda: translator.sound(body), whole=False)
+
+        def looked() -> dict[str, Any]:
+            found = None if target is not None else translator.results([source], options)[0]
+            captured = replace(translator.attend(source, found or target), model=chosen.name)
+            if captured.shown is not None:
+                captured = replace(captured, shown=replace(captured.shown, sound=sound))
+            record = packed(captured, chosen.name) if as_packed else as_record(captured)
+            return {"model": chosen.name, "text": target if found is None else found.text, "attention": record}
+
+        assert chosen.batcher is not None
+        return await _answered(request, chosen.batcher.run(looked, seconds=service.limits.seconds))
+
+
+def _reader(service: "Service", name: str | None) -> Model:
+    """A model that reads files: of this name, or the only one. Raises Refused."""
+    try:
+        found = [service.models.find(name=name)] if name is not None else service.models.all
+    except Unknown as error:
+        raise Refused(400, str(error)) from None
+    if any(model.translator is None for model in found):
+        raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
+    readers = [model for model in found if isinstance(model.translator, MediaTranslator)]
+    if not readers:
+        raise Refused(400, "there is no model here that reads files; texts go to /v1/translate.")
+    if len(readers) > 1:
+        raise Refused(400, f"several models read files; name one of {', '.join(model.name for model in readers)}.")
+    return readers[0]
+
+
+def _options(service: "Service", translator: MediaTranslator, options: Options) -> Options:
+    options = within(options, service.limits)
+    known = translator.description.target_languages
+    if options.to and options.to not in known:
+        raise Refused(400, f"to: there is no {options.to[:40]!r}; this model has {', '.join(known) or 'one language'}.")
+    return options
+
+
+async def _decoded(room: asyncio.Semaphore, work: Callable[[], T], *, whole: bool = True) -> Any:
+    """A file that was sent, as the model reads it. Raises Refused."""
+    async with room:
+        try:
+            found = await asyncio.to_thread(work)
+        except ValueError as error:
+            raise Refused(400, str(error).removeprefix("the file: ")) from None
+    return Prepared(found, "the file") if whole else found  # type: ignore[arg-type]
+
+
+async def _answered(request: Request, work: Awaitable[T]) -> T:
+    try:
+        return await until_left(request, work)
+    except Overloaded as full:
+        raise Refused(
+            429, "too many requests are waiting; try again later.", {"Retry-After": str(full.after)}
+        ) from None
+    except Late:
+        raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
+    except ValueError as error:
+        raise Refused(400, str(error)) from None
