@@ -20,7 +20,7 @@ def read_folder(path: Path) -> Iterator[Example]:
         for file in sorted(folder.rglob("*")):
             if file.suffix.lower() in suffixes and file.is_file():
                 number += 1
-                yield Example(str(file.relative_to(path)), folder.name, str(path / "."), number)
+                yield Example(str(file.relative_to(path)), folder.name, str(path / "*"), number)
     if not number:
         raise ValueError(
             f"{path}: this is a folder without folders of pictures or recordings; name a file, or a folder that has a "

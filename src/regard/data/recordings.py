@@ -30,6 +30,11 @@ def samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32], int
         file = soundfile.SoundFile(raw)
     except (soundfile.LibsndfileError, RuntimeError, TypeError):
         raise ValueError("this is not a recording that can be read; there are WAV, FLAC and OGG.") from None
+    # A WAV file that is cut short is read without a word; what a stream has for its size says nothing.
+    start, size = bytes(raw.getbuffer()[:8]), raw.getbuffer().nbytes
+    said = int.from_bytes(start[4:8], "little")
+    if start[:4] == b"RIFF" and said not in (0, 0xFFFFFFFF) and said + 8 > size + 1:
+        raise ValueError("the recording is cut short: it has fewer samples than its header says.")
     with file:
         rate, seconds = file.samplerate, file.frames / max(1, file.samplerate)
         if file.format not in FORMATS:

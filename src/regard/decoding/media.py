@@ -95,7 +95,8 @@ class MediaTranslator(Translator):
         if isinstance(given, Prepared):
             return Asked(given.name, given.array, self._wish(options))
         name = str(given) if isinstance(given, str | Path) else f"one of the {self.medium.what}"
+        wish = self._wish(options)
         try:
-            return Asked(name, self.medium.read(given), self._wish(options))
+            return Asked(name, self.medium.read(given), wish)
         except ValueError as error:
             return Asked(name, [], wrong=str(error).removeprefix(f"{name}: ").rstrip("."))

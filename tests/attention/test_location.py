@@ -1,0 +1,119 @@
+"""The location score, held to its reference: additive, and it sees where it looked before."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.attention import Attention, Location, attend, reference
+
+B, TQ, TK, D, M = 2, 4, 7, 6, 5
+
+
+def make(*, coverage: bool = False, heads: int = 1, size: int = 3) -> Attention:
+    torch.manual_seed(0)
+    score = Location(D, M, 8, heads=heads, filters=3, size=size, coverage=coverage)
+    attention = Attention(D, heads=heads, key_width=M, head_width=8, score=score, project="v" if heads > 1 else "")
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.normal_(0, 0.5)
+    return attention.double()
+
+
+def tensors() -> tuple[Tensor, Tensor, Tensor]:
+    dice = torch.Generator().manual_seed(1)
+    query = torch.randn(B, TQ, D, generator=dice, dtype=torch.float64)
+    memory = torch.randn(B, TK, M, generator=dice, dtype=torch.float64)
+    mask = torch.ones(B, 1, 1, TK, dtype=torch.bool)
+    mask[1, ..., 5:] = False
+    return query, memory, mask
+
+
+def by_reference(attention: Attention, query: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+    """Weights [B, H, Tq, Tk], step by step as the paper has it."""
+    score = attention.score
+    assert isinstance(score, Location)
+    assert score.bias is not None
+    looks = torch.zeros(B, score.heads, TK, dtype=torch.float64)
+    found = []
+    for at in range(TQ):
+        e = reference.location(
+            query[:, None, at : at + 1].expand(-1, score.heads, -1, -1),
+            memory[:, None].expand(-1, score.heads, -1, -1),
+            looks,
+            score.weight_query,
+            score.weight_key,
+            score.bias,
+            score.v,
+            score.filters,
+            score.weight_filter,
+        )
+        weights = e.masked_fill(~mask, -torch.inf).softmax(-1)
+        looks = weights[:, :, 0] + (looks if score.coverage else 0)
+        found.append(weights)
+    return torch.cat(found, 2)
+
+
+@pytest.mark.parametrize("coverage", [False, True])
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("size", [1, 5])
+def test_weights_and_output_are_the_references(coverage: bool, heads: int, size: int) -> None:
+    attention = make(coverage=coverage, heads=heads, size=size)
+    query, memory, mask = tensors()
+    output, weights = attention(query, memory, mask=mask, need_weights=True)
+    expected = by_reference(attention, query, memory, mask)
+    torch.testing.assert_close(weights, expected)
+    if heads == 1:
+        torch.testing.assert_close(output, (expected @ memory[:, None])[:, 0])
+
+
+def test_gradients_are_the_references() -> None:
+    attention = make()
+    query, memory, mask = tensors()
+    query.requires_grad_()
+    memory.requires_grad_()
+    aim = torch.randn(B, 1, TQ, TK, dtype=torch.float64)
+    leaves = [query, memory, *(p for p in attention.parameters())]
+    weights = attention(query, memory, mask=mask, need_weights=True).weights
+    own = torch.autograd.grad((weights * aim).sum(), leaves)
+    right = torch.autograd.grad((by_reference(attention, query, memory, mask) * aim).sum(), leaves)
+    for mine, theirs in zip(own, right, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_step_by_step_equals_all_at_once_and_a_selection_looks_where_its_entries_did() -> None:
+    attention = make(coverage=True)
+    query, memory, mask = tensors()
+    whole = attention(query, memory, mask=mask).output
+    cache = attention.prepare(memory)
+    outputs = []
+    for at in range(TQ):
+        if at == 2:
+            index = torch.tensor([1, 0])
+            query, mask, whole = query[index], mask[index], whole[index]
+            outputs = [each[index] for each in outputs]
+            cache = cache.select(index)
+        attended = attention(query[:, at : at + 1], cache=cache, mask=mask)
+        outputs.append(attended.output)
+        cache = attended.cache
+    torch.testing.assert_close(torch.cat(outputs, 1), whole)
+
+
+def test_where_it_looked_matters() -> None:
+    attention = make()
+    query, memory, mask = tensors()
+    same = query[:, :1].expand(-1, 3, -1)
+    weights = attention(same, memory, mask=mask, need_weights=True).weights
+    assert not torch.allclose(weights[:, :, 0], weights[:, :, 1])
+
+
+def test_it_needs_a_memory_and_somebody_to_carry_its_looks() -> None:
+    attention = make()
+    query, memory, _ = tensors()
+    with pytest.raises(ValueError, match="a location score looks at a memory"):
+        attention(query)
+    with pytest.raises(ValueError, match="sees where it looked before"):
+        attend(query[:, None], memory[:, None], memory[:, None], score=Location(D, M).double())
+    with pytest.raises(ValueError, match="must be odd"):
+        Location(D, M, size=4)
+    with pytest.raises(ValueError, match="filters: 0"):
+        Location(D, M, filters=0)

@@ -1,0 +1,270 @@
+"""Pictures and recordings at the door: read as they are meant, or refused in one sentence before memory is spent."""
+
+import io
+import resource
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from regard.data.media import Pictures, Recordings, opened
+from regard.data.recordings import filters, resampled
+from regard.sources import Images, Speech
+from tests.media import picture, picture_bytes, recording_bytes, samples
+
+PICTURES = Pictures(Images(size=32))
+GREY = Pictures(Images(size=32, colour=False))
+RECORDINGS = Recordings(Speech(rate=8000, mels=16, longest=5.0))
+
+
+def as_png(pixels: Any, **how: Any) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", **how)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
+def test_every_format_gives_about_the_same_picture(kind: str) -> None:
+    plain = PICTURES.read(picture_bytes("PNG")).astype(int)
+    other = PICTURES.read(picture_bytes(kind)).astype(int)
+    assert plain.shape == (3, 32, 32)
+    assert abs(plain - other).mean() < 12
+
+
+def test_a_picture_is_fitted_into_a_square_and_the_rest_is_grey() -> None:
+    wide = np.zeros((10, 40, 3), np.uint8)
+    wide[:] = (255, 0, 0)
+    found = PICTURES.read(as_png(wide))
+    assert found[:, 16, 16].tolist() == [255, 0, 0]
+    assert found[:, 0, 16].tolist() == found[:, 31, 16].tolist() == [128, 128, 128]
+
+
+def test_of_a_picture_of_the_right_size_every_pixel_stays() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 32, 3)).astype(np.uint8)
+    assert np.array_equal(PICTURES.read(as_png(pixels)), pixels.transpose(2, 0, 1))
+    assert np.array_equal(PICTURES.read(pixels), pixels.transpose(2, 0, 1))
+
+
+def test_what_is_transparent_is_white() -> None:
+    clear = np.zeros((32, 32, 4), np.uint8)
+    assert (PICTURES.read(as_png(clear)) == 255).all()
+    palette = Image.new("P", (32, 32), 0)
+    file = io.BytesIO()
+    palette.save(file, "PNG", transparency=0)
+    assert (PICTURES.read(file.getvalue()) == 255).all()
+
+
+def test_a_photograph_stands_as_its_camera_was_held() -> None:
+    pixels = np.zeros((32, 32, 3), np.uint8)
+    pixels[:16] = 255  # light above
+    about = Image.Exif()
+    about[0x0112] = 3  # upside down
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", exif=about.tobytes(), quality=95)
+    found = PICTURES.read(file.getvalue())
+    assert found[:, 28].mean() > 200
+    assert found[:, 4].mean() < 60
+
+
+def test_shades_and_sixteen_bits() -> None:
+    deep = (np.linspace(0, 65535, 32 * 32).reshape(32, 32)).astype(np.uint16)
+    found = GREY.read(as_png(deep))
+    assert found.shape == (1, 32, 32)
+    assert found[0, 0, 0] == 0
+    assert found[0, -1, -1] == 255
+    assert abs(int(found[0, 16, 0]) - 128) < 3
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG that says it is so large, and has nothing."""
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"hello, I am a text", "this is not a picture that can be read"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "this is not a picture"),
+        (picture_bytes()[:200], "cut short|not a picture"),
+        (picture_bytes("JPEG")[:300], "cut short|not a picture"),
+        (recording_bytes(), "this is not a picture"),
+        (png_header(10_000, 10_000), "more than 40 million|10,000 × 10,000"),
+        (png_header(100_000, 100_000), "million"),
+        (png_header(2, 2), "nothing to see|damaged"),
+        (as_png(np.zeros((4, 300, 3), np.uint8)), "nothing to see"),
+        (b"", "it is empty"),
+        (b"\x89PNG\r\n\x1a\n" + b"\xff" * 500, "damaged|not a picture"),
+    ],
+)
+def test_what_is_no_picture_is_refused_in_a_sentence(raw: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as refused:
+        PICTURES.read(raw)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_bomb_costs_no_memory() -> None:
+    """A hundred megapixels of zeros, in a file of some hundred kilobytes."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    bomb = io.BytesIO()
+    Image.new("1", (10_000, 10_000)).save(bomb, "PNG")
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match="million"):
+        PICTURES.read(bomb.getvalue())
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - max(before, grown) < 20_000  # kilobytes; unpacked it would be 300 MB
+
+
+@given(
+    raw=st.binary(max_size=300), at=st.integers(0, 2000), kind=st.sampled_from(["PNG", "JPEG", "GIF", "WEBP", "BMP"])
+)
+@settings(max_examples=60)
+def test_damage_anywhere_is_a_sentence_or_a_picture(raw: bytes, at: int, kind: str) -> None:
+    whole = bytearray(picture_bytes(kind))
+    whole[at % len(whole) : at % len(whole) + len(raw)] = raw
+    try:
+        assert PICTURES.read(bytes(whole)).shape == (3, 32, 32)
+    except ValueError as error:
+        assert "\n" not in str(error)
+
+
+def test_files_are_told_from_folders_and_from_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no such file"):
+        opened(tmp_path / "none.png")
+    with pytest.raises(ValueError, match="this is not a file"):
+        opened(tmp_path)
+    large = tmp_path / "large.png"
+    with large.open("wb") as file:
+        file.truncate(65 << 20)
+    with pytest.raises(ValueError, match="65 MB"):
+        opened(large)
+
+
+@pytest.mark.parametrize("kind", ["WAV", "FLAC", "OGG"])
+def test_every_format_gives_about_the_same_frames(kind: str) -> None:
+    plain = RECORDINGS.read(recording_bytes("WAV")).astype(np.float32)
+    other = RECORDINGS.read(recording_bytes(kind)).astype(np.float32)
+    assert plain.shape[1] == 16
+    assert abs(len(plain) - len(other)) <= 1
+    size = min(len(plain), len(other))
+    assert np.corrcoef(plain[:size].ravel(), other[:size].ravel())[0, 1] > 0.8
+
+
+def test_channels_are_one_and_rates_are_the_models() -> None:
+    plain = RECORDINGS.read(recording_bytes()).astype(np.float32)
+    both = RECORDINGS.read(recording_bytes(channels=2)).astype(np.float32)
+    assert np.allclose(plain, both, atol=0.02)
+    x = samples()
+    doubled = resampled(torch.from_numpy(x), 8000, 16000).numpy()
+    again = RECORDINGS.read((doubled, 16000)).astype(np.float32)
+    size = min(len(plain), len(again))
+    assert np.corrcoef(plain[:size].ravel(), again[:size].ravel())[0, 1] > 0.95
+
+
+def test_every_recording_has_mean_zero_and_variance_one() -> None:
+    found = RECORDINGS.read(recording_bytes()).astype(np.float64)
+    assert np.abs(found.mean(0)).max() < 0.01
+    assert np.abs(found.std(0) - 1).max() < 0.05
+    silent = RECORDINGS.read(np.zeros(8000, np.float32))
+    assert np.isfinite(silent.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize(("old", "new"), [(8000, 16000), (16000, 8000), (44100, 16000), (22050, 8000), (8000, 11025)])
+def test_resampling_keeps_a_tone(old: int, new: int) -> None:
+    t = torch.arange(old, dtype=torch.float64) / old
+    tone = torch.sin(2 * torch.pi * 440 * t)
+    found = resampled(tone, old, new)
+    assert abs(len(found) - new) <= 1
+    expected = torch.sin(2 * torch.pi * 440 * torch.arange(len(found), dtype=torch.float64) / new)
+    middle = slice(new // 10, -new // 10)
+    assert (found[middle] - expected[middle]).abs().max() < 2e-3
+
+
+def test_what_lies_above_the_new_band_is_gone() -> None:
+    t = torch.arange(16000, dtype=torch.float64) / 16000
+    found = resampled(torch.sin(2 * torch.pi * 6000 * t), 16000, 8000)
+    assert found[800:-800].abs().max() < 5e-3
+
+
+def test_filters_are_triangles_that_overlap() -> None:
+    bank = filters(8000, 256, 16)
+    assert bank.shape == (129, 16)
+    assert (bank >= 0).all()
+    assert (bank <= 1).all()
+    assert ((bank > 0).sum(1) <= 2).all()  # of each frequency, at most two bands
+    peaks = bank.argmax(0)
+    assert (peaks.diff() > 0).all()
+
+
+def truncated_wav() -> bytes:
+    return recording_bytes()[:3000]
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"hello", "this is not a recording"),
+        (picture_bytes(), "this is not a recording"),
+        (truncated_wav(), "cut short|damaged"),
+        (recording_bytes("FLAC")[:600], "cut short|damaged|not a recording"),
+        (b"", "it is empty"),
+        (b"RIFF\xff\xff\xff\xffWAVEfmt ", "not a recording"),
+    ],
+)
+def test_what_is_no_recording_is_refused_in_a_sentence(raw: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as refused:
+        RECORDINGS.read(raw)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_hour_is_refused_by_its_header() -> None:
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(8000 * 3600, np.int16), 8000, format="FLAC")  # some kilobytes
+    assert len(file.getvalue()) < 2_000_000
+    with pytest.raises(ValueError, match="lasts 3,600 seconds; 5 is the most"):
+        RECORDINGS.read(file.getvalue())
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    file = io.BytesIO()
+    soundfile.write(file, np.full(8000, np.nan, np.float32), 8000, format="WAV", subtype="FLOAT")
+    with pytest.raises(ValueError, match="not finite"):
+        RECORDINGS.read(file.getvalue())
+    with pytest.raises(ValueError, match=r"lasts 0\.01 seconds"):
+        RECORDINGS.read(np.zeros(100, np.float32))
+
+
+@given(raw=st.binary(max_size=200), at=st.integers(0, 5000), kind=st.sampled_from(["WAV", "FLAC", "OGG"]))
+@settings(max_examples=40)
+def test_damage_anywhere_is_a_sentence_or_a_recording(raw: bytes, at: int, kind: str) -> None:
+    whole = bytearray(recording_bytes(kind))
+    whole[at % len(whole) : at % len(whole) + len(raw)] = raw
+    try:
+        assert RECORDINGS.read(bytes(whole)).shape[1] == 16
+    except ValueError as error:
+        assert "\n" not in str(error)
+
+
+def test_batches_have_numbers_around_zero_and_masks() -> None:
+    pictures, mask = PICTURES.collated([PICTURES.read(picture(seed)) for seed in range(3)])
+    assert pictures.shape == (3, 3, 32, 32)
+    assert mask.all()
+    assert -1 <= pictures.min() < 0 < pictures.max() <= 1
+    short, long = RECORDINGS.read(np.zeros(4000, np.float32)), RECORDINGS.read(recording_bytes())
+    frames, mask = RECORDINGS.collated([short.reshape(-1), long.reshape(-1)])
+    assert mask.sum(1).tolist() == [len(short), len(long)]
+    assert not frames[0, len(short) :].any()

@@ -1,0 +1,72 @@
+"""Small models of pictures and recordings, and files for them."""
+
+import io
+import random
+from typing import Any
+
+import numpy as np
+import soundfile
+import torch
+
+from regard.data.labels import Labels
+from regard.data.made.scenes import Group, Scene, drawn
+from regard.data.made.spoken import RATE, Voice, spoken
+from regard.data.media import medium_of
+from regard.data.settings import LANGUAGE_SIGN, SubwordSettings
+from regard.data.sides import Vocabulary
+from regard.data.subwords import train
+from regard.decoding.bundle import Bundle, new_model
+from regard.decoding.folder import Description
+from regard.models.settings import ModelSettings
+from regard.settings import merged
+from regard.tokens import END
+from tests.models.variants import small_preset
+
+LINES = ["a red circle left of two blue squares", "three green crosses above a black triangle", "one two three"] * 5
+SOURCES: dict[str, dict[str, Any]] = {
+    "images": {"kind": "images", "size": 32, "cut": {"kind": "residual", "widths": [8, 16], "attend": "cbam"}},
+    "speech": {"kind": "speech", "rate": RATE, "mels": 16, "channels": 4, "longest": 10.0},
+}
+PRESET = {"images": "show-attend-tell", "speech": "listen-attend-spell"}
+
+
+def media_bundle(kind: str, *, labels: tuple[str, ...] = (), languages: tuple[str, ...] = ()) -> Bundle:
+    """A model whose every number was drawn."""
+    name = {"images": "image-classifier", "speech": "speech-classifier"}[kind] if labels else PRESET[kind]
+    settings = ModelSettings.parse(merged({**small_preset(name), "source": {}}, {"source": SOURCES[kind]}))
+    signs = [LANGUAGE_SIGN.format(each) for each in languages]
+    says: Vocabulary = Labels(labels) if labels else train(LINES, SubwordSettings(), 300, signs)
+    reads = medium_of(settings.source)
+    assert reads is not None
+    torch.manual_seed(0)
+    model = new_model(settings, reads, says)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, 0.3)
+        if model.output.bias is not None:
+            model.output.bias[END] += 2
+    about = {"longest": 10, "model": settings, "target_languages": languages, "whole": bool(labels)}
+    return Bundle(Description.model_validate(about), model.eval(), reads, says)
+
+
+def picture(seed: int = 0) -> Any:
+    """A Pillow image."""
+    return drawn(Scene(Group(1, "red", "circle"), "left of", Group(2, "blue", "square")), random.Random(seed))
+
+
+def picture_bytes(kind: str = "PNG", seed: int = 0, **how: Any) -> bytes:
+    file = io.BytesIO()
+    picture(seed).save(file, kind, **how)
+    return file.getvalue()
+
+
+def samples(seed: int = 0) -> Any:
+    """About a second of speech."""
+    return spoken(["one", "two"], Voice(120.0, 1.0, 1.0), random.Random(seed))
+
+
+def recording_bytes(kind: str = "WAV", seed: int = 0, rate: int = RATE, channels: int = 1, **how: Any) -> bytes:
+    file = io.BytesIO()
+    found = samples(seed)
+    soundfile.write(file, np.stack([found] * channels, 1) if channels > 1 else found, rate, format=kind, **how)
+    return file.getvalue()
