@@ -85,7 +85,7 @@ def test_step_by_step_equals_all_at_once_and_a_selection_looks_where_its_entries
     query, memory, mask = tensors()
     whole = attention(query, memory, mask=mask).output
     cache = attention.prepare(memory)
-    outputs = []
+    outputs: list[Tensor] = []
     for at in range(TQ):
         if at == 2:
             index = torch.tensor([1, 0])

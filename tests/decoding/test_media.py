@@ -9,6 +9,7 @@ import torch
 from regard.decoding.bundle import load_bundle, save_bundle
 from regard.decoding.loading import in_torch, load
 from regard.decoding.media import MediaTranslator
+from regard.decoding.options import Options
 from tests.media import media_bundle, picture, picture_bytes, recording_bytes, samples
 
 
@@ -117,7 +118,7 @@ def test_a_folder_keeps_all_of_it(tmp_path: Path, kind: str, labels: tuple[str, 
     assert again.description == made.description
     given = picture_bytes() if kind == "images" else recording_bytes()
     opened = load(tmp_path)
-    assert opened.translate(given).text == in_torch(made).translate(given).text
+    assert opened.results([given], Options())[0].text == in_torch(made).results([given], Options())[0].text
     assert f"it reads {kind}" in opened.why
     for mine, theirs in zip(again.model.parameters(), made.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)
