@@ -14,12 +14,14 @@ from regard.attention import (
     T5,
     Additive,
     ALiBi,
+    Attention,
     Bilinear,
     Entmax,
     Hard,
     Learned,
     LocalMonotonic,
     LocalPredictive,
+    Location,
     Raw,
     Rotary,
     Shaw,
@@ -121,6 +123,33 @@ def _scores() -> Iterator[Panel]:
     yield _panel("cosine", "never above 1, so it needs a scale", weights(query, key, score="cosine", scale=4.0), TARGET)
     yield _panel("bilinear", "W decides what agreement means", weights(query, key, score=bilinear), TARGET)
     yield _panel("additive", "a small network finds the same words", weights(query, key, score=additive), TARGET)
+    yield _panel("location", "only the first word is known: then it moves on", _moving_on(query, key, additive), TARGET)
+
+
+def _moving_on(query: Tensor, key: Tensor, additive: Additive) -> Tensor:
+    """Queries of which only the first says anything: each of the others looks right of where the one before looked."""
+    D, hidden = query.shape[-1], additive.width
+    score = Location(D, D, hidden + 1, filters=1, size=3)
+    attention = Attention(D, head_width=hidden + 1, score=score, project="")
+    assert score.bias is not None
+    assert additive.bias is not None
+    for mine, theirs in (
+        (score.weight_query, additive.weight_query),
+        (score.weight_key, additive.weight_key),
+        (score.bias, additive.bias),
+        (score.v, additive.v),
+    ):
+        mine.zero_()
+        mine[:, :hidden] = theirs
+    score.v[:, -1] = 6
+    score.filters.copy_(torch.tensor([[1.0, 0.0, 0.0]]))  # the look at the place to the left
+    score.weight_filter.zero_()
+    score.weight_filter[:, -1] = 2
+    known = query[:, 0].clone()
+    known[:, 1:] = 0
+    looked = attention(known, key[:, 0], need_weights=True).weights
+    assert looked is not None
+    return looked
 
 
 def _normalisers() -> Iterator[Panel]:

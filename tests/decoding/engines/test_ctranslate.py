@@ -22,7 +22,7 @@ from regard.models.presets import PRESETS
 from regard.models.settings import ModelSettings
 from regard.tokens import END
 from tests.decoding.conftest import LINES, bundle_of
-from tests.models.variants import DECODERS, ENCODERS
+from tests.models.variants import DECODERS, ENCODERS, TRANSLATING
 
 RUN = ["transformer", "post norm", "rms", "gelu", "swiglu", "geglu", "no position", "learned"]
 TEXTS = [*LINES[:4], "the dog ran", "cat", "park on the mat", "zebra!"]
@@ -73,7 +73,7 @@ def test_what_it_cannot_run_it_refuses_in_words(encoder: str, decoder: str) -> N
     assert bool(why) == (encoder != "transformer" or decoder not in RUN or decoder == "rms")
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if "transformer" in name or name == "deep-shallow"])
+@pytest.mark.parametrize("name", [name for name in TRANSLATING if "transformer" in name or name == "deep-shallow"])
 def test_presets_of_transformers_run(name: str) -> None:
     assert not refuses(ModelSettings.parse(PRESETS[name][1]["model"]))
 

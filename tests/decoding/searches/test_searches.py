@@ -70,7 +70,8 @@ def log_probabilities(model: Seq2Seq, source: Tensor, mask: Tensor, tokens: list
         before[row, : len(sequence)] = torch.tensor([BEGIN, *sequence[:-1]])
         after[row, : len(sequence)] = torch.tensor(sequence)
     rows = len(tokens)
-    logits = model.logits(model(source.expand(rows, -1), mask.expand(rows, -1), before).features)
+    sources = source.expand(rows, -1)
+    logits = model.scores(model(sources, mask.expand(rows, -1), before), sources)
     logits[..., [PAD, BEGIN]] = -torch.inf  # nobody ever says them
     logs = logits.log_softmax(-1)
     each = logs.double().gather(-1, after[..., None])[..., 0]
@@ -82,8 +83,8 @@ def next_words(model: Seq2Seq, source: Tensor, mask: Tensor, said: list[list[int
     """Log-probabilities [n, V] of what follows each of the beginnings, all equally long."""
     before = torch.tensor([[BEGIN, *words] for words in said])
     rows = len(said)
-    features = model(source.expand(rows, -1), mask.expand(rows, -1), before).features
-    logits = model.logits(features[:, -1])
+    sources = source.expand(rows, -1)
+    logits = model.scores(model(sources, mask.expand(rows, -1), before), sources)[:, -1]
     logits[:, [PAD, BEGIN]] = -torch.inf
     return logits.log_softmax(-1).double()
 
