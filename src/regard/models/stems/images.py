@@ -71,7 +71,8 @@ class Cells(_Grid):
         super().__init__(source, width, dropout)
         cut = source.cut
         assert isinstance(cut, Residual)
-        self.first = nn.Conv2d(source.channels, cut.widths[0], 3, cut.stride, 1, bias=False)
+        side = {1: 3, 2: 5, 4: 7}[cut.stride]  # pixels that the first convolution sees: none is passed over
+        self.first = nn.Conv2d(source.channels, cut.widths[0], side, cut.stride, side // 2, bias=False)
         self.first_norm = _norm(cut.widths[0])
         self.blocks = nn.ModuleList()
         inside = cut.widths[0]
