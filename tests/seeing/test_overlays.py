@@ -10,6 +10,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from regard.decoding.loading import in_torch
+from regard.seeing import channels
 from regard.seeing.captured import Captured, Shown
 from regard.seeing.overlays import in_terminal, write_overlay
 from regard.seeing.page import write_page
@@ -68,7 +69,8 @@ def test_in_the_terminal_each_word_has_its_grid(seen: Captured, heard: Captured)
     sound = heard.without_special().merged()
     rows = in_terminal(sound, sound.matrix(), 80).splitlines()
     assert [row.split()[0] for row in rows[:-1]] == list(sound.target.labels)
-    assert rows[-1].endswith(f"{sound.shown.seconds:.1f} s")  # type: ignore[union-attr]
+    assert sound.shown is not None
+    assert rows[-1].endswith(f"{sound.shown.seconds:.1f} s")
 
 
 @pytest.mark.parametrize("suffix", [".json", ".safetensors"])
@@ -143,3 +145,18 @@ def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: Captured
         )
         assert heard.shown is not None
         assert abs(seconds - heard.shown.seconds) < 0.15
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_what_channels_let_pass_is_drawn(tmp_path: Path, suffix: str) -> None:
+    reads = in_torch(media_bundle("images"))
+    blocks = reads.passed(picture_bytes())  # type: ignore[attr-defined]
+    assert [len(block.channels) for block in blocks] == [8, 16]
+    assert all(block.places is not None and ((block.places > 0) & (block.places < 1)).all() for block in blocks)
+    path = tmp_path / f"x{suffix}"
+    channels.write_channels(blocks, np.zeros((3, 32, 32), np.uint8), path)
+    assert path.stat().st_size > 2000
+    lines = channels.in_terminal(blocks).splitlines()
+    assert lines[0].startswith("block 1: 8 channels")
+    with pytest.raises(ValueError, match="residual convolutions"):
+        in_torch(media_bundle("speech")).passed(recording_bytes())  # type: ignore[attr-defined]

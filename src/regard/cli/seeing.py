@@ -57,6 +57,9 @@ def see(
     attribution: Annotated[
         bool, typer.Option("--attribution", help="Gradient times input instead of weights: what a word depends on.")
     ] = False,
+    channels: Annotated[
+        bool, typer.Option("--channels", help="Of a picture: what SE, CBAM or ECA let pass, block by block.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="A .png, .svg, .pdf; .html, .json or .safetensors with all of it."),
@@ -101,6 +104,11 @@ def see(
         return
     if text is None:
         raise ValueError("name a text for the model to read, or --over-time.")
+    if channels:
+        if target is not None or compare is not None or also or attribution or as_json or kind != "cross":
+            raise ValueError("--channels: it is of one run and one picture; leave out the other options but -o.")
+        _show_channels(run, text, output, device)
+        return
     tree = beam > 0 and suffix == ".html"
     if tree:
         from regard.decoding.capturing import branches
@@ -139,6 +147,23 @@ def see(
         typer.echo(f"{output}: {_about(several[0][1])}; open it in a browser")
     else:
         _draw(several, which, (layer, head), output, attribution=attribution, subwords=subwords, special=special)
+
+
+def _show_channels(run: Path, picture: str, output: Path | None, device: str) -> None:
+    """What attention over channels and places lets pass."""
+    from regard.decoding.loading import load
+    from regard.decoding.media import MediaTranslator
+    from regard.seeing.channels import in_terminal, write_channels
+
+    translator = load(run, device=device)
+    if not isinstance(translator, MediaTranslator):
+        raise ValueError("--channels: this run reads text; channels are of pictures.")
+    blocks = translator.passed(picture)
+    if output is None:
+        typer.echo(in_terminal(blocks))
+        return
+    write_channels(blocks, translator.medium.read(picture), output)
+    typer.echo(f"{output}: {len(blocks)} blocks")
 
 
 def _show_over_time(

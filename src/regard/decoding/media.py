@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.data.batches import given
 from regard.data.media import Medium, Prepared, Recordings
 from regard.data.sides import Given
 from regard.decoding.asked import Asked
@@ -15,7 +16,9 @@ from regard.decoding.forced import forced
 from regard.decoding.options import Options
 from regard.decoding.results import Result
 from regard.decoding.translator import Translator
+from regard.models.stems.images import Cells
 from regard.seeing.captured import Captured
+from regard.seeing.channels import Passed
 from regard.tokens import END
 
 
@@ -50,6 +53,20 @@ class MediaTranslator(Translator):
             return replace(seen, shown=replace(seen.shown, sound=self.sound(source)))
         return seen
 
+    def passed(self, source: Any) -> list[Passed]:
+        """What attention over channels and places lets pass of a picture, block by block. Raises ValueError."""
+        stem = self.bundle.model.encoder.embedding
+        if not isinstance(stem, Cells):
+            raise ValueError("only pictures that are read by residual convolutions have channels to look at.")
+        asked = self._asked(source, Options())
+        if asked.wrong:
+            raise ValueError(f"{asked.text}: {asked.wrong}.")
+        pixels, _ = given(self.medium, [asked.tokens])
+        looks = stem.looks(pixels.to(next(stem.parameters()).device))
+        if not looks:
+            raise ValueError("this model has no attention over channels; train with model.source.cut.attend=cbam.")
+        return [Passed(**{name: each[0].cpu().numpy() for name, each in look.items()}) for look in looks]
+
     def sound(self, source: Any) -> bytes:
         """A recording as a WAV file; nothing of a picture."""
         return self.medium.sound(source) if isinstance(self.medium, Recordings) else b""
@@ -77,9 +94,9 @@ class MediaTranslator(Translator):
         """A file is read or refused as a whole."""
         return True
 
-    def length(self, given: Given) -> int:
+    def length(self, source: Given) -> int:
         """In places about; 0 for what could not be read."""
-        return int(self.medium.places(np.array([given.size], np.int32))[0]) + 1 if len(given) else 0
+        return int(self.medium.places(np.array([source.size], np.int32))[0]) + 1 if len(source) else 0
 
     def originals_in(self, source: str) -> tuple[str, ...]:
         """A file has no placeholders."""
@@ -89,14 +106,14 @@ class MediaTranslator(Translator):
         return []
 
     def _sources(self, texts: Sequence[Any], options: Options) -> list[Asked]:
-        return [self._asked(given, options) for given in texts]
+        return [self._asked(source, options) for source in texts]
 
-    def _asked(self, given: Any, options: Options) -> Asked:
-        if isinstance(given, Prepared):
-            return Asked(given.name, given.array, self._wish(options))
-        name = str(given) if isinstance(given, str | Path) else f"one of the {self.medium.what}"
+    def _asked(self, source: Any, options: Options) -> Asked:
+        if isinstance(source, Prepared):
+            return Asked(source.name, source.array, self._wish(options))
+        name = str(source) if isinstance(source, str | Path) else f"one of the {self.medium.what}"
         wish = self._wish(options)
         try:
-            return Asked(name, self.medium.read(given), wish)
+            return Asked(name, self.medium.read(source), wish)
         except ValueError as error:
             return Asked(name, [], wrong=str(error).removeprefix(f"{name}: ").rstrip("."))

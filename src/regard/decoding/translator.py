@@ -185,6 +185,8 @@ class Translator:
     def _found(self, texts: Sequence[str], options: Options, done: Callable[[int], None]) -> list[Result]:
         """A result for each text, placeholders and all."""
         how = self.search(options)
+        if options.alignment and self.description.model.labels:
+            raise ValueError("alignment: a class comes from all of a text; attention shows from what most.")
         sources = self._sources(texts, options)
         results = {
             number: Result(source.text, "", 0.0, [], [], wrong=source.wrong)
@@ -241,9 +243,9 @@ class Translator:
         limits = {"longest": longest, "vocabulary": len(self.target_side)}
         return options.search(per_token=about.per_token, **limits, single=about.model.labels)
 
-    def length(self, given: Given) -> int:
+    def length(self, source: Given) -> int:
         """Of a source as the model reads it."""
-        return len(given)
+        return len(source)
 
     def _sources(self, texts: Sequence[str], options: Options) -> list[Asked]:
         sources: list[Asked] = []

@@ -147,7 +147,7 @@ def _moving_on(query: Tensor, key: Tensor, additive: Additive) -> Tensor:
     score.weight_filter[:, -1] = 2
     known = query[:, 0].clone()
     known[:, 1:] = 0
-    looked = attention(known, key[:, 0], need_weights=True).weights
+    looked: Tensor | None = attention(known, key[:, 0], need_weights=True).weights
     assert looked is not None
     return looked
 

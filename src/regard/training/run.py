@@ -34,8 +34,10 @@ from regard.decoding.folder import ALIGNMENT, Description, open_folder, write_du
 from regard.decoding.lexicon import MOST, learn
 from regard.decoding.results import SMALL
 from regard.decoding.shortlist import shortlist_of
+from regard.models.settings import ModelSettings
 from regard.seeing.curves import draw_curves
 from regard.settings import read_toml
+from regard.tokens import END
 from regard.training.allocator import keep_memory
 from regard.training.distribution import Distribution, distribution, leads
 from regard.training.lock import only_here
@@ -277,12 +279,27 @@ def _columns(settings: RunSettings) -> list[str]:
     return [sentence for sentence in (columns_taken(path, layout) for path in there) if sentence]
 
 
+def made_of(model: ModelSettings) -> str:
+    """A model's parts in words."""
+    source, encoder, decoder = model.source, model.encoder, model.decoder
+    parts: list[str] = []
+    if source.kind == "images":
+        with_ = "" if source.cut.kind == "patches" or source.cut.attend == "none" else f" with {source.cut.attend}"
+        parts.append(f"{source.cut.kind}{with_} over {source.size} × {source.size} pixels")
+    elif source.kind == "speech":
+        parts.append(f"{source.mels} mel bands at {source.rate:,} samples a second")
+    if encoder.kind != "none":
+        parts.append(f"{encoder.layers} {encoder.kind} encoder")
+    parts.append("pooling" if decoder.kind == "pooling" else f"{decoder.layers} {decoder.kind} decoder layers")
+    return " and ".join(parts)
+
+
 def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
     """What will be trained, on how much."""
-    encoder, decoder = settings.model.encoder, settings.model.decoder
+    says = f"{len(corpus.target_side) - END - 1:,} classes" if settings.model.labels else ""
+    says = says or f"{bundle.model.target_vocabulary:,} subwords"
     lines = [
-        f"{settings.preset}: {encoder.layers} {encoder.kind} encoder and {decoder.layers} {decoder.kind} decoder "
-        f"layers, {bundle.model.size:,} parameters, {bundle.model.target_vocabulary:,} subwords",
+        f"{settings.preset}: {made_of(settings.model)}, {bundle.model.size:,} parameters, {says}",
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
         f"{len(corpus.valid):,} to judge by; into {run}",
     ]
