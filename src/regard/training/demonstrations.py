@@ -165,12 +165,20 @@ class _Files(Demonstration):
 class Scenes(_Files):
     """Drawn scenes of coloured shapes, to captions."""
 
-    preset, steps = "show-attend-tell", 700
+    preset, steps = "show-attend-tell", 900
     counts: ClassVar = {"train": 5_000, "valid": 200, "test": 300}
     next = "train captions.jsonl --media pictures -o run"
 
     def suits(self, name: str) -> dict[str, Any]:
+        """Few and simple things: fewer convolutions, and little dropout."""
+        given = settings_named(name)["model"]
+        cut = {"stride": 4, "widths": [48, 96]} if given["source"]["cut"]["kind"] == "residual" else {}
         return {
+            "model": {
+                "source": {"kind": "images", "cut": {**given["source"]["cut"], **cut}},
+                "encoder": {"kind": given["encoder"]["kind"], "dropout": 0.1},
+                "decoder": {"kind": given["decoder"]["kind"], "dropout": 0.1},
+            },
             "data": {
                 "subwords": {"kind": "word"},
                 "augment": {"turn": 0.0, "zoom": 0.05, "light": 0.05, "shift": 0.03},
@@ -197,7 +205,7 @@ class Scenes(_Files):
 class Digits(_Files):
     """Digits spoken by a synthesiser, to words."""
 
-    preset, steps = "listen-attend-spell", 500
+    preset, steps = "listen-attend-spell", 600
     counts: ClassVar = {"train": 3_000, "valid": 150, "test": 300}
     next = "train recordings.tsv -o run"
 
@@ -228,7 +236,7 @@ class Digits(_Files):
 class Notices(Demonstration):
     """Notices, each to one line, with names that no other has."""
 
-    preset, steps = "pointer-generator", 600
+    preset, steps = "pointer-generator", 400
     counts: ClassVar = {"train": 8_000, "valid": 200, "test": 400}
     next = "train texts.tsv --task summarise -o run"
 

@@ -18,7 +18,7 @@ class _Grid(nn.Module):
         self.place = nn.Parameter(torch.empty(source.grid**2, width))
         self.norm = nn.LayerNorm(width)
         self.dropout = Dropout(dropout)
-        nn.init.normal_(self.place, std=0.02)
+        nn.init.normal_(self.place, std=0.3)  # a share of what a cell says, from the start: left is not right
 
     def _placed(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """[B, E, H, W] -> [B, H W, E], and a mask that hides nothing."""
