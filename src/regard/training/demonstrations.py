@@ -194,7 +194,7 @@ class Scenes(_Files):
             lines = []
             for number, (scene, picture) in enumerate(scenes(count, part=part, seed=seed)):
                 picture.save(output / part / f"{number}.png")
-                record = {"file": f"{part}/{number}.png", "captions": list(scene.captions)}
+                record = {"file": f"{part}/{number}.png", "captions": [scene.caption]}
                 lines.append(json.dumps(record) + "\n")
             (output / f"{part}.jsonl").write_text("".join(lines), "utf-8")
 

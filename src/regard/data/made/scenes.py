@@ -1,4 +1,4 @@
-"""Drawn scenes and what can be said of them: "a red circle left of two blue squares"."""
+"""Drawn scenes and what can be said of them: "a red circle left of two blue squares". What is large is named first."""
 
 import hashlib
 import random
@@ -16,7 +16,7 @@ COLOURS = {
 }
 SHAPES = ("circle", "square", "triangle", "cross")
 NUMBERS = ("a", "two", "three")
-RELATIONS = {"left of": "right of", "right of": "left of", "above": "below", "below": "above"}
+RELATIONS = ("left of", "right of", "above", "below")
 SIZE = 64
 HELD_OUT = 5  # one of so many combinations is only in the test
 
@@ -36,19 +36,16 @@ class Group(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """Two groups and how they lie."""
+    """Two groups, the first of larger things, and how it lies to the second."""
 
     first: Group
     relation: str
     second: Group
 
     @property
-    def captions(self) -> tuple[str, str]:
-        """As people say it, from either side."""
-        return (
-            f"{self.first.words} {self.relation} {self.second.words}",
-            f"{self.second.words} {RELATIONS[self.relation]} {self.first.words}",
-        )
+    def caption(self) -> str:
+        """As people say it."""
+        return f"{self.first.words} {self.relation} {self.second.words}"
 
 
 def drawn(scene: Scene, dice: random.Random) -> Image.Image:
@@ -62,13 +59,14 @@ def drawn(scene: Scene, dice: random.Random) -> Image.Image:
         "above": ((0, 0, 1, 0.5), (0, 0.5, 1, 1)),
         "below": ((0, 0.5, 1, 1), (0, 0, 1, 0.5)),
     }
-    for group, half in zip((scene.first, scene.second), halves[scene.relation], strict=True):
-        _group(pen, group, half, dice)
+    sizes = dice.uniform(0.36, 0.42), dice.uniform(0.2, 0.26)
+    for group, half, size in zip((scene.first, scene.second), halves[scene.relation], sizes, strict=True):
+        _group(pen, group, half, size, dice)
     return picture.resize((SIZE, SIZE), Image.Resampling.LANCZOS)
 
 
 def _group(
-    pen: ImageDraw.ImageDraw, group: Group, half: tuple[float, float, float, float], dice: random.Random
+    pen: ImageDraw.ImageDraw, group: Group, half: tuple[float, float, float, float], size: float, dice: random.Random
 ) -> None:
     left, top, right, bottom = (4 * SIZE * edge for edge in half)
     upright = bottom - top > right - left
@@ -76,8 +74,9 @@ def _group(
         share = (number + 0.5) / group.many
         x = left + (right - left) * (0.5 if upright else share)
         y = top + (bottom - top) * (share if upright else 0.5)
-        room = min(right - left, bottom - top, max(right - left, bottom - top) / group.many)
-        radius = room * dice.uniform(0.28, 0.38)
+        # As large as it would be with three of them: a size says which group is meant, not how many it has.
+        room = max(right - left, bottom - top) / 3
+        radius = room * size
         x += dice.uniform(-0.08, 0.08) * room
         y += dice.uniform(-0.08, 0.08) * room
         shade = tuple(max(0, min(255, part + dice.randint(-18, 18))) for part in COLOURS[group.colour])
@@ -97,8 +96,8 @@ def _shape(pen: ImageDraw.ImageDraw, shape: str, x: float, y: float, r: float, c
 
 
 def held_out(scene: Scene) -> bool:
-    """Whether a scene is only in the test: a combination that training has not, from neither side."""
-    return hashlib.sha256(min(scene.captions).encode()).digest()[0] % HELD_OUT == 0
+    """Whether a scene is only in the test: a combination that training has not."""
+    return hashlib.sha256(scene.caption.encode()).digest()[0] % HELD_OUT == 0
 
 
 def scenes(count: int, *, part: str, seed: int) -> list[tuple[Scene, Image.Image]]:
@@ -107,7 +106,7 @@ def scenes(count: int, *, part: str, seed: int) -> list[tuple[Scene, Image.Image
     found: list[tuple[Scene, Image.Image]] = []
     while len(found) < count:
         groups = [Group(dice.randint(1, 3), dice.choice(list(COLOURS)), dice.choice(SHAPES)) for _ in range(2)]
-        scene = Scene(groups[0], dice.choice(list(RELATIONS)), groups[1])
+        scene = Scene(groups[0], dice.choice(RELATIONS), groups[1])
         if held_out(scene) == (part == "test"):
             found.append((scene, drawn(scene, dice)))
     return found
