@@ -56,15 +56,14 @@ class Images(Settings):
         """Places along a side."""
         if isinstance(self.cut, Patches):
             return self.size // self.cut.patch
-        side = -(-self.size // self.cut.stride)
-        for _ in self.cut.widths[1:]:
-            side = -(-side // 2)
-        return side
+        return self.size // self.cut.stride >> (len(self.cut.widths) - 1)
 
     @model_validator(mode="after")
     def _has_places(self) -> "Images":
         if isinstance(self.cut, Patches) and self.size % self.cut.patch:
             raise ValueError(f"squares of {self.cut.patch} pixels do not divide a picture of {self.size}")
+        if self.grid < 1:
+            raise ValueError(f"pictures of {self.size} pixels cannot be halved so often; take fewer widths")
         return self
 
 

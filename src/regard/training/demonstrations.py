@@ -165,7 +165,7 @@ class _Files(Demonstration):
 class Scenes(_Files):
     """Drawn scenes of coloured shapes, to captions."""
 
-    preset, steps = "show-attend-tell", 900
+    preset, steps = "show-attend-tell", 550
     counts: ClassVar = {"train": 5_000, "valid": 200, "test": 300}
     next = "train captions.jsonl --media pictures -o run"
 

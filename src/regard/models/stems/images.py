@@ -45,14 +45,14 @@ class Block(nn.Module):
 
     def __init__(self, inside: int, outside: int, stride: int, attend: str) -> None:
         super().__init__()
-        self.first = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.first = _convolution(inside, outside, stride)
         self.first_norm = _norm(outside)
         self.second = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
         self.second_norm = _norm(outside)
         self.attention = _attention(attend, outside)
         self.around: nn.Module = nn.Identity()
         if stride > 1 or inside != outside:
-            self.around = nn.Conv2d(inside, outside, 1, stride, bias=False)
+            self.around = nn.Conv2d(inside, outside, stride, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.relu(self.first_norm(self.first(x)))
@@ -71,8 +71,7 @@ class Cells(_Grid):
         super().__init__(source, width, dropout)
         cut = source.cut
         assert isinstance(cut, Residual)
-        side = {1: 3, 2: 5, 4: 7}[cut.stride]  # pixels that the first convolution sees: none is passed over
-        self.first = nn.Conv2d(source.channels, cut.widths[0], side, cut.stride, side // 2, bias=False)
+        self.first = _convolution(source.channels, cut.widths[0], cut.stride)
         self.first_norm = _norm(cut.widths[0])
         self.blocks = nn.ModuleList()
         inside = cut.widths[0]
@@ -119,6 +118,12 @@ class Cells(_Grid):
             for handle in handles:
                 handle.remove()
         return found
+
+
+def _convolution(inside: int, outside: int, stride: int) -> nn.Conv2d:
+    """Over twice as many pixels as it steps: none is passed over, and each cell lies in the middle of what it sees."""
+    size, padding = (3, 1) if stride == 1 else (2 * stride, stride // 2)
+    return nn.Conv2d(inside, outside, size, stride, padding, bias=False)
 
 
 def _attention(attend: str, channels: int) -> nn.Module:
