@@ -115,3 +115,46 @@ def test_what_hard_attention_drew_is_learnt_from(tmp_path: Path) -> None:
     score = model.decoder.attention.score
     assert score.weight_query.grad.abs().max() > 0
     assert objective.reinforce.baseline.item() != 0
+
+
+def test_looks_that_leave_out_or_come_back_cost_what_the_papers_say(tmp_path: Path) -> None:
+    """A hand calculation over two steps and three places, of which the last is padding."""
+    settings, _, bundle = small_run(tmp_path, "bahdanau", attend_everywhere=2.0, attend_once=3.0)
+    objective = Objective(bundle.model, settings.training)
+    weights = torch.tensor([[[0.75, 0.25, 0.0], [0.5, 0.5, 0.0]]])
+    mask, there = torch.tensor([[True, True, False]]), torch.tensor([[True, True]])
+    # Places got 1.25 and 0.75: (1 - 1.25)² + (1 - 0.75)² = 0.125. The second step comes back to 0.5 and 0.25.
+    assert objective._spread(weights, mask, there).item() == pytest.approx(2 * 0.125 + 3 * 0.75)
+    # A step that is padding does not look.
+    first = torch.tensor([[True, False]])
+    assert objective._spread(weights, mask, first).item() == pytest.approx(2 * (0.25**2 + 0.75**2))
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_penalty_changes_the_loss_in_training_only(tmp_path: Path, twice: bool) -> None:
+    settings, corpus, bundle = small_run(tmp_path, "bahdanau", precision="float32")
+    batch = load_batch(corpus, corpus.train, np.arange(6))
+    plain = Objective(bundle.model, settings.training)
+    paying = Objective(bundle.model, settings.training.model_copy(update={"attend_once": 1.0}))
+    for training in (True, False):
+        losses = []
+        for objective in (plain, paying):
+            objective.train(training)
+            torch.manual_seed(2)
+            losses.append(loss_of(objective, batch, twice=twice and training).total.item())
+        assert (losses[1] > losses[0] + 1e-3) == training
+
+
+def test_a_model_that_copies_learns_to_copy(tmp_path: Path) -> None:
+    settings, corpus, bundle = small_run(tmp_path, "pointer-generator", smoothing=0.1)
+    objective = Objective(bundle.model, settings.training).train()
+    batch = load_batch(corpus, corpus.train, np.arange(6))
+    loss = loss_of(objective, batch)
+    with torch.no_grad():
+        objective.eval()
+        judged = loss_of(objective, batch)
+        decoded = bundle.model(batch.source, batch.mask, batch.before)
+        logs = bundle.model.scores(decoded, batch.source).gather(2, batch.after[..., None])[..., 0]
+        assert judged.entropy.item() == pytest.approx(-logs[batch.after != 0].sum().item(), rel=1e-4)
+    loss.total.backward()
+    assert bundle.model.decoder.own.weight.grad.abs().max() > 0
