@@ -312,9 +312,9 @@ def test_a_jsonl_file_that_is_not_json_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_json_without_a_known_side_is_a_sentence_with_its_fields(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", '{"id": "1", "text": "one", "label": "un"}\n')
-    assert "id, text, label" in refusal(path)
-    assert "no field for the target" in refusal(path, source_column="text")
+    path = write(tmp_path / "a.jsonl", '{"id": "1", "words": "one", "mots": "un"}\n')
+    assert "id, words, mots" in refusal(path)
+    assert "no field for the target" in refusal(path, source_column="words")
 
 
 # One example that is wrong

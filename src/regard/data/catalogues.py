@@ -16,6 +16,12 @@ CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec"}
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
+# polib ends a line at each of these, which gettext does not; while it reads, others stand in for them.
+_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+_OTHERS = "".join(chr(0xF8E0 + number) for number in range(len(_ENDS)))
+STANDING_IN, STOOD_FOR = str.maketrans(_ENDS, _OTHERS), str.maketrans(_OTHERS, _ENDS)
+
+
 def read_po(path: Path, file: IO[bytes]) -> Iterator[Example]:
     """Entries of a gettext catalogue that are translated and not fuzzy; plural forms are examples of their own."""
     import polib
@@ -25,7 +31,7 @@ def read_po(path: Path, file: IO[bytes]) -> Iterator[Example]:
         try:
             text = content.decode("utf-8-sig")
             # polib takes its argument for a file's name if there is such a file.
-            entries = polib.pofile(text + "\n# end\n") if text.strip() else []
+            entries = polib.pofile(text.translate(STANDING_IN) + "\n# end\n") if text.strip() else []
         except UnicodeDecodeError:
             raise ValueError(f"{path}: this is not UTF-8; convert it: msgconv -t utf-8 {path} -o new.po.") from None
         except (OSError, ValueError, IndexError) as error:
@@ -35,14 +41,18 @@ def read_po(path: Path, file: IO[bytes]) -> Iterator[Example]:
             continue
         line = int(entry.linenum or 0)
         if not entry.translated():
-            yield Example(entry.msgid, entry.msgstr, str(path), line, "fuzzy" if entry.fuzzy else "not translated")
+            yield _restored(entry.msgid, entry.msgstr, path, line, "fuzzy" if entry.fuzzy else "not translated")
             continue
         if not entry.msgid_plural:
-            yield Example(entry.msgid, entry.msgstr, str(path), line)
+            yield _restored(entry.msgid, entry.msgstr, path, line)
             continue
         forms = sorted((int(number), form) for number, form in entry.msgstr_plural.items())
         for number, form in forms:
-            yield Example(entry.msgid_plural if number else entry.msgid, form, str(path), line)
+            yield _restored(entry.msgid_plural if number else entry.msgid, form, path, line)
+
+
+def _restored(source: str, target: str, path: Path, line: int, wrong: str = "") -> Example:
+    return Example(source.translate(STOOD_FOR), target.translate(STOOD_FOR), str(path), line, wrong)
 
 
 def read_tmx(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]:

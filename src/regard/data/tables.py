@@ -19,6 +19,7 @@ TARGET_NAMES = (
     *("target", "tgt", "trg", "output", "answer", "translation", "caption", "captions", "label", "class", "category"),
     *("summary", "transcript", "transcription", "sentence"),
 )
+CLASS_NAMES = ("label", "class", "category")
 TAB = "\t"
 
 
@@ -281,7 +282,8 @@ def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[s
         return None
     given, said = record[names[source]], record[names[target]]
     said = said if isinstance(said, list) else [said]
-    said = [str(each) if isinstance(each, int) else each for each in said]  # a class may be a number
+    if layout.target_column is not None or names[target].lower() in CLASS_NAMES:  # a class may be a number
+        said = [str(each) if isinstance(each, int) else each for each in said]
     if not isinstance(given, str) or not said or not all(isinstance(each, str) for each in said):
         return None
     if layout.question_column is not None:

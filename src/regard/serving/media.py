@@ -5,7 +5,7 @@ waits in the model's queue with everybody else's.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -16,9 +16,8 @@ from regard.decoding.media import MediaTranslator
 from regard.decoding.options import Options
 from regard.seeing.page import packed
 from regard.seeing.storing import as_record
-from regard.serving.batching import Late, Overloaded
 from regard.serving.models import Model, Unknown
-from regard.serving.requests import Refused, bearer, until_left, within
+from regard.serving.requests import Refused, answered, bearer, within
 
 if TYPE_CHECKING:
     from regard.serving.app import Service
@@ -57,9 +56,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         options = _options(service, translator, Options(beam=max(beam, nbest), nbest=nbest, to=to))
         source = await _decoded(room, lambda: translator.medium.read(body))
         assert chosen.batcher is not None
-        (result,) = await _answered(
-            request, chosen.batcher.translate([source], options, seconds=service.limits.seconds)
-        )
+        (result,) = await answered(request, chosen.batcher.translate([source], options, seconds=service.limits.seconds))
         if result.wrong:
             raise Refused(400, f"{result.wrong}.")
         others = [{"text": other.text, "score": other.score} for other in result.others]
@@ -94,7 +91,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             return {"model": chosen.name, "text": target if found is None else found.text, "attention": record}
 
         assert chosen.batcher is not None
-        return await _answered(request, chosen.batcher.run(looked, seconds=service.limits.seconds))
+        return await answered(request, chosen.batcher.run(looked, seconds=service.limits.seconds))
 
 
 def _reader(service: "Service", name: str | None) -> Model:
@@ -129,16 +126,3 @@ async def _decoded(room: asyncio.Semaphore, work: Callable[[], T], *, whole: boo
         except ValueError as error:
             raise Refused(400, str(error).removeprefix("the file: ")) from None
     return Prepared(found, "the file") if whole else found  # type: ignore[arg-type]
-
-
-async def _answered(request: Request, work: Awaitable[T]) -> T:
-    try:
-        return await until_left(request, work)
-    except Overloaded as full:
-        raise Refused(
-            429, "too many requests are waiting; try again later.", {"Retry-After": str(full.after)}
-        ) from None
-    except Late:
-        raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
-    except ValueError as error:
-        raise Refused(400, str(error)) from None

@@ -139,6 +139,20 @@ async def until_left(request: Request, work: Awaitable[T]) -> T:
         doing.cancel()
 
 
+async def answered(request: Request, work: Awaitable[T]) -> T:
+    """The work's result, or what kept it from being done as Refused."""
+    try:
+        return await until_left(request, work)
+    except Overloaded as full:
+        raise Refused(
+            429, "too many requests are waiting; try again later.", {"Retry-After": str(full.after)}
+        ) from None
+    except Late:
+        raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
+    except ValueError as error:
+        raise Refused(400, str(error)) from None
+
+
 async def _left(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from regard.data.door import HALF
 from regard.seeing.page import filled, packed, parts
 from regard.seeing.storing import as_record
-from regard.serving.batching import Late, Overloaded
 from regard.serving.models import Unknown
-from regard.serving.requests import Refused, bearer, checked, until_left
+from regard.serving.requests import Refused, answered, bearer, checked
 
 if TYPE_CHECKING:
     from regard.serving.app import Service
@@ -73,16 +72,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             record = packed(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
             return {"model": model.name, "text": said, "attention": record}
 
-        try:
-            return await until_left(request, model.batcher.run(looked, seconds=service.limits.seconds))
-        except Overloaded as full:
-            raise Refused(
-                429, "too many requests are waiting; try again later.", {"Retry-After": str(full.after)}
-            ) from None
-        except Late:
-            raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
-        except ValueError as error:
-            raise Refused(400, str(error)) from None
+        return await answered(request, model.batcher.run(looked, seconds=service.limits.seconds))
 
     folder = resources.files("regard.serving") / "page"
     script, style = parts()

@@ -103,7 +103,10 @@ def run_settings(
     name = name or file.get("preset")
     if name is None or task is not None:
         said = _set(merged({"data": {}, **file}, given), [one for one in assignments if one.startswith("data.")])
-        data = DataSettings.parse(said.get("data", {}))
+        try:
+            data = DataSettings.parse(said.get("data", {}))
+        except ValueError as error:
+            raise ValueError(f"data.{error}") from None
         suits = preset_for(task, medium_in(data))
         name = name or suits
         given = merged({"data": columns_for(task, data.pairs)}, given)

@@ -14,10 +14,12 @@ function live(text, bad = false) {
   $("live-state").classList.toggle("bad", bad);
 }
 
+/** What the service answers to an object, to a file, or to nothing. */
 async function answered(path, given) {
   const key = $("live-key").value.trim();
-  const headers = { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
-  const response = await fetch(path, given ? { method: "POST", headers, body: JSON.stringify(given) } : {});
+  const file = given instanceof Blob;
+  const headers = { ...(file ? {} : { "content-type": "application/json" }), ...(key ? { authorization: `Bearer ${key}` } : {}) };
+  const response = await fetch(path, given ? { method: "POST", headers, body: file ? given : JSON.stringify(given) } : {});
   const content = await response.json().catch(() => ({}));
   if (!response.ok) {
     const error = new Error(content.error || `the service answered ${response.status}`);
@@ -26,60 +28,32 @@ async function answered(path, given) {
   return content;
 }
 
-const model = () => models.find((each) => each.name === $("live-model").value);
-const reads = () => model()?.reads || "text";
+const reads = () => models.find((each) => each.name === $("live-model").value)?.reads || "text";
 
-/** Of a picture or a recording that was chosen. */
-async function lookAtFile() {
-  const number = (asked += 1);
-  const file = $("live-file").files[0];
-  const target = $("live-target").value.trim();
-  if (!file || (edited && !target)) {
-    nothing();
-    live(file ? "write something, or take its own words" : "");
-    return;
-  }
-  live("looking …");
-  try {
-    if (limits.file && file.size > limits.file) throw new Error(`the file is over ${limits.file.toLocaleString()} bytes.`);
-    const given = new URLSearchParams({ model: $("live-model").value, packed: "true", ...(edited ? { target } : {}) });
-    const key = $("live-key").value.trim();
-    const response = await fetch(`/v1/look?${given}`, { method: "POST", headers: key ? { authorization: `Bearer ${key}` } : {}, body: file });
-    const found = await response.json().catch(() => ({}));
-    if (!response.ok) throw new Error(found.error || `the service answered ${response.status}`);
-    if (number !== asked) return;
-    if (!edited) $("live-target").value = found.text;
-    present([found.attention]);
-    live(edited ? "of your own words" : "of its own words");
-  } catch (error) {
-    if (number !== asked) return;
-    nothing();
-    live(error.message, true);
-  }
-}
-
-async function look() {
-  if (!$("live-model").value) return; // until the models are there
+/** A picture or a recording where the model reads such, a text where it reads text. */
+function arrange() {
   const files = reads() !== "text";
   $("live-choose").hidden = !files;
   $("live-file").accept = reads() === "images" ? "image/*" : "audio/*";
   $("live-source").parentElement.hidden = files;
-  if (files) {
-    await lookAtFile();
-    return;
-  }
+}
+
+async function look() {
+  if (!$("live-model").value) return; // until the models are there
+  arrange();
   const number = (asked += 1);
+  const file = reads() === "text" ? null : $("live-file").files[0];
   const text = $("live-source").value.trim();
   const target = $("live-target").value.trim();
-  if (!text || (edited && !target)) {
+  const given = reads() === "text" ? text : file;
+  if (!given || (edited && !target)) {
     nothing();
-    live(text ? "write something, or take its own translation" : "");
+    live(given ? "write something, or take its own words" : "");
     return;
   }
   live("looking …");
   try {
-    const given = { text, model: $("live-model").value, packed: true, ...(edited ? { target } : {}) };
-    const found = await looked(given, Math.max(text.length, target.length) < SHORT);
+    const found = file ? await lookedAt(file, target) : await looked({ text, model: $("live-model").value, packed: true, ...(edited ? { target } : {}) }, Math.max(text.length, target.length) < SHORT);
     if (number !== asked) return;
     if (!edited) $("live-target").value = found.text;
     present([found.attention]);
@@ -90,6 +64,11 @@ async function look() {
     live(error.busy ? "many ask at once: trying again …" : error.message, !error.busy);
     if (error.busy) waiting = setTimeout(look, AGAIN * (1 + Math.random()));
   }
+}
+
+async function lookedAt(file, target) {
+  if (limits.file && file.size > limits.file) throw new Error(`the file is over ${limits.file.toLocaleString()} bytes.`);
+  return answered(`/v1/look?${new URLSearchParams({ model: $("live-model").value, packed: "true", ...(edited ? { target } : {}) })}`, file);
 }
 
 /** What was shown is of other words. */
