@@ -222,8 +222,8 @@ PRESETS: dict[str, tuple[str, Preset]] = {
         {
             "model": {
                 "source": {"kind": "text", "segments": 2},
-                "encoder": {**_SMALL, "layers": 3, "dropout": 0.1},
-                "decoder": {**_SMALL, "layers": 2, "dropout": 0.1, "copy_words": True},
+                "encoder": {**_SMALL, "layers": 3, "dropout": 0.1, "position": "rotary"},
+                "decoder": {**_SMALL, "layers": 2, "dropout": 0.1, "position": "rotary", "copy_words": True},
                 "tie": "all",
             },
             "data": {"whole": True, "subwords": {"kind": "word"}},

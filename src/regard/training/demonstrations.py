@@ -261,7 +261,7 @@ class Notices(Demonstration):
 class Stories(Demonstration):
     """Stories and questions, to answers."""
 
-    preset, steps = "answer", 1500
+    preset, steps = "answer", 1200
     counts: ClassVar = {"train": 12_000, "valid": 300, "test": 500}
     next = "train questions.tsv --task answer -o run"
 
@@ -269,7 +269,7 @@ class Stories(Demonstration):
         return {
             "model": {"source": {"kind": "text", "segments": 2}},
             "data": {"subwords": {"kind": "word"}, "source_column": 1, "question_column": 2, "target_column": 3},
-            "training": {"tokens": 4096, "learning_rate": 2e-3},
+            "training": {"tokens": 2048, "learning_rate": 1.5e-3},
         }
 
     def write(self, output: Path, seed: int) -> None:
