@@ -261,7 +261,7 @@ class Notices(Demonstration):
 class Stories(Demonstration):
     """Stories and questions, to answers."""
 
-    preset, steps = "answer", 1200
+    preset, steps = "answer", 1400
     counts: ClassVar = {"train": 12_000, "valid": 300, "test": 500}
     next = "train questions.tsv --task answer -o run"
 
