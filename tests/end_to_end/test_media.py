@@ -46,13 +46,14 @@ def test_captions_from_files_to_the_page(pictures: Path, tmp_path: Path) -> None
     missing = regard("translate", run, shot, "none.png", check=False)
     assert missing.returncode == 1
     assert "none.png has no translation: there is no such file" in missing.stderr
-    for suffix in ("png", "html", "json"):
+    for suffix in ("png", "html"):
         regard("see", run, shot, "-o", tmp_path / f"x.{suffix}")
         assert (tmp_path / f"x.{suffix}").stat().st_size > 1000
     assert "|" in regard("see", run, shot).stdout
     regard("see", run, shot, "--channels", "-o", tmp_path / "channels.png")
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_of_pictures_ends_with_the_same_bits(pictures: Path, tmp_path: Path) -> None:
     """Variations of pictures are drawn from where the run is, like everything else."""
     table = pictures / "captions.jsonl"

@@ -7,13 +7,14 @@ import pytest
 from regard.models.presets import PRESETS, preset
 from regard.models.settings import ModelSettings
 from regard.models.sizes import parameters
-from regard.training.settings import TrainingSettings
+from regard.training.settings import RunSettings, TrainingSettings
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_a_whole_model_and_a_training(name: str) -> None:
     given = preset(name)
-    assert set(given) == {"model", "training"}
+    assert set(given) - {"data"} == {"model", "training"}
+    RunSettings.parse(given)
     assert parameters(ModelSettings.parse(given["model"]), 1000) > 100_000
     TrainingSettings.parse(given["training"])
 
