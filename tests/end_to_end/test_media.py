@@ -69,6 +69,7 @@ def test_an_interrupted_run_of_pictures_ends_with_the_same_bits(pictures: Path, 
     assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
 
 
+@pytest.mark.slow
 def test_classes_of_pictures_and_of_texts(pictures: Path, tmp_path: Path) -> None:
     run = tmp_path / "shapes"
     regard(
