@@ -65,7 +65,8 @@ def test_an_interrupted_run_of_pictures_ends_with_the_same_bits(pictures: Path, 
             for file in checkpoint.iterdir():
                 file.unlink()
             checkpoint.rmdir()
-    regard("train", "--resume", tmp_path / "parts")
+    resumed = regard("train", "--resume", tmp_path / "parts")
+    assert "Resuming at step 1" in resumed.stderr + resumed.stdout, "not from the beginning"
     assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
 
 

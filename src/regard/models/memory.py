@@ -17,7 +17,6 @@ class Memory:
     mask: Tensor  # [B, T], True where there is something
     summary: Tensor  # [B, M]: the whole source in one vector
     values: Tensor  # [B, T, M]: what is taken from where one looks; often the states themselves
-    axis: str = "subwords"  # what the places are
     rows: Tensor | None = None  # [B]: which source of a batch each entry is of, where that matters
     own: list[Tensor] = field(default_factory=list)  # weights [B, H, T, T] of each encoder layer, if asked for
     tokens: Tensor | None = None  # [B, T]: the words at these places, where they may be copied

@@ -54,7 +54,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
     ) -> dict[str, Any]:
         chosen, translator, body = await given(request, model, authorization)
         options = _options(service, translator, Options(beam=max(beam, nbest), nbest=nbest, to=to))
-        source = await _decoded(room, lambda: translator.medium.read(body))
+        source = Prepared(await _decoded(room, lambda: translator.medium.read(body)), "the file")
         assert chosen.batcher is not None
         (result,) = await answered(request, chosen.batcher.translate([source], options, seconds=service.limits.seconds))
         if result.wrong:
@@ -79,8 +79,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
         options = _options(service, translator, Options(to=to))
         if target is not None and len(target) > service.limits.characters:
             raise Refused(413, f"at most {service.limits.characters:,} characters of a target.")
-        source = await _decoded(room, lambda: translator.medium.read(body))
-        sound = await _decoded(room, lambda: translator.sound(body), whole=False)
+        source = Prepared(await _decoded(room, lambda: translator.medium.read(body)), "the file")
+        sound = await _decoded(room, lambda: translator.sound(body))
 
         def looked() -> dict[str, Any]:
             found = None if target is not None else translator.results([source], options)[0]
@@ -118,11 +118,10 @@ def _options(service: "Service", translator: MediaTranslator, options: Options) 
     return options
 
 
-async def _decoded(room: asyncio.Semaphore, work: Callable[[], T], *, whole: bool = True) -> Any:
-    """A file that was sent, as the model reads it. Raises Refused."""
+async def _decoded(room: asyncio.Semaphore, work: Callable[[], T]) -> T:
+    """What is made of a file that was sent. Raises Refused."""
     async with room:
         try:
-            found = await asyncio.to_thread(work)
+            return await asyncio.to_thread(work)
         except ValueError as error:
             raise Refused(400, str(error).removeprefix("the file: ")) from None
-    return Prepared(found, "the file") if whole else found  # type: ignore[arg-type]
