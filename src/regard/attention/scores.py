@@ -132,7 +132,7 @@ class Bilinear(_Learned):
         nn.init.uniform_(self.weight, -bound, bound)
 
     def queries(self, query: Tensor) -> Tensor:
-        return query @ self.weight
+        return _per_head(query, self.weight.transpose(-2, -1))
 
     def specification(self, query: Tensor, key: Tensor) -> Tensor:
         return reference.bilinear(query, key, self.weight)

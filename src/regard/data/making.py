@@ -23,7 +23,7 @@ from regard.data.settings import LANGUAGE_SIGN, DataSettings
 from regard.data.sides import Vocabulary, target_file
 from regard.data.subwords import train
 from regard.sources import Source, Text
-from regard.tokens import SEPARATOR_SIGN, UNKNOWN
+from regard.tokens import SEPARATOR_SIGN, UNKNOWN, shortened
 
 # What subwords are learnt from, at most, on each side: sentencepiece holds all of it in memory, many times over.
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
@@ -320,7 +320,8 @@ def _cut(
                         aside.put(origins.example(folder, name, at), "a label that training has not")
                         fit[at] = False
                     if side == "source" and settings.whole:
-                        sequence = sequence[: settings.longest - 1]  # noqa: PLW2901
+                        parted = settings.question_column is not None
+                        sequence = shortened(sequence, settings.longest - 1, parted=parted)  # noqa: PLW2901
                     if len(sequence) >= settings.longest:
                         if fit[at]:
                             aside.put(origins.example(folder, name, at), f"over {settings.longest} tokens")

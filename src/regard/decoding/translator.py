@@ -22,7 +22,7 @@ from regard.decoding.piecing import Pieces, words_only
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
 from regard.decoding.sentences import parts_within
 from regard.seeing.captured import Captured, Choice
-from regard.tokens import END, SEPARATOR_SIGN
+from regard.tokens import END, SEPARATOR_SIGN, shortened
 
 if TYPE_CHECKING:
     from regard.decoding.bundle import Bundle
@@ -271,14 +271,19 @@ class Translator:
             sources.append(Asked(text.replace(SEPARATOR_SIGN, "\t"), [], wish, terms, originals, counted, wrong))
         whole = in_text(self.source_side).encode(given)
         return [
-            replace(source, tokens=[*tokens[: self.longest - 1], END])
+            replace(source, tokens=[*shortened(tokens, self.longest - 1, parted=self._parts_told), END])
             for source, tokens in zip(sources, whole, strict=True)
         ]
 
     def _parted(self, text: str) -> str:
         """A source whose parts have tabs between, as the model reads it."""
+        return text.replace("\t", f" {SEPARATOR_SIGN} ") if self._parts_told else text
+
+    @cached_property
+    def _parts_told(self) -> bool:
+        """Whether the model tells the parts of a source apart, such as a story and a question."""
         source = self.description.model.source
-        return text.replace("\t", f" {SEPARATOR_SIGN} ") if source.kind == "text" and source.segments > 1 else text
+        return source.kind == "text" and source.segments > 1
 
     @cached_property
     def protection(self) -> Protection:
