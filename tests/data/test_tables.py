@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from regard.data.columns import columns_taken
 from regard.data.readers import Layout
-from regard.data.tables import columns_taken
 from tests.data.files import read, refusal, sides, write
 
 TWO = [("one", "un"), ("two", "deux")]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from regard.data.settings import LANGUAGE_SIGN
 from regard.decoding.bundle import load_bundle, save_bundle
 from regard.decoding.loading import in_torch, load
 from regard.decoding.media import MediaTranslator
@@ -82,14 +83,21 @@ def test_classes_come_with_their_probabilities(kind: str) -> None:
 def test_each_language_has_its_own_beginning() -> None:
     says = translator("images", languages=("en", "de"))
     tokens = {to: says.translate(picture_bytes(), to=to).tokens for to in ("en", "de")}
-    assert tokens["en"][0] != tokens["de"][0]
+    for language, said in tokens.items():  # as training's targets begin, blank and all
+        taught = says.target_side.encode([f"{LANGUAGE_SIGN.format(language)} a"])[0]
+        sign = says.target_side.token(LANGUAGE_SIGN.format(language))
+        assert sign in taught
+        assert said[: taught.index(sign) + 1] == taught[: taught.index(sign) + 1]
     assert says.translate(picture_bytes()).tokens == tokens["en"]
     assert "\uf8f1" not in says.translate(picture_bytes(), to="de").text
     with pytest.raises(ValueError, match="there is no 'fr'; this model says it in en, de"):
         says.translate(picture_bytes(), to="fr")
     seen = says.attend(picture_bytes())
-    assert seen.target.labels[0] == "<en>"
-    assert seen.target.special[0]
+    sign = seen.target.labels.index("<en>")
+    assert all(seen.target.special[: sign + 1])
+    german = says.attend(picture_bytes(), "ein hund", to="de")
+    assert "<de>" in german.target.labels
+    assert "<en>" not in german.target.labels
 
 
 def test_what_was_looked_at_comes_with_what_it_was() -> None:

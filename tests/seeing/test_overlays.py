@@ -53,16 +53,22 @@ def test_other_endings_are_refused(seen: Captured, tmp_path: Path) -> None:
         write_overlay([("", seen, seen.matrix())], tmp_path / "x.gif")
 
 
-def test_where_it_does_not_look_it_is_dark(seen: Captured, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shade", [0, 255])
+def test_where_it_does_not_look_it_is_grey_be_the_picture_dark_or_light(
+    seen: Captured, tmp_path: Path, shade: int
+) -> None:
     shown = seen.without_special().merged()
+    assert shown.shown is not None
+    shown = replace(shown, shown=replace(shown.shown, values=np.full_like(shown.shown.values, shade)))
     even = np.full_like(shown.matrix(), 1 / 64)
 
-    def dark(weights: np.ndarray) -> float:
-        """The share of the picture that is dark."""
+    def grey(weights: np.ndarray) -> float:
+        """The share of the picture that is neither dark nor light."""
         write_overlay([("", shown, weights)], tmp_path / "x.png")
-        return float((np.asarray(Image.open(tmp_path / "x.png").convert("L"), float) < 60).mean())
+        pixels = np.asarray(Image.open(tmp_path / "x.png").convert("L"), float)
+        return float(((pixels > 80) & (pixels < 175)).mean())
 
-    assert dark(shown.matrix()) > dark(even) + 0.2
+    assert grey(shown.matrix()) > grey(even) + 0.2
 
 
 def test_in_the_terminal_each_word_has_its_grid(seen: Captured, heard: Captured) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,10 +35,16 @@ def layout_of(run: Path | None, *asked: str | None) -> "Layout":
         *(int(each) if each and each.isdigit() else each for each in asked[2:]),
     ]
     own: list[str | int | None] = [None] * 4
+    question = None
     if run is not None and (run / "settings.toml").exists():
         data = RunSettings.parse(read_toml(run / "settings.toml")).data
         own = [data.source_language, data.target_language, data.source_column, data.target_column]
-    return Layout(*(theirs if each is None else each for each, theirs in zip(given, own, strict=True)))  # type: ignore[arg-type]
+        question = data.question_column
+    names = ("source_language", "target_language", "source_column", "target_column")
+    sides: dict[str, Any] = {
+        name: theirs if each is None else each for name, each, theirs in zip(names, given, own, strict=True)
+    }
+    return Layout(**sides, question_column=question)
 
 
 @contextlib.contextmanager

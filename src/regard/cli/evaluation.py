@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -107,6 +107,8 @@ def evaluate(
         )
     if picture is not None and picture.suffix.lower() != ".png":
         raise ValueError(f"--picture: {picture} must end in .png.")
+    if picture is not None and about is not None and about.model.source.kind != "text":
+        raise ValueError("--picture: it shows scores by the length of texts, and this run reads files; leave it out.")
     if picture is not None and outputs is not None and source is None:
         raise ValueError("--picture: give the --source that the outputs were made from; it shows scores by its length.")
     from regard.evaluation.tokenisers import check_tokeniser
@@ -166,17 +168,26 @@ def _usual_metrics(about: "Description | None") -> str:
 
 
 class _Files(NamedTuple):
-    """Whether sources are names of files, and where these are."""
+    """Whether sources are names of files, where these are, and whether something is said of them or a class."""
 
     names: bool = False
     folder: Path | None = None
+    classes: bool = False
 
     @staticmethod
     def of(about: "Description | None", folder: Path | None) -> "_Files":
         names = about is not None and about.model.source.kind != "text"
         if folder is not None and not names:
             raise ValueError("--media: it is for runs that read pictures or recordings; this one reads text.")
-        return _Files(names, folder)
+        return _Files(names, folder, about is not None and about.model.labels)
+
+    def flaw(self, example: "Example") -> str:
+        """Why a file is not even looked for, in words; empty if it is."""
+        try:
+            self.source(example)
+        except ValueError as error:
+            return str(error)
+        return ""
 
     def source(self, example: "Example") -> Any:
         """What the model is given."""
@@ -239,7 +250,7 @@ def _test_set(
 ) -> Judged:
     from collections import Counter
 
-    from regard.data.door import flaw
+    from regard.data.door import flaw, tidy
     from regard.data.readers import read_aligned, read_pairs
 
     if outputs is not None:
@@ -257,10 +268,10 @@ def _test_set(
     if pairs:
         found = []
         for example in (example for path in pairs for example in read_pairs(path, layout)):
-            if wrong := example.wrong or flaw(example.source, example.target):
+            if wrong := example.wrong or flaw(example.source, example.target) or files.flaw(example):
                 aside[wrong] += 1
             else:
-                found.append(example)
+                found.append(replace(example, target=tidy(example.target)))
     elif source is not None and references:
         found = list(read_aligned(source, references[0]))
     else:
@@ -268,10 +279,11 @@ def _test_set(
     more = [[example.target for example in read_aligned(source, each)] for each in references[1:]] if source else []
     if not found:
         raise ValueError(f"the test set is empty{'; set aside: ' + _reasons(aside) if aside else ''}.")
-    # Targets of one record, such as the captions of a picture, are references of one source.
-    groups: dict[tuple[str, int], list[Example]] = {}
+    # Targets of one record, and of one picture, are references of one source.
+    groups: dict[tuple[str, int | str], list[Example]] = {}
     for example in found:
-        groups.setdefault((example.file, example.line), []).append(example)
+        which = example.source if files.names and not files.classes else example.line
+        groups.setdefault((example.file, which), []).append(example)
     grouped = list(groups.values())
     most = max(map(len, grouped))
     own = [[each[min(at, len(each) - 1)].target for each in grouped] for at in range(most)]
@@ -311,6 +323,7 @@ def _report(
             "sentences_per_second": round(len(sources) / said.seconds, 1),
             "sources_in_parts": said.long,
             "not_read": said.wrong,
+            **({"not_read_why": said.why} if said.why else {}),
         }
         if by_words:
             report["series"][str(run)] = by_length(names[0], sources, said.texts, references, how)
@@ -340,7 +353,8 @@ def _print(report: dict[str, Any], names: list[str]) -> None:
     if report.get("sources_in_parts"):
         typer.echo(f"  {report['sources_in_parts']:,} sources are longer than the model reads, and were read in parts")
     if report.get("not_read"):
-        typer.echo(f"  {report['not_read']:,} sources could not be read, and count as wrong")
+        why = f"; the first is {report['not_read_why']}" if report.get("not_read_why") else ""
+        typer.echo(f"  {report['not_read']:,} sources could not be read, and count as wrong{why}")
     for right, said, count in report.get("confusions", []):
         typer.echo(f"  {count:6,} times {right} was taken for {said}")
     for label, buckets in report["series"].items():

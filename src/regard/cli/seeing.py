@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 LITTLE = 0.02  # of the weight, that goes unmentioned
 STRIP = 6  # pictures of a strip
-NOT_AN_EXPLANATION = (
-    "Weights say where a model looked, not why it wrote a word; --attribution says what would change it."
-)
+WEIGHTS = "Weights say where a model looked, not why it wrote a word"
+ATTRIBUTION = "--attribution says what would change it."
 
 
 def add_to(app: typer.Typer) -> None:
@@ -67,6 +66,7 @@ def see(
     top: Annotated[
         int | None, typer.Option(min=1, help="In .json and --json: so many weights of each row, the largest.")
     ] = None,
+    language: Annotated[str, typer.Option("--to", help="The language it is to say, of a run of several.")] = "",
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -119,10 +119,10 @@ def see(
         for number, each in enumerate([text, *(also or [])]):
             about = translator.description.model
             searched = tree and about.source.kind == "text" and not about.labels
-            found = translator.translate(each, beam=beam, nbest=beam) if searched else None
+            found = translator.translate(each, beam=beam, nbest=beam, to=language) if searched else None
             own = target if number == 0 and target is not None else found
             name = folder.resolve().name
-            captured = replace(translator.attend(each, own, attribution=attribution), model=name)
+            captured = replace(translator.attend(each, own, attribution=attribution, to=language), model=name)
             if found is not None:
                 captured = replace(captured, beam=branches(translator, found))
             several.append((name, captured))
@@ -246,7 +246,7 @@ def _draw(
         typer.echo("\n" * bool(number) + matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured))
         typer.echo(f"\n{panel.title}")
     if not attribution:
-        typer.echo(NOT_AN_EXPLANATION)
+        typer.echo(f"{WEIGHTS}." if overlaid else f"{WEIGHTS}; {ATTRIBUTION}")
 
 
 def _chosen(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.common import Device, Engine, Json, Precision, Shortlist
+from regard.cli.common import Device, Engine, Json, Precision, Shortlist, layout_of
 
 if TYPE_CHECKING:
     from regard.decoding.options import Options
@@ -110,6 +110,8 @@ def translate(
     about = open_folder(run).description
     if about.target_languages:
         options = replace(options, to=target_language or "")
+    elif target_language is not None and about.model.source.kind != "text":
+        raise ValueError("--to: this run says everything in one language; leave it out.")
     output = None if output == Path("-") else output
     if about.model.source.kind != "text":
         _media(
@@ -131,11 +133,14 @@ def translate(
     if path is not None:
         from regard.documents import Layout, kind_of
 
-        place: str | int | None = int(column) if column is not None and column.isdigit() else column
+        own = layout_of(run, None, None, column, None)  # a run that answers has columns of its own
+        answers = own.question_column is not None
+        place = own.source_column if answers or column is not None else None
         layout = Layout(
             source_language or about.source_language,
             target_language or about.target_language,
             place,
+            own.question_column,
             paragraphs=paragraphs,
             kind=kind,
         )
@@ -181,7 +186,7 @@ def _media(
     names = [line for lines in _as_they_come() for line in lines] if given == ["-"] else given
     with progress("reading", len(names), as_json) as done:
         results = translator.results(names, options, done=done)
-    tell = _Teller(options, scores=scores, numbered=False, as_json=as_json, named=len(names) > 1)
+    tell = _Teller(options, scores=scores, numbered=False, as_json=as_json, named=len(names) > 1, files=True)
     for result in results:
         tell(result)
     _leave(tell.wrong)
@@ -268,9 +273,18 @@ class _Teller:
     """Tells results, a line for each output: its number if there are several for each text, its score, the text, and
     which word is from which, as far as that was asked for, with tabs between."""
 
-    def __init__(self, options: "Options", *, scores: bool, numbered: bool, as_json: bool, named: bool = False) -> None:
+    def __init__(
+        self,
+        options: "Options",
+        *,
+        scores: bool,
+        numbered: bool,
+        as_json: bool,
+        named: bool = False,
+        files: bool = False,
+    ) -> None:
         self._options, self._scores, self._numbered, self._as_json = options, scores, numbered, as_json
-        self._named = named
+        self._named, self._files = named, files
         self._count = self.wrong = 0
 
     def __call__(self, result: "Result") -> None:
@@ -282,8 +296,8 @@ class _Teller:
             typer.echo(json.dumps(_record(result), ensure_ascii=False))
             return
         if result.wrong:
-            what = result.source if self._named else f"text {self._count:,}"
-            typer.echo(f"regard: {what} has no translation: {result.wrong}", err=True)
+            what = f"{result.source}: " if self._files else f"text {self._count:,} has no translation: "
+            typer.echo(f"regard: {what}{result.wrong}", err=True)
         outputs = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
         for place, (text, score) in enumerate(outputs):
             cells = [result.source] * self._named + [str(self._count)] * self._numbered

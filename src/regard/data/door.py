@@ -87,16 +87,22 @@ def layout_in(settings: DataSettings) -> Layout:
 
 
 def admitted(
-    found: Iterator[Example], settings: DataSettings, aside: SetAside, *, labels: bool = False
+    found: Iterator[Example],
+    settings: DataSettings,
+    aside: SetAside,
+    *,
+    labels: bool = False,
+    names: bool = False,
 ) -> Iterator[Example]:
-    """The examples that are right, white space tidied; the others are set aside. Labels keep their case."""
+    """The examples that are right, white space tidied; the others are set aside. Labels keep their case, and names of
+    files every sign."""
     for example in found:
-        source, target = tidy(example.source), tidy(example.target)
+        source, target = example.source if names else tidy(example.source), tidy(example.target)
         if reason := example.wrong or flaw(source, target, settings.most_characters):
             aside.put(example, reason)
             continue
         if settings.lowercase:
-            source, target = source.lower(), target if labels else target.lower()
+            source, target = source if names else source.lower(), target if labels else target.lower()
         yield replace(example, source=source, target=target)
 
 

@@ -10,6 +10,7 @@ from regard.tokens import UNKNOWN
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 MOST = 10_000  # classes; more are texts, not classes
+FEW = 20  # examples, of which each may have a class of its own
 
 
 class Labels:
@@ -31,6 +32,12 @@ class Labels:
             raise ValueError(
                 f"there are {len(counts):,} different labels, such as {next(iter(counts))[:60]!r}; these are texts, "
                 f"not classes: leave out --task classify, or name the column of the labels with data.target_column."
+            )
+        if counts.total() >= FEW and len(counts) > counts.total() / 2:
+            raise ValueError(
+                f"of {counts.total():,} labels {len(counts):,} are different, such as {next(iter(counts))[:60]!r}; "
+                f"these are texts, not classes: name the column of the labels with --set data.target_column=NAME, or a "
+                f"number."
             )
         if len(counts) < 2:
             raise ValueError(f"every example has the label {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
@@ -67,6 +74,12 @@ class Labels:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Each label's token; unknown ones are told as such."""
         return [[self._tokens.get(text, UNKNOWN)] for text in texts]
+
+    def check(self, label: str) -> None:
+        """Raises ValueError, naming those that there are, for a label that is none."""
+        if label not in self._tokens:
+            some = ", ".join(self.labels[:20]) + (", …" if len(self.labels) > 20 else "")
+            raise ValueError(f"there is no class {label[:60]!r}; there are {some}.")
 
     def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
         """The same: a label can be cut in one way only."""

@@ -141,8 +141,9 @@ def _read(
 ) -> NDArray[np.uint64]:
     """Check and store the examples of the training or the validation files; their sources' hashes."""
     origins[name] = _Origins()
-    found = admitted(examples(settings, valid=name == "valid"), settings, aside, labels=labels)
     medium = medium_of(source)
+    read = examples(settings, valid=name == "valid")
+    found = admitted(read, settings, aside, labels=labels, names=medium is not None)
     if medium is not None:
         with MediaKeeper(folder / f"{name}.source", medium, settings.media, aside) as keeper:
             stored = _store(keeper.readable(found), folder, name, origins[name], report)

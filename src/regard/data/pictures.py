@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # whose readers are well kept; others are not even tried
 MOST_PIXELS = 40_000_000
 GREY = 128
+SCAN = b"\xff\xda"  # begins each pass over a JPEG, of which a progressive one has about ten
+FEW_SCANS = 20
+MOST_SCANNED = 1_000_000_000  # pixels times passes: about a second
 SHORTEST = 4  # pixels
 NARROWEST = 50  # times longer than wide: no picture that a square could show
 
@@ -30,16 +33,16 @@ def squared(given: Any, medium: "Pictures") -> NDArray[np.uint8]:
             )
         picture = Image.fromarray(given[..., 0] if given.ndim == 3 and given.shape[2] == 1 else given)
     else:
-        picture = _loaded(given) if isinstance(given, io.BytesIO) else given
+        picture = _loaded(given) if isinstance(given, io.BytesIO) else _turned(given)
     if min(picture.size) < SHORTEST or max(picture.size) > NARROWEST * min(picture.size):
         raise ValueError(f"a picture of {picture.width} × {picture.height} pixels has nothing to see.")
     mode = "RGB" if settings.colour else "L"
-    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
+    if picture.mode.startswith("I;16") or picture.mode == "I":  # 16 bits a pixel
+        picture = Image.fromarray((np.asarray(picture, np.float64) / 257).clip(0, 255).astype(np.uint8))
+    elif picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
         over = picture.convert("RGBA")
         white = Image.new("RGBA", over.size, (255, 255, 255, 255))
         picture = Image.alpha_composite(white, over)
-    elif picture.mode.startswith("I;16") or picture.mode == "I":  # 16 bits a pixel
-        picture = Image.fromarray((np.asarray(picture, np.float64) / 257).clip(0, 255).astype(np.uint8))
     picture = picture.convert(mode)
     if max(picture.size) != settings.size or min(picture.size) != settings.size:
         scale = settings.size / max(picture.size)
@@ -62,9 +65,11 @@ def _loaded(raw: io.BytesIO) -> Image.Image:
             if width * height > MOST_PIXELS:
                 raise ValueError(_too_large(width, height))
             if picture.format == "JPEG":
+                scans = raw.getbuffer().tobytes().count(SCAN)
+                if scans > FEW_SCANS and scans * width * height > MOST_SCANNED:
+                    raise ValueError(f"the picture is written in {scans:,} passes, which takes too long to read.")
                 picture.draft(None, (2048, 2048))  # unpacked at a fraction of its size, where it is far larger
-            picture.load()  # of a film the first picture
-            return ImageOps.exif_transpose(picture)
+            return _turned(picture)
     except UnidentifiedImageError:
         raise ValueError(f"this is not a picture that can be read; there are {', '.join(FORMATS)}.") from None
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
@@ -73,6 +78,15 @@ def _loaded(raw: io.BytesIO) -> Image.Image:
         raise
     except Exception as error:
         raise ValueError(f"the picture is damaged or cut short ({str(error)[:80] or type(error).__name__}).") from None
+
+
+def _turned(picture: Image.Image) -> Image.Image:
+    """Unpacked, and as the camera was held; of a film the first picture. Raises ValueError."""
+    try:
+        picture.load()
+        return ImageOps.exif_transpose(picture)
+    except (OSError, SyntaxError) as error:
+        raise ValueError(f"the picture is damaged or cut short ({str(error)[:80]}).") from None
 
 
 def _too_large(width: int, height: int) -> str:

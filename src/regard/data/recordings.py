@@ -7,6 +7,9 @@ recording is brought to mean 0 and variance 1 in every band.
 import functools
 import io
 import math
+from fractions import Fraction
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import soundfile
@@ -21,6 +24,7 @@ RATES = (1_000, 384_000)
 MOST_CHANNELS = 8
 BLOCK = 1 << 16  # samples read at once
 ZEROS = 24  # of the interpolating sinc, on each side: resampling is exact to about -80 dB
+MOST_WEIGHTS = 1 << 20  # of resampling
 QUIET = 1e-6  # energy below which a band is silent
 
 
@@ -64,8 +68,10 @@ def resampled(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
     """x [N] at `old` samples a second, at `new`: interpolated by a sinc under a Hann window, below both limits."""
     if old == new:
         return x
-    common = math.gcd(old, new)
-    old, new = old // common, new // common
+    # Rates such as 44,101 are taken for the nearest with few phases, off by some millionths: the weights below are as
+    # many as the product of the two.
+    ratio = Fraction(old, new).limit_denominator(max(1, math.isqrt(MOST_WEIGHTS * new // old)))
+    old, new = ratio.numerator, ratio.denominator
     low = min(old, new) * 0.99  # of the band that both have
     width = math.ceil(ZEROS * old / low)
     # new outputs for old inputs: output j lies at j / new of the block, the taps at k / old.
@@ -94,10 +100,7 @@ def filters(rate: int, size: int, mels: int) -> torch.Tensor:
 
 def frames(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> NDArray[np.float16]:
     """[frames, mels] of samples at the model's rate, or of (samples, rate). Raises ValueError."""
-    found, rate = given if isinstance(given, tuple) else (given, settings.rate)
-    found = np.asarray(found)
-    if found.ndim != 1 or not np.issubdtype(found.dtype, np.floating):
-        raise ValueError(f"an array {found.shape} of {found.dtype} is not a recording: numbers [samples] are.")
+    found, rate = _checked(given, settings)
     if not SHORTEST * rate <= len(found) <= settings.longest * rate + 1:
         raise ValueError(
             f"the recording lasts {len(found) / rate:,.2f} seconds; from {SHORTEST} to {settings.longest:g} are read."
@@ -116,9 +119,29 @@ def frames(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], setting
         return logs.clamp(-20, 20).to(torch.float16).numpy()
 
 
+def _checked(given: Any, settings: Speech) -> tuple[NDArray[np.floating[Any]], int]:
+    """Samples of one channel and their rate. Whole numbers are of 8, 16 or 32 bits, channels become their mean."""
+    found, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, settings.rate)
+    found = np.asarray(found)
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not RATES[0] <= float(rate) <= RATES[1]:
+        raise ValueError(f"a rate of {rate!r} is not read; give the samples a second, from {RATES[0]} to {RATES[1]:,}.")
+    if found.dtype == np.uint8:
+        found = (found.astype(np.float32) - 128) / 128
+    elif found.dtype in (np.int16, np.int32):
+        found = found / np.float32(-float(np.iinfo(found.dtype).min))
+    if found.ndim == 2 and found.shape[1] <= MOST_CHANNELS:
+        found = found.mean(1)
+    if found.ndim != 1 or not np.issubdtype(found.dtype, np.floating):
+        raise ValueError(
+            f"an array {found.shape} of {found.dtype} is not a recording; give samples [N] or [N, channels] as numbers "
+            f"from -1 to 1, or as whole numbers of 16 bits."
+        )
+    return found, round(float(rate))
+
+
 def as_wav(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> bytes:
     """Samples at the model's rate, or (samples, rate), as a WAV file of 16 bits at the model's rate."""
-    found, rate = given if isinstance(given, tuple) else (given, settings.rate)
+    found, rate = _checked(given, settings)
     x = resampled(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
     file = io.BytesIO()
     soundfile.write(file, x.clamp(-1, 1).numpy(), settings.rate, format="WAV", subtype="PCM_16")

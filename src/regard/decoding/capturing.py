@@ -7,13 +7,14 @@ import numpy as np
 
 from regard.data.corpus import Pairs
 from regard.data.door import HALF, tidy
+from regard.data.labels import Labels
 from regard.data.media import Medium, Pictures, Recordings
 from regard.data.placeholders import restore
 from regard.data.sides import Given, SourceSide, Vocabulary, in_text
 from regard.decoding.aligning import best_choice, word_alignment
 from regard.decoding.bundle import Bundle
 from regard.decoding.forced import AT_ONCE, attributed, forced
-from regard.decoding.languages import language_of
+from regard.decoding.languages import first_tokens, language_of
 from regard.decoding.lexicon import Lexicon
 from regard.decoding.options import Options
 from regard.decoding.results import Result
@@ -33,7 +34,12 @@ def axis(subwords: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...]
         return Axis(tuple(label.removeprefix(SPACE) for label in labels), (False,) * len(labels), "labels")
     shown = [label.replace(SEPARATOR_SIGN, "|") for label in labels]
     languages = [language_of(label.removeprefix(SPACE)) for label in labels]
-    marks = [token in (BEGIN, END) or bool(said) for token, said in zip(tokens, languages, strict=True)]
+    # A blank before a language's sign is part of it.
+    signs = [
+        bool(said) or (label == SPACE and bool(then))
+        for label, said, then in zip(labels, languages, [*languages[1:], ""], strict=True)
+    ]
+    marks = [token in (BEGIN, END) or sign for token, sign in zip(tokens, signs, strict=True)]
     return Axis(
         tuple(f"<{said}>" if said else label for label, said in zip(shown, languages, strict=True)), tuple(marks)
     )
@@ -86,7 +92,12 @@ def captured(
 
 
 def attend(
-    translator: "Translator", source: str, target: str | Result | None = None, *, attribution: bool = False
+    translator: "Translator",
+    source: str,
+    target: str | Result | None = None,
+    *,
+    attribution: bool = False,
+    to: str = "",
 ) -> Captured:
     """What a model attends to over a source and a target: a given one, what a search has found, or a new search's."""
     originals = translator.originals_in(source)
@@ -95,7 +106,7 @@ def attend(
             raise ValueError(
                 f"attend: the source is longer than the {translator.longest - 1:,} subwords a model reads."
             )
-        result = target or translator.translate(source)
+        result = target or translator.translate(source, to=to)
         if result.wrong or not (result.tokens or result.text):
             why = result.wrong or ("nothing was written" if source.strip() else "the source is empty")
             raise ValueError(f"attend: there is nothing to see, since {why}.")
@@ -104,7 +115,7 @@ def attend(
         else:
             target = result.text  # what was translated in parts is looked at as a whole
     if isinstance(target, str):
-        tokens = _pair(translator, source, target, originals)
+        tokens = _pair(translator, source, target, originals, to)
         limits = translator.longest, translator.search(Options()).longest
         for name, side, most in zip(("source", "target"), tokens, limits, strict=True):
             if not (len(side) > 1 or not (translator.target_side.ends or name == "source")) or len(side) > most:
@@ -162,18 +173,24 @@ def aligned(
 
 
 def _pair(
-    translator: "Translator", source: str, target: str, originals: tuple[str, ...]
+    translator: "Translator", source: str, target: str, originals: tuple[str, ...], to: str = ""
 ) -> tuple[list[int], list[int]]:
     """Tokens of both, with their ends."""
+    language = first_tokens(to, translator.description.target_languages, translator.target_side)
     for name, text in (("source", source), ("target", target)):
         if HALF.search(text):
             raise ValueError(f"attend: the {name} has half a character (a lone surrogate).")
+    source = translator.parted(source)
     protected = translator.protection.protect(tidy(source))
     said = translator.protection.protect_like(tidy(target), originals) if originals else None
     texts = (protected.text if protected else tidy(source)), (tidy(target) if said is None else said)
     sides: tuple[Vocabulary, Vocabulary] = in_text(translator.source_side), translator.target_side
-    cut = [side.encode([translator.cased(text)])[0] for side, text in zip(sides, texts, strict=True)]
-    return [*cut[0], END], [*cut[1], *([END] if translator.target_side.ends else [])]
+    labels = translator.target_side if isinstance(translator.target_side, Labels) else None
+    if labels is not None:
+        labels.check(texts[1])
+    cased = translator.cased(texts[0]), texts[1] if labels is not None else translator.cased(texts[1])
+    cut = [side.encode([text])[0] for side, text in zip(sides, cased, strict=True)]
+    return [*cut[0], END], [*language, *cut[1], *([END] if translator.target_side.ends else [])]
 
 
 def chosen(bundle: Bundle, pairs: Pairs, lexicon: Lexicon) -> Choice | None:

@@ -79,7 +79,9 @@ def attributed(bundle: Bundle, source: Sequence[int], output: Sequence[int]) -> 
         steps = torch.arange(at, min(at + AT_ONCE, len(output)), device=device)
         tokens = {"source": torch.tensor([source], device=device), "before": torch.tensor([before], device=device)}
         tokens = {name: each.expand(len(steps), -1) for name, each in tokens.items()}
-        sides = {"source": model.encoder.embedding, "before": model.decoder.embedding}
+        sides = {"source": model.encoder.embedding}
+        if hasattr(model.decoder, "embedding"):  # a decoder of classes reads nothing that stood before
+            sides["before"] = model.decoder.embedding
         embedded: dict[str, Tensor] = {}
         handles = [side.register_forward_hook(_leaf(embedded, name)) for name, side in sides.items()]
         try:
@@ -96,6 +98,7 @@ def attributed(bundle: Bundle, source: Sequence[int], output: Sequence[int]) -> 
             side = sides[name]
             words = torch.nn.functional.embedding(tokens[name], side.weight).detach() * side.scale
             found[name].append(torch.zeros_like(values[..., 0]) if gradient is None else (gradient * words).sum(-1))
+    found = {name: rows or [torch.zeros(len(output), len(output))] for name, rows in found.items()}
     return {name: torch.cat(rows).float().detach().cpu().numpy() for name, rows in found.items()}
 
 

@@ -27,5 +27,5 @@ def first_tokens(wanted: str, known: Sequence[str], says: Vocabulary) -> tuple[i
         raise ValueError(
             f"to: there is no {wanted!r}; this model says it in {', '.join(known) or 'one language only'}."
         )
-    token = says.token(LANGUAGE_SIGN.format(wanted or known[0])) if known else None
-    return () if token is None else (token,)
+    # As it is cut in training, where a blank may stand before the sign.
+    return tuple(says.encode([LANGUAGE_SIGN.format(wanted or known[0])])[0]) if known else ()

@@ -1,5 +1,6 @@
 """Pictures and recordings in, results out: a translator whose sources are files."""
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from regard.data.batches import given
+from regard.data.labels import Labels
 from regard.data.media import Medium, Prepared, Recordings
 from regard.data.sides import Given
 from regard.decoding.asked import Asked
@@ -29,23 +31,30 @@ class MediaTranslator(Translator):
     def translate(self, texts: Any, options: Options | None = None, **more: Any) -> Any:
         """A list of sources -> a list of results; an iterator -> results one by one; anything else is one source."""
         chosen = Options.of(more) if options is None else replace(options, **more)
+        if isinstance(texts, io.IOBase):
+            texts = texts.read()
         if isinstance(texts, Iterator):
             return self._stream(texts, chosen)
         found = self.results(texts if isinstance(texts, list) else [texts], chosen)
         return found if isinstance(texts, list) else found[0]
 
-    def attend(self, source: Any, target: str | Result | None = None, *, attribution: bool = False) -> Captured:
+    def attend(
+        self, source: Any, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
+    ) -> Captured:
         """What the model attends to over a source and a target: a given one, a result of it, or else its own."""
         if attribution:
             raise ValueError(f"attend: gradient times input is for words, and this model reads {self.medium.what}.")
-        asked = self._asked(source, Options())
+        options = Options(to=to)
+        asked = self._asked(source, options)
         if asked.wrong:
             raise ValueError(f"{asked.text}: {asked.wrong}.")
         if isinstance(target, str):
+            if isinstance(self.target_side, Labels):
+                self.target_side.check(target)
             said = [*asked.wish.prefix, *self.target_tokens(target)]
             tokens = [*said, *([END] if self.target_side.ends else [])]
         else:
-            tokens = (target or self.results([Prepared(asked.tokens, asked.text)], Options())[0]).tokens
+            tokens = (target or self.results([Prepared(asked.tokens, asked.text)], options)[0]).tokens
         told = forced(self.bundle, [asked.tokens], [tokens])[0]
         sides = self.source_side, self.target_side
         seen = captured(sides, (asked.tokens, tokens), told.weights, choice=self.choice)

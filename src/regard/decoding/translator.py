@@ -250,7 +250,7 @@ class Translator:
     def _sources(self, texts: Sequence[str], options: Options) -> list[Asked]:
         sources: list[Asked] = []
         given: list[str] = []
-        for text in map(self._parted, texts):
+        for text in map(self.parted, texts):
             wrong = ""
             originals: tuple[str, ...] = ()
             counted: dict[int, int] = {}
@@ -275,7 +275,7 @@ class Translator:
             for source, tokens in zip(sources, whole, strict=True)
         ]
 
-    def _parted(self, text: str) -> str:
+    def parted(self, text: str) -> str:
         """A source whose parts have tabs between, as the model reads it."""
         return text.replace("\t", f" {SEPARATOR_SIGN} ") if self._parts_told else text
 
@@ -383,14 +383,17 @@ class Translator:
             results[number] = result
         return results
 
-    def attend(self, source: str, target: str | Result | None = None, *, attribution: bool = False) -> Captured:
+    def attend(
+        self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
+    ) -> Captured:
         """What the model attends to over a source and a target: a given one, a result of it, or else its translation.
 
-        attribution: with gradient times input beside it. Raises ValueError for what the model cannot read whole.
+        attribution: with gradient times input beside it. to: the language, of a model of several. Raises ValueError
+        for what the model cannot read whole.
         """
         from regard.decoding.capturing import attend
 
-        return attend(self, source, target, attribution=attribution)
+        return attend(self, source, target, attribution=attribution, to=to)
 
     def originals_in(self, source: str) -> tuple[str, ...]:
         """The placeholders that symbols among its tokens stand for."""

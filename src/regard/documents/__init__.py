@@ -20,6 +20,7 @@ class Layout:
     source_language: str | None = None
     target_language: str | None = None
     column: Column | None = None  # of a table: where the source is
+    question: Column | None = None  # of a table: what is asked about the source, of models that answer
     into: str = "translation"  # of a table with names: where the translation goes
     paragraphs: bool = False  # of a text: each line is a paragraph of several sentences
     kind: str | None = None  # how to read it, where its name does not say: text, tsv, csv, jsonl, po, xliff, tmx

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.data.tables import SOURCE_NAMES
+from regard.data.columns import SOURCE_NAMES
 from regard.documents import Layout, decoded
 
 NAMES = (*SOURCE_NAMES[:-1], "text", "sentence")  # of a source's column; a first row with one of them is a header
@@ -42,13 +42,17 @@ class Table:
         self._header = False
         self._width = len(self._rows[0].cells) if self._rows else 0
         self._target: int | None = None  # the column of translations that is there already
+        questions: dict[int, Any] = {}
         if kind == "jsonl":
             key = self._field(name, layout.column)
             cells = {n: (row.record or {}).get(key) for n, row in enumerate(self._rows) if self._is_open(row)}
+            if layout.question is not None:
+                questions = {n: (self._rows[n].record or {}).get(str(layout.question)) for n in cells}
         else:
             heads = [cell.strip().lower() for cell in self._rows[0].cells] if self._rows else []
             where = layout.column
-            self._header = isinstance(where, str) or any(cell in NAMES for cell in heads)
+            named = isinstance(where, str) or isinstance(layout.question, str)
+            self._header = named or any(cell in NAMES for cell in heads)
             column = self._place(name, where, heads)
             if self._header and self._into.lower() in heads:
                 self._target = heads.index(self._into.lower())
@@ -57,9 +61,15 @@ class Table:
                 for n, row in enumerate(self._rows)
                 if n >= self._header and len(row.cells) > column and self._is_open(row)
             }
+            if layout.question is not None:
+                asked = self._place(name, layout.question, heads)
+                questions = {n: self._rows[n].cells[asked] for n in cells if len(self._rows[n].cells) > asked}
         strange = [n for n, cell in cells.items() if cell is not None and not isinstance(cell, str)]
         self.notes = [*self.notes, *(f"line {n + 1:,}: its text is no string" for n in strange)]
         self._told = {n: cell for n, cell in cells.items() if isinstance(cell, str) and cell.strip()}
+        for n, question in questions.items():
+            if n in self._told and isinstance(question, str) and question.strip():
+                self._told[n] += f"\t{question}"
         self.texts: Sequence[str] = list(self._told.values())
 
     def _is_open(self, row: _Row) -> bool:

@@ -24,6 +24,7 @@ class Outputs:
     long: int  # sources that are longer than the model reads, and were translated in parts
     engine: str  # what ran it
     wrong: int = 0  # sources that could not be read, to which nothing was said
+    why: str = ""  # the first of them could not be
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def run_model(translator: Translator, sources: Sequence[Any], options: Options, 
     if len(wrong) == len(results):
         raise ValueError(f"{wrong[0].source}: {wrong[0].wrong}.")
     texts = [result.text for result in results]
-    return Outputs(texts, time.perf_counter() - began, tokens, long, translator.why, len(wrong))
+    why = f"{wrong[0].source}: {wrong[0].wrong}" if wrong else ""
+    return Outputs(texts, time.perf_counter() - began, tokens, long, translator.why, len(wrong), why)
 
 
 def scores(names: Sequence[str], outputs: Sequence[str], references: References, tokenize: str) -> list[Score]:

@@ -11,10 +11,11 @@ import numpy as np
 
 from regard.seeing.alignments import SUFFIXES, families, undrawable
 from regard.seeing.captured import Captured, Weights
-from regard.seeing.terminal import shade, short, visible
+from regard.seeing.terminal import shade, short, visible, width
 
 ACROSS = 6  # pictures in a row
 COLUMNS = 72  # of a recording in the terminal
+GREY = 0.45
 
 
 def write_overlay(several: Sequence[tuple[str, Captured, Weights]], path: Path) -> list[str]:
@@ -49,7 +50,7 @@ def _height(captured: Captured) -> float:
 
 
 def _cells(part: Any, captured: Captured, weights: Weights) -> None:
-    """The picture, and again for each word, dark where it does not look."""
+    """The picture, and again for each word, grey where it does not look, so that dark and light are seen alike."""
     assert captured.shown is not None
     pixels = np.moveaxis(captured.shown.values, 0, -1)
     pixels = pixels if pixels.shape[2] == 3 else np.repeat(pixels, 3, 2)
@@ -64,7 +65,7 @@ def _cells(part: Any, captured: Captured, weights: Weights) -> None:
         panel.imshow(pixels, extent=(0, size, size, 0))
         if place:
             row = weights[place - 1].reshape(grid, grid)
-            veil = np.zeros((grid, grid, 4), np.float32)
+            veil = np.full((grid, grid, 4), GREY, np.float32)
             veil[..., 3] = 0.85 * (1 - np.sqrt(row / max(1e-9, float(row.max()))))
             panel.imshow(veil, extent=(0, size, size, 0), interpolation="bilinear")
             name = short(visible(captured.target.labels[place - 1]), 18)
@@ -75,12 +76,14 @@ def _frames(part: Any, captured: Captured, weights: Weights) -> None:
     """The spectrogram, and below it a row for each word over the same time."""
     shown = captured.shown
     assert shown is not None
+    if not len(weights):
+        weights = np.zeros((1, weights.shape[1]), np.float32)  # nothing was written: an empty row
     above, below = part.subplots(2, 1, sharex=True, height_ratios=[1.5, 0.24 * len(weights) + 0.1])
     above.imshow(shown.values.T, origin="lower", aspect="auto", cmap="Greys", extent=(0, shown.seconds, 0, 1))
     above.set_yticks([])
     above.set_ylabel("low to high", fontsize=8)
     below.imshow(weights, aspect="auto", cmap="Blues", vmin=0, extent=(0, shown.seconds, len(weights), 0))
-    names = [short(visible(label), 24) for label in captured.target.labels]
+    names = [short(visible(label), 24) for label in captured.target.labels] or [""]
     below.set_yticks([at + 0.5 for at in range(len(names))], names, fontsize=8, parse_math=False)
     below.set_xlabel("seconds", fontsize=8)
     for panel in (above, below):
@@ -99,14 +102,15 @@ def in_terminal(captured: Captured, weights: Weights, wide: int = 100) -> str:
             f"{short(name, 16):>16}  " + "".join(shade(float(w)) for w in row)
             for name, row in zip(names, pooled, strict=True)
         ]
-        return "\n".join([*lines, " " * 18 + f"0{captured.shown.seconds:.1f} s".rjust(count)])
+        return "\n".join([*lines, " " * 18 + "0" + f"{captured.shown.seconds:.1f} s".rjust(count - 1)])
     grid = math.isqrt(weights.shape[1])
     cell = 2 * grid + 2
     at_once = max(1, wide // cell)
     parts: list[str] = []
     for at in range(0, len(names), at_once):
         some = range(at, min(at + at_once, len(names)))
-        parts.append("".join(short(names[each], cell - 1).ljust(cell) for each in some).rstrip())
+        heads = [short(names[each], cell - 1) for each in some]
+        parts.append("".join(head + " " * max(0, cell - width(head)) for head in heads).rstrip())
         for line in range(grid):
             row = ""
             for each in some:

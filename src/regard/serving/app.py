@@ -25,7 +25,18 @@ from regard.serving.guard import App, Guard, Slow, TooLarge
 from regard.serving.keys import Keys
 from regard.serving.metrics import Metrics
 from regard.serving.models import Model, Models, Unknown
-from regard.serving.requests import Left, Refused, Translated, bearer, checked, translated, until_left, within
+from regard.serving.requests import (
+    Left,
+    Refused,
+    Translated,
+    bearer,
+    check_reads_text,
+    checked,
+    translated,
+    until_left,
+    wished,
+    within,
+)
 from regard.serving.settings import Limits
 
 PAGE = {
@@ -117,9 +128,9 @@ class Service:
             model = self.models.find(**which)
         except Unknown as error:
             raise Refused(400, str(error)) from None
+        check_reads_text(model)
         if model.translator is not None:
             try:
-                in_text(model.translator.source_side)
                 model.translator.search(options)
             except ValueError as error:
                 raise Refused(400, str(error)) from None
@@ -230,7 +241,8 @@ def _own_routes(app: FastAPI, service: Service) -> None:
             raise Refused(400, str(error)) from None
         except UnicodeDecodeError:
             raise Refused(400, "the body is not text in UTF-8.") from None
-        options = within(Options(beam=beam), service.limits)
+        check_reads_text(chosen)
+        options = within(wished(beam=beam), service.limits)
         given = LINE_ENDS.split(text)
         given = given[:-1] if given[-1] == "" else given
         if any(len(line) > service.limits.characters for line in given):
@@ -257,6 +269,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
             chosen = models.find(name=model, source=source, target=target)
         except Unknown as error:
             raise Refused(400, str(error)) from None
+        check_reads_text(chosen)
         plain = files.plain_name(name)
         place = int(column) if column is not None and column.isdigit() else column
         layout = Layout(chosen.source or source, chosen.target or target, place)

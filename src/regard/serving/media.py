@@ -17,18 +17,19 @@ from regard.decoding.options import Options
 from regard.seeing.page import packed
 from regard.seeing.storing import as_record
 from regard.serving.models import Model, Unknown
-from regard.serving.requests import Refused, answered, bearer, within
+from regard.serving.requests import Refused, answered, bearer, wished, within
 
 if TYPE_CHECKING:
     from regard.serving.app import Service
 
 AT_ONCE = 2  # files that are decoded together: each may take some hundred megabytes for a moment
+WAITING = 64  # files at most that wait for that, each of them held in memory
 T = TypeVar("T")
 
 
 def add_to(app: FastAPI, service: "Service") -> None:
     """Its routes."""
-    room = asyncio.Semaphore(AT_ONCE)
+    room = _Room(service.limits.seconds)
 
     async def given(request: Request, name: str | None, authorization: str) -> tuple[Model, MediaTranslator, bytes]:
         service.admit(bearer(authorization))
@@ -36,6 +37,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
         body = await request.body()
         if not body:
             raise Refused(400, "the body is empty; send a file's bytes, as in: curl --data-binary @photo.png")
+        if request.headers.get("content-type", "").lower().startswith("multipart/"):
+            raise Refused(415, "send the file's bytes alone, not a form, as in: curl --data-binary @photo.png")
         assert isinstance(model.translator, MediaTranslator)
         return model, model.translator, body
 
@@ -53,8 +56,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
         chosen, translator, body = await given(request, model, authorization)
-        options = _options(service, translator, Options(beam=max(beam, nbest), nbest=nbest, to=to))
-        source = Prepared(await _decoded(room, lambda: translator.medium.read(body)), "the file")
+        options = _options(service, translator, wished(beam=beam if beam < 1 else max(beam, nbest), nbest=nbest, to=to))
+        source = Prepared(await room.decoded(lambda: translator.medium.read(body)), "the file")
         assert chosen.batcher is not None
         (result,) = await answered(request, chosen.batcher.translate([source], options, seconds=service.limits.seconds))
         if result.wrong:
@@ -76,15 +79,15 @@ def add_to(app: FastAPI, service: "Service") -> None:
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
         chosen, translator, body = await given(request, model, authorization)
-        options = _options(service, translator, Options(to=to))
+        options = _options(service, translator, wished(to=to))
         if target is not None and len(target) > service.limits.characters:
             raise Refused(413, f"at most {service.limits.characters:,} characters of a target.")
-        source = Prepared(await _decoded(room, lambda: translator.medium.read(body)), "the file")
-        sound = await _decoded(room, lambda: translator.sound(body))
+        source = Prepared(await room.decoded(lambda: translator.medium.read(body)), "the file")
+        sound = await room.decoded(lambda: translator.sound(body))
 
         def looked() -> dict[str, Any]:
             found = None if target is not None else translator.results([source], options)[0]
-            captured = replace(translator.attend(source, found or target), model=chosen.name)
+            captured = replace(translator.attend(source, found or target, to=to), model=chosen.name)
             if captured.shown is not None:
                 captured = replace(captured, shown=replace(captured.shown, sound=sound))
             record = packed(captured, chosen.name) if as_packed else as_record(captured)
@@ -118,10 +121,31 @@ def _options(service: "Service", translator: MediaTranslator, options: Options) 
     return options
 
 
-async def _decoded(room: asyncio.Semaphore, work: Callable[[], T]) -> T:
-    """What is made of a file that was sent. Raises Refused."""
-    async with room:
+class _Room:
+    """Where files are decoded, few at a time; who waits too long, or finds too many waiting, is sent away."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._free, self._waiting = seconds, asyncio.Semaphore(AT_ONCE), 0
+
+    async def decoded(self, work: Callable[[], T]) -> T:
+        """What is made of a file that was sent. Raises Refused."""
+        if self._waiting >= WAITING:
+            raise Refused(429, "too many files are waiting; try again later.", {"Retry-After": "2"})
+        self._waiting += 1
         try:
-            return await asyncio.to_thread(work)
+            async with asyncio.timeout(self._seconds):
+                await self._free.acquire()
+                doing = asyncio.ensure_future(asyncio.to_thread(work))
+                doing.add_done_callback(self._done)  # a thread cannot be stopped: its place is free when it ends
+                return await asyncio.shield(doing)
+        except TimeoutError:
+            raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
         except ValueError as error:
             raise Refused(400, str(error).removeprefix("the file: ")) from None
+        finally:
+            self._waiting -= 1
+
+    def _done(self, doing: "asyncio.Future[Any]") -> None:
+        self._free.release()
+        if not doing.cancelled():
+            doing.exception()  # looked at, whoever is still there to hear of it

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from fastapi import Request
 
+from regard.data.sides import in_text
 from regard.decoding.options import Options
 from regard.decoding.results import Result
 from regard.decoding.sentences import sentences
@@ -44,6 +45,14 @@ def checked(texts: Sequence[Any], limits: Limits) -> list[str]:
     if total > limits.characters:
         raise Refused(413, f"{total:,} characters are too many for one request; at most {limits.characters:,}.")
     return list(texts)
+
+
+def wished(**asked: Any) -> Options:
+    """Options by name. Raises Refused for what is not possible."""
+    try:
+        return Options(**asked)
+    except ValueError as error:
+        raise Refused(400, str(error)) from None
 
 
 def within(options: Options, limits: Limits) -> Options:
@@ -196,10 +205,20 @@ def _nth(result: Result, number: int) -> str:
     return result.others[min(number, len(result.others) - 1)].text
 
 
+def check_reads_text(model: Model) -> None:
+    """Raises Refused for a model that would take a text for the name of a file of this machine."""
+    if model.translator is not None:
+        try:
+            in_text(model.translator.source_side)
+        except ValueError as error:
+            raise Refused(400, str(error)) from None
+
+
 async def translated(model: Model, texts: Sequence[str], options: Options, limits: Limits) -> list[Translated]:
     """Of each text; its lines stay lines, and its sentences are translated one by one. Raises Refused."""
     if model.batcher is None:
         raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
+    check_reads_text(model)
     whole = model.translator is not None and model.translator.description.whole
     plans = [[(text, "")] if whole and text.strip() else _plan(text) for text in texts]
     parts = [part for plan in plans for part, _ in plan if part]

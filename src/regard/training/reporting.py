@@ -154,10 +154,18 @@ class Reporter:
                 ("   model", sample.output),
                 ("     ref", sample.reference),
             ):
-                self.tell(f"{label}  {text[:160]}")
+                self.tell(f"{label}  {_shown(text)}")
 
     def stop_bar(self) -> None:
         """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+SHOWN = 220  # characters of a sample
+
+
+def _shown(text: str) -> str:
+    """What fits a line or two; of a long text its end, too, where a question stands."""
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 62]} … {text[-59:]}"

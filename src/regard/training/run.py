@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.data.columns import columns_taken
 from regard.data.corpus import Corpus, prepare, reopened
 from regard.data.door import layout_in
 from regard.data.labels import Labels
 from regard.data.sides import in_text, target_file
-from regard.data.tables import columns_taken
 from regard.decoding.bundle import Bundle, new_model
 from regard.decoding.capturing import chosen
 from regard.decoding.conversion import KINDS, converted, refuses

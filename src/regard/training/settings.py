@@ -8,7 +8,7 @@ from regard.data.settings import DataSettings
 from regard.models.presets import preset
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, changed, merged
-from regard.training.tasks import columns_for, medium_in, preset_for
+from regard.training.tasks import columns_for, medium_in, preset_for, task_in
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -101,17 +101,38 @@ def run_settings(
     """A preset (of the command or the file, or what suits the task and the files), then the file, then what the command
     says, then each --set."""
     name = name or file.get("preset")
+    medium = None
     if name is None or task is not None:
         said = _set(merged({"data": {}, **file}, given), [one for one in assignments if one.startswith("data.")])
         try:
             data = DataSettings.parse(said.get("data", {}))
         except ValueError as error:
             raise ValueError(f"data.{error}") from None
-        suits = preset_for(task, medium_in(data))
+        medium = medium_in(data)
+        task = task or task_in(data, medium)
+        suits = preset_for(task, medium)
         name = name or suits
-        given = merged({"data": columns_for(task, data.pairs)}, given)
+        asked = (data.source_column, data.target_column, data.question_column)
+        if all(each is None for each in asked):
+            given = merged({"data": columns_for(task, data.pairs)}, given)
     everything = merged({**preset(str(name)), "preset": name}, {**file, "preset": name})
-    return RunSettings.parse(_set(merged(everything, given), assignments))
+    settings = RunSettings.parse(_set(merged(everything, given), assignments))
+    _check_medium(settings, medium)
+    return settings
+
+
+def _check_medium(settings: RunSettings, found: str | None) -> None:
+    """Raises ValueError if a model would take the names of pictures or recordings for text."""
+    reads = settings.model.source.kind
+    files = (*settings.data.pairs, *settings.data.source)
+    if reads == "text" and all(path.exists() for path in files):
+        found = found or medium_in(settings.data)
+        if found != "text":
+            what = {"images": "pictures", "speech": "recordings"}[found]
+            raise ValueError(
+                f"--preset: {settings.preset} reads text, and the sources of these files are {what}; leave it out, or "
+                f"choose one of those for {what}: regard presets lists them."
+            )
 
 
 def _set(everything: dict[str, Any], assignments: list[str]) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """What people want to do, and the preset that suits it and their files. Imports no PyTorch."""
 
+from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from regard.data.columns import MEDIA, MOST, OTHER_MEDIA, class_columns, names_classes, question_columns
 from regard.data.door import examples
-from regard.data.keeping import found_in
 from regard.data.media import Pictures, Recordings
+from regard.data.rows import LOOKED_AT
 from regard.data.settings import DataSettings
-from regard.data.tables import question_columns
 
 Medium = Literal["text", "images", "speech"]
 
@@ -25,29 +27,36 @@ WHAT: dict[Medium, str] = {"text": "text", "images": "pictures", "speech": "reco
 
 
 def medium_in(settings: DataSettings) -> Medium:
-    """What the sources of these files are, by the first of them."""
-    for first in examples(settings):
-        if first.content is not None:
+    """What the sources of these files are, by how the first of them end. Raises ValueError for what is not read."""
+    counts: Counter[str] = Counter()
+    for example in islice(examples(settings), LOOKED_AT):
+        if example.content is not None:
             return "images"
-        suffix = Path(first.source.strip()).suffix.lower()
-        kinds: dict[Medium, tuple[str, ...]] = {"images": Pictures.suffixes, "speech": Recordings.suffixes}
-        for kind, suffixes in kinds.items():
-            if suffix in suffixes and " " not in first.source.strip():
-                return kind
-            try:
-                if suffix in suffixes and found_in(first.source, first.file, settings.media).is_file():
-                    return kind
-            except (ValueError, OSError):
-                continue
-        break
+        counts[Path(example.source.strip()).suffix.lower()] += 1
+    enough = MOST * counts.total()
+    kinds: dict[Medium, tuple[str, ...]] = {"images": Pictures.suffixes, "speech": Recordings.suffixes}
+    for kind, suffixes in kinds.items():
+        if counts and sum(counts[suffix] for suffix in suffixes) >= enough:
+            return kind
+    unread = [suffix for suffix in OTHER_MEDIA if counts[suffix]]
+    if unread and sum(counts[suffix] for suffix in MEDIA) >= enough:
+        known = ", ".join(each.lstrip(".") for each in (*Pictures.suffixes, *Recordings.suffixes))
+        raise ValueError(f"the sources are {unread[0]} files, which are not read; convert them to one of {known}.")
     return "text"
 
 
-def preset_for(task: str | None, medium: Medium) -> str:
+def task_in(settings: DataSettings, medium: Medium) -> str:
+    """What people with such files want to do, if they do not say."""
+    arrays = any("idx3-ubyte" in path.name for path in settings.source)
+    if arrays or (settings.pairs and settings.target_column is None and all(map(names_classes, settings.pairs))):
+        return "classify"
+    return USUAL[medium]
+
+
+def preset_for(task: str, medium: Medium) -> str:
     """The preset for a task with such sources. Raises ValueError if there is none."""
-    if task is not None and task not in TASKS:
+    if task not in TASKS:
         raise ValueError(f"--task: there is no {task!r}; there are {', '.join(TASKS)}.")
-    task = task or USUAL[medium]
     if medium not in TASKS[task]:
         needed = " or ".join(WHAT[each] for each in TASKS[task])
         hint = " (name their folder with --media, if it is not the table's)" if medium == "text" else ""
@@ -56,7 +65,9 @@ def preset_for(task: str | None, medium: Medium) -> str:
 
 
 def columns_for(task: str | None, files: tuple[Path, ...]) -> dict[str, Any]:
-    """Which columns of these tables are story, question and answer, where a task has such."""
-    if task != "answer" or not files:
+    """Which columns of these tables are story, question and answer, or text and class, where a task has such."""
+    if not files:
         return {}
-    return question_columns(files[0])
+    if task == "classify":
+        return class_columns(files[0])
+    return question_columns(files[0]) if task == "answer" else {}

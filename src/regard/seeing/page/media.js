@@ -76,7 +76,8 @@ class Looked {
     }
   }
 
-  /** Where it does not look lies in the dark; the place it looks at most is as it is. */
+  /** Where it does not look lies in a grey fog, on which dark and light are seen alike; the place it looks at most is
+   * as it is. */
   over(pen, weights, width, height) {
     const side = this.shown.kind === "picture" ? Math.round(Math.sqrt(weights.length)) : weights.length;
     const rows = this.shown.kind === "picture" ? side : 1;
@@ -88,7 +89,7 @@ class Looked {
     const pixels = brush.createImageData(side, rows);
     weights.forEach((weight, at) => {
       const share = Math.sqrt(weight / most);
-      const colour = this.shown.kind === "picture" ? [8, 12, 24] : [11, 98, 163];
+      const colour = this.shown.kind === "picture" ? [115, 115, 115] : [11, 98, 163];
       colour.forEach((value, part) => { pixels.data[4 * at + part] = value; });
       pixels.data[4 * at + 3] = this.shown.kind === "picture" ? 215 * (1 - share) : 170 * share;
     });
