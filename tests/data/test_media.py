@@ -268,3 +268,58 @@ def test_batches_have_numbers_around_zero_and_masks() -> None:
     frames, mask = RECORDINGS.collated([short.reshape(-1), long.reshape(-1)])
     assert mask.sum(1).tolist() == [len(short), len(long)]
     assert not frames[0, len(short) :].any()
+
+
+@pytest.mark.parametrize(("old", "new"), [(5003, 8000), (44_101, 8000), (383_999, 8000), (1009, 48_000)])
+def test_rates_that_have_nothing_in_common_cost_little_memory(old: int, new: int) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tone = torch.sin(2 * torch.pi * 200 * torch.arange(2 * old, dtype=torch.float64) / old).float()
+    found = resampled(tone, old, new)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # in kilobytes
+    assert abs(len(found) - 2 * new) <= 2
+    wanted = torch.sin(2 * torch.pi * 200 * torch.arange(len(found), dtype=torch.float64) / new)
+    assert (found - wanted)[new // 10 : -new // 10].abs().max() < 0.05
+
+
+def test_a_picture_in_many_passes_is_refused_before_it_is_unpacked() -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (6000, 6000), (200, 30, 30)).save(file, "JPEG", progressive=True)
+    raw = file.getvalue()
+    last = raw.rindex(b"\xff\xda")
+    bomb = raw[:-2] + raw[last:-2] * 400 + raw[-2:]
+    assert PICTURES.read(raw).shape == (3, 32, 32)
+    with pytest.raises(ValueError, match="passes, which takes too long to read"):
+        PICTURES.read(bomb)
+
+
+def test_an_image_in_memory_is_turned_and_checked_like_its_file() -> None:
+    file = io.BytesIO()
+    turned = picture()
+    exif = turned.getexif()
+    exif[0x0112] = 6
+    turned.save(file, "JPEG", exif=exif)
+    raw = file.getvalue()
+    assert np.array_equal(PICTURES.read(Image.open(io.BytesIO(raw))), PICTURES.read(raw))
+    with pytest.raises(ValueError, match="damaged or cut short"):
+        PICTURES.read(Image.open(io.BytesIO(raw[: len(raw) * 9 // 10])))
+
+
+def test_sixteen_bits_with_a_transparent_shade_keep_their_shades() -> None:
+    file = io.BytesIO()
+    ramp = np.linspace(0, 65_535, 32 * 32).astype(np.uint16).reshape(32, 32)
+    Image.fromarray(ramp).save(file, "PNG", transparency=0)
+    found = GREY.read(file.getvalue())[0]
+    assert found[0].mean() < 10
+    assert found[-1].mean() > 245
+
+
+def test_samples_of_python_may_be_whole_numbers_and_have_channels() -> None:
+    one = samples()
+    plain = RECORDINGS.read((one, 8000))
+    several = np.stack([one, one], 1)
+    assert np.array_equal(RECORDINGS.read((several, 8000)), plain)
+    whole = RECORDINGS.read(((one * 32767).astype(np.int16), 8000.0))
+    assert np.abs(whole.astype(float) - plain.astype(float)).mean() < 0.1
+    for rate in (0, "8000", None):
+        with pytest.raises(ValueError, match="a rate of"):
+            RECORDINGS.read((one, rate))

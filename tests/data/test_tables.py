@@ -63,3 +63,13 @@ def test_what_is_taken_of_many_columns_is_told(tmp_path: Path) -> None:
     assert columns_taken(write(tmp_path / "c.tsv", "one\tun\n"), Layout()) == ""
     assert columns_taken(write(tmp_path / "d.po", ""), Layout()) == ""
     assert columns_taken(write(tmp_path / "e.tsv", ""), Layout()) == ""
+
+
+def test_commas_in_texts_do_not_hide_semicolons(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "one, or so;un\ntwo;deux\nthree, four, five;trois\n")
+    assert sides(read(path)) == [("one, or so", "un"), ("two", "deux"), ("three, four, five", "trois")]
+
+
+def test_a_number_as_a_class_keeps_its_digits(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"text": "fine", "label": 3.5}\n{"text": "bad", "label": 1}\n')
+    assert sides(read(path)) == [("fine", "3.5"), ("bad", "1")]

@@ -115,6 +115,8 @@ def test_what_is_wrong_is_a_sentence(server: Server) -> None:
         ("/v1/read", picture_bytes(), 400, "several models read files; name one of captions, animals, spoken"),
         ("/v1/read?model=captions&to=fr", picture_bytes(), 400, "there is no 'fr'; this model has en, de"),
         ("/v1/read?model=captions&beam=900", picture_bytes(), 400, "beam"),
+        ("/v1/read?model=captions&beam=-1", picture_bytes(), 400, "beam"),
+        ("/v1/read?model=captions&nbest=0", picture_bytes(), 400, "nbest"),
         ("/v1/look?model=captions", b"nothing", 400, "not a picture"),
     ):
         answer = send(server, path, raw)
@@ -130,6 +132,15 @@ def memory(server: Server) -> int:
     """Kilobytes at the most so far."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0])
+
+
+def test_a_text_is_never_taken_for_a_file_of_the_server(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(picture_bytes())
+    names = f"{tmp_path / 'secret.png'}\n/etc/passwd\n".encode()
+    for path in ("/v1/lines?model=captions", "/v1/file?model=captions&name=a.txt", "/v1/lines?model=spoken"):
+        answer = send(server, path, names)
+        assert answer.status == 400
+        assert "not text" in answer.json()["error"]
 
 
 def test_bombs_cost_the_service_no_memory(server: Server) -> None:

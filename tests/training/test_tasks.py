@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.data.door import examples
 from regard.data.settings import DataSettings
 from regard.models.presets import PRESETS
 from regard.training.settings import RunSettings, run_settings
@@ -43,7 +44,9 @@ def test_files_tell_what_they_are(tmp_path: Path) -> None:
 def test_the_preset_follows_from_task_and_files(tmp_path: Path) -> None:
     text = table(tmp_path, "t.tsv", "label\ttext\nyes\tfine\n")
     given = {"data": {"pairs": [str(text)]}}
-    assert run_settings(None, {}, [], given).preset == "transformer-tiny"
+    assert run_settings(None, {}, [], given).preset == "classifier", "the column is called so"
+    pairs = table(tmp_path, "p.tsv", "source\ttarget\nyes\tja\n")
+    assert run_settings(None, {}, [], {"data": {"pairs": [str(pairs)]}}).preset == "transformer-tiny"
     assert run_settings(None, {}, [], given, task="classify").preset == "classifier"
     assert run_settings(None, {}, [], given, task="summarise").model.copies
     assert run_settings("classifier-conv", {}, [], given, task="classify").preset == "classifier-conv"
@@ -71,3 +74,65 @@ def test_story_question_and_answer_are_found(
     path = table(tmp_path, name, rows)
     data = run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="answer").data
     assert (data.source_column, data.question_column, data.target_column) == columns
+
+
+ROWS = [f"p{number}.png" for number in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("first", "row", "sides"),
+    [
+        ("image\ttext", "{name}\ta dog", ("p0.png", "a dog")),
+        ("id\timage\ttext", "7\t{name}\ta dog", ("p0.png", "a dog")),
+        ("image_name\tcomment_number\tcomment", "{name}\t0\ta dog", ("p0.png", "a dog")),
+        ("photo\twhat it shows", "{name}\ta dog", ("p0.png", "a dog")),
+        ("", "{name}\ta dog", ("p0.png", "a dog")),
+    ],
+)
+def test_names_of_pictures_are_found_whatever_the_header(
+    tmp_path: Path, first: str, row: str, sides: tuple[str, str]
+) -> None:
+    lines = [first] * bool(first) + [row.format(name=name) for name in ROWS]
+    path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in lines))
+    data = DataSettings(pairs=(path,))
+    assert medium_in(data) == "images"
+    found = list(examples(data))
+    assert (found[0].source, found[0].target) == sides
+    assert len(found) == len(ROWS)
+
+
+def test_languages_of_a_table_have_their_own_columns(tmp_path: Path) -> None:
+    path = table(tmp_path, "t.tsv", "image\ten\tde\n" + "".join(f"{name}\ta dog\tein Hund\n" for name in ROWS))
+    found = list(examples(DataSettings(pairs=(path,), target_languages=("en", "de"))))
+    assert len(found) == 2 * len(ROWS)
+    assert {each.target.split(" ", 1)[1] for each in found} == {"a dog", "ein Hund"}
+
+
+def test_sources_that_cannot_be_read_are_not_taken_for_texts(tmp_path: Path) -> None:
+    path = table(tmp_path, "t.tsv", "path\tsentence\n" + "".join(f"clip{n}.mp3\thello\n" for n in range(9)))
+    with pytest.raises(ValueError, match=r"the sources are \.mp3 files, which are not read; convert them to one of"):
+        medium_in(DataSettings(pairs=(path,)))
+    pictures = table(tmp_path, "p.tsv", "image\tcaption\n" + "".join(f"{name}\ta dog\n" for name in ROWS))
+    with pytest.raises(ValueError, match="bahdanau reads text, and the sources of these files are pictures"):
+        run_settings("bahdanau", {}, [], {"data": {"pairs": [str(pictures)]}})
+
+
+@pytest.mark.parametrize(
+    ("first", "order", "columns"),
+    [
+        ("remark\tverdict", "{text}\t{label}", ("remark", "verdict")),
+        ("verdict\tremark", "{label}\t{text}", ("remark", "verdict")),
+        ("", "{label}\t{text}", (2, 1)),
+        ("", "{text}\t{label}", (1, 2)),
+        ("text\tlabel", "{text}\t{label}", (None, None)),  # names that are known anyway
+    ],
+)
+def test_the_column_of_classes_is_found(
+    tmp_path: Path, first: str, order: str, columns: tuple[str | int | None, ...]
+) -> None:
+    rows = [order.format(text=f"film {n} was so and so", label=("good", "bad", "3")[n % 3]) for n in range(30)]
+    path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in [first] * bool(first) + rows))
+    settings = run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="classify")
+    assert (settings.data.source_column, settings.data.target_column) == columns
+    assert {each.target for each in examples(settings.data)} == {"good", "bad", "3"}
+    assert len(list(examples(settings.data))) == 30

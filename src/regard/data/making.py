@@ -53,9 +53,8 @@ def make(
             judged = _read(settings, source, labels, folder, "valid", origins, aside, report)
             if not len(judged):
                 raise ValueError(_nothing_left("validation", aside))
-        usual = (
-            _usual_lengths(folder, settings, origins["train"], aside) if pairs_of_texts else np.ones(len(hashes), bool)
-        )
+        alike = pairs_of_texts and not settings.whole  # an answer is short however long its story
+        usual = _usual_lengths(folder, settings, origins["train"], aside) if alike else np.ones(len(hashes), bool)
         kept = settings.placeholders and pairs_of_texts
         treatments = _census(folder, usual) if kept else dict.fromkeys(KINDS, TEXT)
         protection = Protection(treatments)

@@ -35,6 +35,8 @@ def reads_or_says_more(model: ModelSettings) -> str:
         return "it tells classes apart"
     if model.copies:
         return "it copies words of its source"
+    if any(getattr(part, "shared", False) for part in (model.encoder, model.decoder)):
+        return "its layers are one and the same"
     return "its sources have parts" if model.source.segments > 1 else ""
 
 

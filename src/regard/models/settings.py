@@ -84,6 +84,7 @@ class _Transformer(_Part):
     attention_dropout: Share = 0.0
     activation_dropout: Share = 0.0
     scale_embedding: bool = True  # by the square root of the width
+    shared: bool = False  # one layer, used `layers` times (the Universal Transformer)
 
     @property
     def most_tokens(self) -> int | None:

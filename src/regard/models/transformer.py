@@ -7,6 +7,7 @@ Xiong et al. 2020 (arXiv:2002.04745, "pre"), which trains without care. RMSNorm:
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from regard.attention import T5, Attention, Cache, Hard, Window
@@ -141,6 +142,21 @@ class Layer(nn.Module):
     def _sum(self, part: Tensor, x: Tensor, after: nn.Module) -> Tensor:
         total = self.dropout.add(part, x)
         return total if self.pre else after(total)
+
+
+def stacked(settings: Settings, *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:
+    """All layers; where they are shared, one again and again (Dehghani et al. 2018, arXiv:1807.03819)."""
+    made = [Layer(settings, causal=causal, memory_width=memory_width)]
+    while len(made) < settings.layers:
+        made.append(made[0] if settings.shared else Layer(settings, causal=causal, memory_width=memory_width))
+    return nn.ModuleList(made)
+
+
+def depths(settings: Settings) -> nn.Parameter | None:
+    """What a shared layer is told of how often it was used before, [layers, D]."""
+    if not settings.shared:
+        return None
+    return nn.Parameter(torch.randn(settings.layers, settings.width) * settings.width**-0.5)
 
 
 def keys_mask(mask: Tensor) -> Tensor | None:

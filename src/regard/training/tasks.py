@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 from regard.data.columns import MEDIA, MOST, OTHER_MEDIA, class_columns, names_classes, question_columns
 from regard.data.door import examples
+from regard.data.keeping import found_in
 from regard.data.media import Pictures, Recordings
+from regard.data.readers import Example
 from regard.data.rows import LOOKED_AT
 from regard.data.settings import DataSettings
 
@@ -32,7 +34,7 @@ def medium_in(settings: DataSettings) -> Medium:
     for example in islice(examples(settings), LOOKED_AT):
         if example.content is not None:
             return "images"
-        counts[Path(example.source.strip()).suffix.lower()] += 1
+        counts[_suffix(example, settings)] += 1
     enough = MOST * counts.total()
     kinds: dict[Medium, tuple[str, ...]] = {"images": Pictures.suffixes, "speech": Recordings.suffixes}
     for kind, suffixes in kinds.items():
@@ -43,6 +45,18 @@ def medium_in(settings: DataSettings) -> Medium:
         known = ", ".join(each.lstrip(".") for each in (*Pictures.suffixes, *Recordings.suffixes))
         raise ValueError(f"the sources are {unread[0]} files, which are not read; convert them to one of {known}.")
     return "text"
+
+
+def _suffix(example: Example, settings: DataSettings) -> str:
+    """How the name of a file ends; nothing for a text, even for one that ends in photo.png."""
+    name = example.source.strip()
+    if " " in name:
+        try:
+            if not found_in(example.source, example.file, settings.media).is_file():
+                return ""
+        except (ValueError, OSError):
+            return ""
+    return Path(name).suffix.lower()
 
 
 def task_in(settings: DataSettings, medium: Medium) -> str:

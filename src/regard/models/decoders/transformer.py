@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from regard.attention import Attention, Cache
 from regard.models.memory import Copied, Decoded, Memory
 from regard.models.settings import TransformerDecoder as TransformerDecoderSettings
-from regard.models.transformer import Layer, Looks, embedding, keys_mask, norm
+from regard.models.transformer import Layer, Looks, depths, embedding, keys_mask, norm, stacked
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,8 @@ class TransformerDecoder(nn.Module):
         E, D = settings.embedding_width, settings.width
         self.inward = nn.Linear(E, D) if E != D else nn.Identity()
         self.outward = nn.Linear(D, E) if E != D else nn.Identity()
-        self.layers = nn.ModuleList(
-            Layer(settings, causal=True, memory_width=memory_width) for _ in range(settings.layers)
-        )
+        self.layers = stacked(settings, causal=True, memory_width=memory_width)
+        self.depth = depths(settings)
         self.norm = norm(settings) if settings.norm_place == "pre" else nn.Identity()
         self.own = nn.Linear(D, 1) if settings.copy_words else None
 
@@ -58,8 +57,10 @@ class TransformerDecoder(nn.Module):
         keys = keys_mask(memory.mask)
         x = self.inward(self.embedding(targets))
         looks: list[Looks] = []
-        for layer in self.layers:
-            needed = need_weights or self._copies_from(layer)
+        for number, layer in enumerate(self.layers):
+            if self.depth is not None:
+                x = x + self.depth[number]
+            needed = need_weights or self._copies_from(number)
             x, _, look = layer(x, memory=memory, memory_mask=keys, need_weights=needed)
             looks.append(look)
         x = self.norm(x)
@@ -70,8 +71,8 @@ class TransformerDecoder(nn.Module):
         own = [look.own for look in looks if look.own is not None]
         return Decoded(self.outward(x), cross, own, copied=copied)
 
-    def _copies_from(self, layer: nn.Module) -> bool:
-        return self.own is not None and layer is self.layers[-1]
+    def _copies_from(self, number: int) -> bool:
+        return self.own is not None and number == len(self.layers) - 1
 
     def _copied(self, x: Tensor, look: Looks) -> Copied | None:
         """What would be copied: from where the heads of the last layer look, on the mean."""
@@ -84,8 +85,10 @@ class TransformerDecoder(nn.Module):
         """The words [B] that went before -> features [B, E] of the next, and the state after it."""
         x = self.inward(self.embedding(tokens[:, None], offset=state.place))
         pasts: list[Cache] = []
-        for layer, past, prepared in zip(self.layers, state.pasts, state.prepared, strict=True):
-            needed = self._copies_from(layer)
+        for number, (layer, past, prepared) in enumerate(zip(self.layers, state.pasts, state.prepared, strict=True)):
+            if self.depth is not None:
+                x = x + self.depth[number]
+            needed = self._copies_from(number)
             x, after, look = layer(x, past=past, prepared=prepared, memory_mask=state.mask, need_weights=needed)
             pasts.append(after)
         x = self.norm(x)

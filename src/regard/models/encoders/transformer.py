@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from regard.models.memory import Memory, average
 from regard.models.settings import TransformerEncoder as TransformerEncoderSettings
 from regard.models.stems import stem
-from regard.models.transformer import Layer, keys_mask, norm
+from regard.models.transformer import depths, keys_mask, norm, stacked
 from regard.sources import Source, Text
 
 
@@ -18,7 +18,8 @@ class TransformerEncoder(nn.Module):
         self.embedding = stem(settings, source or Text(), vocabulary)
         E, D = settings.embedding_width, settings.width
         self.inward = nn.Linear(E, D) if E != D else nn.Identity()
-        self.layers = nn.ModuleList(Layer(settings, causal=False) for _ in range(settings.layers))
+        self.layers = stacked(settings, causal=False)
+        self.depth = depths(settings)
         self.norm = norm(settings) if settings.norm_place == "pre" else nn.Identity()
 
     def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
@@ -27,7 +28,9 @@ class TransformerEncoder(nn.Module):
         keys = keys_mask(mask)
         x = self.inward(x)
         own: list[Tensor] = []
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
+            if self.depth is not None:
+                x = x + self.depth[number]
             x, _, look = layer(x, mask=keys, need_weights=need_weights)
             if look.own is not None:
                 own.append(look.own)
