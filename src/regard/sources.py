@@ -1,4 +1,7 @@
-"""What a model reads: text, pictures or recordings, and how these become places to attend to. Imports no PyTorch."""
+"""What a model reads: text, pictures, recordings or nothing, and how it becomes places to attend to.
+
+Imports no PyTorch.
+"""
 
 from typing import Annotated, Literal
 
@@ -83,4 +86,10 @@ class Speech(Settings):
     channels: Size = 32  # of these convolutions
 
 
-Source = Annotated[Text | Images | Speech, Field(discriminator="kind")]
+class Nothing(Settings):
+    """Nothing is read: a text that goes on by itself, as a language model's does."""
+
+    kind: Literal["nothing"] = "nothing"
+
+
+Source = Annotated[Text | Images | Speech | Nothing, Field(discriminator="kind")]

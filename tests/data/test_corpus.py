@@ -14,6 +14,7 @@ import pytest
 from regard.data import making
 from regard.data.corpus import Corpus, Pairs, prepare
 from regard.data.making import vocabulary_size
+from regard.data.passages import Passages
 from regard.data.settings import DataSettings
 from regard.data.subwords import Subwords, train
 from regard.tokens import END
@@ -37,7 +38,8 @@ def table(path: Path, pairs: list[tuple[str, str]]) -> Path:
     return write(path, "".join(f"{source}\t{target}\n" for source, target in pairs))
 
 
-def texts(pairs: Pairs) -> list[tuple[str, str]]:
+def texts(pairs: Pairs | Passages) -> list[tuple[str, str]]:
+    assert isinstance(pairs, Pairs)
     return [pairs.texts(at) for at in range(len(pairs))]
 
 

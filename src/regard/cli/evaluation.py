@@ -28,6 +28,7 @@ def add_to(app: typer.Typer) -> None:
         "  regard evaluate run --source test.en --reference test.de --reference test2.de\n"
         "  regard evaluate run test.tsv --metric bleu,chrf --picture lengths.png\n"
         "  regard evaluate run test.tsv --compare other-run\n"
+        "  regard evaluate language-run test.txt\n"
         "  regard evaluate --outputs translated.txt --reference test.de\n"
         "  regard evaluate run --source test.en --reference test.de --gold test.links\n"
         "  regard evaluate --links found.links --gold test.links",
@@ -90,6 +91,9 @@ def evaluate(
     from regard.evaluation.metrics import NAMES
 
     about = _about(run)
+    if run is not None and about is not None and about.model.source.kind == "nothing":
+        _judge_language(run, pairs or [], device, as_json)
+        return
     metric = metric or _usual_metrics(about)
     known = {name.lower(): name for name in NAMES}
     names = [known.get(name.strip().lower(), name.strip()) for name in metric.split(",") if name.strip()]
@@ -196,6 +200,33 @@ class _Files(NamedTuple):
         if not self.names:
             return example.source
         return found_in(example.source, example.file, self.folder) if example.content is None else example.content
+
+
+def _judge_language(run: Path, files: Files, device: str, as_json: bool) -> None:
+    """The perplexity of a language model on plain text."""
+    from regard.cli.common import progress
+    from regard.data.readers import read_documents
+    from regard.evaluation.language import perplexity
+
+    if not files:
+        raise ValueError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
+    documents = [example.source for path in files for example in read_documents(path) if not example.wrong]
+    if not documents:
+        raise ValueError("the test set is empty.")
+    from regard.decoding.loading import load
+
+    with progress(f"reading with {run}", len(documents), as_json) as done:
+        found = perplexity(load(run, device=device), documents, done)
+    if as_json:
+        typer.echo(json.dumps({"run": str(run), **asdict(found)}))
+        return
+    typer.echo(f"{found.documents:,} documents, {found.words:,} words, {found.tokens:,} tokens with their ends")
+    for name, about in (
+        ("perplexity", "of a token"),
+        ("word_perplexity", "of a word, ends counted; can be compared between vocabularies"),
+        ("bits_per_byte", "of the text"),
+    ):
+        typer.echo(f"  {name:16} {getattr(found, name):9.3f}   {about}")
 
 
 def _judge_links(

@@ -23,6 +23,7 @@ def add_to(app: typer.Typer) -> None:
         "  regard train memory.tmx --from en --to pt-BR -o run\n"
         "  regard train captions.jsonl --media pictures -o run\n"
         "  regard train reviews.tsv --task classify -o run\n"
+        "  regard train books.txt --task language -o run\n"
         "  regard train pairs.tsv -o run --set model.encoder.layers=6 --set training.seed=7\n"
         "  regard train --config recipe.toml --folder data -o run\n"
         "  regard train --resume run\n"
@@ -37,7 +38,8 @@ def train(
     pairs: Annotated[
         Files | None,
         typer.Argument(
-            help="Files with both sides: .tsv, .csv, .jsonl, .po, .tmx, .xlf, also .gz; a folder of classes."
+            help="Files with both sides: .tsv, .csv, .jsonl, .po, .tmx, .xlf, also .gz; a folder of classes; for "
+            "--task language plain text."
         ),
     ] = None,
     source: Annotated[Files | None, typer.Option(help="A text file of sources, one a line. May be repeated.")] = None,
@@ -53,7 +55,9 @@ def train(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The run's folder; made new.")] = None,
     task: Annotated[
         str | None,
-        typer.Option(help="translate, caption, speech, classify, summarise or answer; by the files if not given."),
+        typer.Option(
+            help="translate, caption, speech, classify, summarise, answer or language; by the files if not given."
+        ),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(help="A model by name; one that suits the task if none. regard presets lists them.")
@@ -114,6 +118,7 @@ def train(
         raise ValueError("-o: name the folder of the run, as in: regard train pairs.tsv -o run")
     from regard.settings import read_toml
     from regard.training.settings import run_settings
+    from regard.training.tasks import PLAIN
 
     data: dict[str, Any] = {
         "pairs": pairs,
@@ -127,6 +132,8 @@ def train(
         "target_language": target_language,
         "media": media,
     }
+    if task in PLAIN:
+        data |= {"text": pairs, "valid_text": valid, "pairs": None, "valid_pairs": None}
     said = {name: _absolute(value) for name, value in data.items() if value}
     file = read_toml(config) if config is not None else {}
     given_settings = {"data": said, "training": limits}
@@ -159,7 +166,8 @@ def _train(
     if as_json:
         typer.echo(json.dumps(trained.as_dict(), ensure_ascii=False))
     elif trained.where.done:
-        typer.echo(f"{run}: trained. Judge it with: regard evaluate {run} test.tsv")
+        test = "test.txt" if settings.data.text else "test.tsv"
+        typer.echo(f"{run}: trained. Judge it with: regard evaluate {run} {test}")
     if not trained.where.done:
         # Somebody asked it to stop: what comes after must not take it for finished.
         raise typer.Exit(STOPPED + trained.stopped_by)

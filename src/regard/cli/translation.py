@@ -150,13 +150,13 @@ def translate(
         if not as_lines:
             _file(translator, run, path, output, layout, options, as_json)
             return
-        tell = _Teller(options, scores=scores, numbered=nbest > 1, as_json=as_json)
+        tell = Teller(options, scores=scores, numbered=nbest > 1, as_json=as_json)
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             for result in translator.translate((line.rstrip("\r\n") for line in file), options):
                 tell(result)
     else:
-        tell = _Teller(options, scores=scores, numbered=nbest > 1 and what == "-", as_json=as_json)
-        for lines in _as_they_come() if what == "-" else [[what]]:
+        tell = Teller(options, scores=scores, numbered=nbest > 1 and what == "-", as_json=as_json)
+        for lines in as_they_come() if what == "-" else [[what]]:
             for result in translator.translate(lines, options):
                 tell(result)
             sys.stdout.flush()
@@ -183,10 +183,10 @@ def _media(
     if output is not None:
         raise ValueError("--output: what is said goes to the output, a line for each file, so redirect it with >.")
     translator = load(run, device=device)
-    names = [line for lines in _as_they_come() for line in lines] if given == ["-"] else given
+    names = [line for lines in as_they_come() for line in lines] if given == ["-"] else given
     with progress("reading", len(names), as_json) as done:
         results = translator.results(names, options, done=done)
-    tell = _Teller(options, scores=scores, numbered=False, as_json=as_json, named=len(names) > 1, files=True)
+    tell = Teller(options, scores=scores, numbered=False, as_json=as_json, named=len(names) > 1, files=True)
     for result in results:
         tell(result)
     _leave(tell.wrong)
@@ -222,7 +222,7 @@ def _file_named(what: str, output: Path | None) -> Path | None:
     return path
 
 
-def _as_they_come() -> Iterator[list[str]]:
+def as_they_come() -> Iterator[list[str]]:
     """The lines of the input that are there, whenever there are some: a typist is answered at once, a file in bulk."""
     import queue
     import threading
@@ -269,7 +269,7 @@ def _terms(path: Path) -> dict[str, str]:
     return terms
 
 
-class _Teller:
+class Teller:
     """Tells results, a line for each output: its number if there are several for each text, its score, the text, and
     which word is from which, as far as that was asked for, with tabs between."""
 

@@ -12,6 +12,7 @@ from regard.data.augmenting import augmented
 from regard.data.corpus import Corpus, Pairs
 from regard.data.links import guide
 from regard.data.media import Medium
+from regard.data.passages import Passages, packed, plan_packed
 from regard.data.settings import DataSettings
 from regard.data.sides import Given, SourceSide, in_text
 from regard.tokens import BEGIN, END, PAD
@@ -26,6 +27,8 @@ class Batch:
     before: Tensor  # [B, Tt] the target, beginning first: what goes before each step
     after: Tensor  # [B, Tt] the target, end last: what each step should say
     numbers: NDArray[np.int64]  # which examples these are
+    passage: Tensor | None = None  # [B, Tt] of texts that share rows, which of its row each step is of; 0 for none
+    place: Tensor | None = None  # [B, Tt] and the step's place in it
     guide: Tensor | None = None  # [B, Tt, Ts] where each step should look, where that is known; rows of 1 or 0 in all
 
     @property
@@ -106,13 +109,17 @@ def _batch(source: tuple[Tensor, Tensor], targets: list[list[int]], numbers: NDA
 
 def load_batch(
     corpus: Corpus,
-    pairs: Pairs,
+    pairs: Pairs | Passages,
     numbers: NDArray[np.int64],
     *,
     varied: DataSettings | None = None,
     key: int = 0,
 ) -> Batch:
     """The examples of these numbers; texts cut and media varied at random as the settings and the key say, if given."""
+    if isinstance(pairs, Passages):
+        rows = packed([pairs.steps(int(number)) for number in numbers], pairs.longest)
+        nothing = given(corpus.source_side, list(rows.before))
+        return Batch(*nothing, rows.before, rows.after, numbers, rows.passage, rows.place)
     sampling = None if varied is None else varied.subwords
     sides = [pairs.tokens(int(number)) for number in numbers]
     sources, targets = [source for source, _ in sides], [target for _, target in sides]
@@ -148,6 +155,13 @@ def _guided(corpus: Corpus, pairs: Pairs, batch: Batch) -> Batch:
     return replace(batch, guide=whole)
 
 
-def in_order(pairs: Pairs, *, tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Every example once, by length: for validation, where order does not matter."""
-    yield from plan_epoch(pairs.source_lengths, pairs.target_lengths, tokens=tokens, seed=0, epoch=0)
+def epoch_of(pairs: Pairs | Passages, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """Example numbers of each batch of an epoch."""
+    if isinstance(pairs, Passages):
+        return plan_packed(pairs.target_lengths, longest=pairs.longest, tokens=tokens, seed=seed, epoch=epoch)
+    return plan_epoch(pairs.source_lengths, pairs.target_lengths, tokens=tokens, seed=seed, epoch=epoch)
+
+
+def in_order(pairs: Pairs | Passages, *, tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Every example once: for validation, where order does not matter."""
+    yield from epoch_of(pairs, tokens=tokens, seed=0, epoch=0)

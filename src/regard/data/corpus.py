@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from regard.data.making import Report, make, silent
 from regard.data.media import Medium, medium_of
+from regard.data.passages import Passages
 from regard.data.placeholders import Protection, Treatment
 from regard.data.ragged import Ragged, text_of
 from regard.data.settings import FILES, DataSettings
@@ -51,6 +52,14 @@ class Pairs:
         """In tokens, the end's mark included."""
         return self.target.lengths[self.index] + self.ends
 
+    def origin(self, number: int) -> int:
+        """Which of the stored examples this is."""
+        return int(self.index[number])
+
+    def text(self, number: int) -> str:
+        """The source as it was read."""
+        return self.texts(number)[0]
+
     def texts(self, number: int) -> tuple[str, str]:
         """Source and target as they were read."""
         at = int(self.index[number])
@@ -74,8 +83,8 @@ class Pairs:
 class Corpus:
     """What training needs: examples to learn from, examples to judge by, and the subwords of both sides."""
 
-    train: Pairs
-    valid: Pairs
+    train: Pairs | Passages
+    valid: Pairs | Passages
     source_side: SourceSide
     target_side: Vocabulary
     set_aside: dict[str, int]
@@ -114,7 +123,7 @@ def prepare(
 
     source: what is read, text if not given. labels: targets are classes.
     """
-    if not (settings.pairs or settings.source or settings.target):
+    if not (settings.pairs or settings.source or settings.target or settings.text):
         raise ValueError("there is nothing to train on; name files, as in: regard train pairs.tsv")
     mark = fingerprint(settings, source)
     if _mark_of(folder) != mark:
@@ -143,14 +152,31 @@ def _mark_of(folder: Path) -> str | None:
 def _open(folder: Path, source: Source | None, labels: bool) -> Corpus:
     about = json.loads((folder / "corpus.json").read_text())
     medium = medium_of(source or Text())
+    valid = "valid" if about["own_valid"] else "train"
+    longest = about.get("longest")  # of plain text, how much of it is read at once
+    train: Pairs | Passages
+    judged: Pairs | Passages
+    if longest:
+        train, judged = (_passages(folder, *each, longest) for each in (("train", "train"), (valid, "valid")))
+    else:
+        train = _pairs(folder, "train", medium, not labels)
+        judged = _pairs(folder, valid, medium, not labels, "valid")
     return Corpus(
-        _pairs(folder, "train", medium, not labels),
-        _pairs(folder, "valid" if about["own_valid"] else "train", medium, not labels, "valid"),
+        train,
+        judged,
         medium or Subwords.load(folder / "source.subwords"),
         load_target(folder, labels=labels),
         about["set_aside"],
         about["fingerprint"],
         about.get("placeholders", {}),  # which those made before there were any have not
+    )
+
+
+def _passages(folder: Path, name: str, index: str, longest: int) -> Passages:
+    kind = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
+    numbers = np.load(folder / f"{index}.index.npy", mmap_mode="r")
+    return Passages.of(
+        Ragged(folder / f"{name}.target", kind), Ragged(folder / f"{name}.target_text", np.uint8), numbers, longest
     )
 
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from regard.data.links import linked
-from regard.data.readers import Example, Layout, read_aligned, read_pairs
+from regard.data.readers import Example, Layout, read_aligned, read_documents, read_pairs
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
 
 # Tabs are white space; other control characters are damage.
@@ -71,6 +71,8 @@ def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example
     for source, target in zip(sources, targets, strict=True):
         found = read_aligned(source, target)
         yield from linked(found, alignments.pop(0)) if alignments else found
+    for path in settings.valid_text if valid else settings.text:
+        yield from read_documents(path)
     for path in pairs:
         if not settings.target_languages:
             yield from read_pairs(path, layout)

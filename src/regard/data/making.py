@@ -7,6 +7,7 @@ by a hash of the source, so it does not depend on the order of the files, and on
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from regard.tokens import SEPARATOR_SIGN, UNKNOWN, shortened
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
 LARGEST_VALID = 2_000
 CUT_AT_ONCE = 10_000
+SENTENCE = 60  # bytes of plain text that count as an example
 
 Report = Callable[[str, int, int | None], None]  # what is being done, how many are done, of how many if known
 
@@ -41,9 +43,9 @@ def make(
     settings: DataSettings, folder: Path, mark: str, report: Report, *, source: Source | None = None, labels: bool
 ) -> None:
     """Everything that `corpus.py` opens, in a new folder. `source`: what is read; `labels`: targets are classes."""
-    own_valid = bool(settings.valid_pairs or settings.valid_source or settings.valid_target)
+    own_valid = any((settings.valid_pairs, settings.valid_source, settings.valid_target, settings.valid_text))
     source = source or Text()
-    pairs_of_texts = source.kind == "text" and not labels  # whose sides can be compared
+    pairs_of_texts = source.kind == "text" and not labels and not settings.text  # whose sides can be compared
     with SetAside(folder / "set_aside.jsonl") as aside:
         origins = {"train": _Origins()}
         hashes = _read(settings, source, labels, folder, "train", origins, aside, report)
@@ -92,6 +94,7 @@ def make(
             "own_valid": own_valid,
             "set_aside": dict(aside.counts),
             "placeholders": treatments,
+            "longest": settings.longest if settings.text else None,
         }
     (folder / "corpus.json").write_text(json.dumps(about, indent=2))
 
@@ -142,7 +145,9 @@ def _read(
     origins[name] = _Origins()
     medium = medium_of(source)
     read = examples(settings, valid=name == "valid")
-    found = admitted(read, settings, aside, labels=labels, names=medium is not None)
+    found = admitted(read, settings, aside, labels=labels, names=medium is not None and not settings.text)
+    if settings.text:
+        return _store(_one_side(found, said=source.kind == "nothing"), folder, name, origins[name], report)
     if medium is not None:
         with MediaKeeper(folder / f"{name}.source", medium, settings.media, aside) as keeper:
             stored = _store(keeper.readable(found), folder, name, origins[name], report)
@@ -150,6 +155,12 @@ def _read(
     if settings.alignment and name == "train":
         found = _keep_links(found, folder / "train.links")
     return _store(found, folder, name, origins[name], report)
+
+
+def _one_side(found: Iterator[Example], *, said: bool) -> Iterator[Example]:
+    """Plain text, kept once: as what is said, or as what is read."""
+    for example in found:
+        yield replace(example, source="") if said else replace(example, target="")
 
 
 def _store(found: Iterator[Example], folder: Path, name: str, origins: _Origins, report: Report) -> NDArray[np.uint64]:
@@ -169,7 +180,7 @@ def _store(found: Iterator[Example], folder: Path, name: str, origins: _Origins,
                 origins.starts.append(number - 1)
             source.append(example.source.encode("utf-8", "replace"))
             target.append(example.target.encode("utf-8", "replace"))
-            some_hashes.append(_hash(example.source))
+            some_hashes.append(_hash(example.source or example.target))
             some_lines.append(example.line)
             if number % CUT_AT_ONCE == 0:
                 hashes.append(np.array(some_hashes, np.uint64))
@@ -258,10 +269,11 @@ def _learn(
     """The vocabulary of each side that has one."""
     report("learning subwords", 0, None)
     count = int(usable.sum())
-    size = settings.subwords.size or vocabulary_size(count)
+    size = settings.subwords.size
     numbers = np.flatnonzero(usable)
     sides = [Ragged(folder / f"train.{side}_text", np.uint8).lengths[numbers] for side in ("source", "target")]
     letters = max(int(lengths.sum(dtype=np.int64)) for lengths in sides)
+    size = size or vocabulary_size(letters // SENTENCE if settings.text else count)
     numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
 
     texts = _Texts(folder, "train", protection)
@@ -274,8 +286,8 @@ def _learn(
             yield from (texts.side(int(at), side) for at in numbers)
 
     found: dict[str, Vocabulary] = {}
-    if source.kind == "text" and not labels and settings.subwords.joint:
-        both = train(lines("source", "target"), settings.subwords, size, symbols)
+    if source.kind == "text" and not labels and (settings.subwords.joint or settings.text):
+        both = train(lines("source", *(() if settings.text else ("target",))), settings.subwords, size, symbols)
         return {"source": both, "target": both}
     if source.kind == "text":
         found["source"] = train(lines("source"), settings.subwords, size, symbols)
@@ -322,7 +334,7 @@ def _cut(
                     if side == "source" and settings.whole:
                         parted = settings.question_column is not None
                         sequence = shortened(sequence, settings.longest - 1, parted=parted)  # noqa: PLW2901
-                    if len(sequence) >= settings.longest:
+                    if len(sequence) >= settings.longest and not settings.text:
                         if fit[at]:
                             aside.put(origins.example(folder, name, at), f"over {settings.longest} tokens")
                         fit[at] = False

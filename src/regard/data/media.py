@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.sources import Images, Source, Speech
+from regard.sources import Images, Nothing, Source, Speech
 
 Array = NDArray[Any]
 MOST_BYTES = 64 << 20  # of a file
@@ -118,8 +118,30 @@ class Recordings(Medium):
         return whole, mask
 
 
+class Silence(Medium):
+    """Nothing at all, for a model that goes on by itself."""
+
+    what = "nothing"
+    element = np.uint8
+    suffixes = ()
+
+    def read(self, given: Any) -> Array:
+        return np.zeros(0, np.uint8)
+
+    def shaped(self, flat: Array) -> Array:
+        return flat
+
+    def places(self, lengths: NDArray[np.int32]) -> NDArray[np.int32]:
+        return np.zeros(len(lengths), np.int32)
+
+    def collated(self, arrays: Sequence[Array]) -> tuple[Array, Array]:
+        return np.zeros((len(arrays), 0), np.int64), np.ones((len(arrays), 0), bool)
+
+
 def medium_of(source: Source) -> Medium | None:
     """What reads this kind of source; None for text."""
+    if isinstance(source, Nothing):
+        return Silence()
     if isinstance(source, Images):
         return Pictures(source)
     return Recordings(source) if isinstance(source, Speech) else None

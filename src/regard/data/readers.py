@@ -8,12 +8,13 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 from regard.data.settings import Column
 
+PIECE = 10_000  # characters of a document that are one example, at most
 TOO_MANY_BAD_LINES = 20  # and more than one line in ten: then the file, not the line, is wrong
 
 
@@ -67,6 +68,42 @@ def read_aligned(source: Path, target: Path) -> Iterator[Example]:
                 f"partner in {short}; the two files must have the same sentences in the same order."
             )
         yield Example(first[0], second[0], str(source), number, first[1] or second[1])
+
+
+def read_documents(path: Path) -> Iterator[Example]:
+    """A file of plain text: documents with blank lines between or, if it has none, a document a line. Of JSON lines
+    each has its document as `text`. Long documents come in pieces, cut between words. Both sides are the text."""
+    if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+        from regard.data.tables import read_json_lines
+
+        for example in read_json_lines(path, Layout(source_column="text", target_column="text")):
+            for piece in _pieces(example.source):
+                yield replace(example, source=piece, target=piece)
+        return
+    apart = any(not line.strip() for line, _ in lines_of(path))
+    gathered: list[str] = []
+    first, wrong, size = 1, "", 0
+    for number, (line, flaw) in enumerate(lines_of(path), 1):
+        if gathered and (not apart or not line.strip() or size + len(line) > PIECE):
+            for piece in _pieces(" ".join(gathered)):
+                yield Example(piece, piece, str(path), first, wrong)
+            gathered, wrong, size = [], "", 0
+        if line.strip():
+            first = first if gathered else number
+            gathered.append(line.strip())
+            wrong, size = wrong or flaw, size + len(line) + 1
+    for piece in _pieces(" ".join(gathered)):
+        yield Example(piece, piece, str(path), first, wrong)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in pieces of PIECE characters at most, cut between words where there are any."""
+    while len(text) > PIECE:
+        cut = text.rfind(" ", 1, PIECE) + 1 or PIECE
+        yield text[:cut].strip()
+        text = text[cut:]
+    if text.strip():
+        yield text.strip()
 
 
 def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:

@@ -10,7 +10,7 @@ from regard.settings import Settings
 Share = Annotated[float, Field(ge=0, lt=1)]
 Column = str | int
 LANGUAGE_SIGN = "\uf8f1{}\uf8f2"  # the symbol of a target language, where a model has several
-FILES = ("pairs", "source", "target", "alignment", "valid_pairs", "valid_source", "valid_target")
+FILES = ("pairs", "source", "target", "text", "alignment", "valid_pairs", "valid_source", "valid_target", "valid_text")
 
 
 class SubwordSettings(Settings):
@@ -40,15 +40,18 @@ class AugmentSettings(Settings):
 
 
 class DataSettings(Settings):
-    """What is read. `pairs` are files with both sides, `source` and `target` text files side by side."""
+    """What is read. `pairs` are files with both sides, `source` and `target` text files side by side, `text` files of
+    plain text to learn a language from."""
 
     pairs: tuple[Path, ...] = ()
     source: tuple[Path, ...] = ()
     target: tuple[Path, ...] = ()
+    text: tuple[Path, ...] = ()
     alignment: tuple[Path, ...] = ()  # links of their words, 0-0 1-2: attention learns to look there
     valid_pairs: tuple[Path, ...] = ()
     valid_source: tuple[Path, ...] = ()
     valid_target: tuple[Path, ...] = ()
+    valid_text: tuple[Path, ...] = ()
     valid_size: Annotated[int, Field(ge=1)] | None = None  # examples to hold out where no validation files are named
     source_language: str | None = None  # for files with several languages, such as TMX: "en", "pt-BR"
     target_language: str | None = None

@@ -135,7 +135,12 @@ def in_torch(
 
     engine = TorchEngine(bundle, shortlist, low=low)
     sides = bundle.source_side, bundle.target_side
-    if bundle.description.model.source.kind == "text":
+    reads = bundle.description.model.source.kind
+    if reads == "nothing":
+        from regard.decoding.language import Continuer
+
+        return Continuer(bundle.description, *sides, engine, lambda: bundle, why, choice)
+    if reads == "text":
         return Translator(bundle.description, *sides, engine, lambda: bundle, why, choice)
     from regard.decoding.media import MediaTranslator
 

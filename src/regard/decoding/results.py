@@ -104,6 +104,8 @@ class Search:
 
     def limit(self, source_length: int) -> int:
         """The most tokens for a source so long, the end included."""
+        if not self.per_token:  # there is no source to be as long as
+            return self.longest
         if self.relative is not None:
             return max(1, min(self.longest, math.ceil(self.relative * source_length)))
         wanted = int(self.per_token * source_length) + 20
@@ -115,15 +117,16 @@ class Wish:
     """What one source's output must be like.
 
     prefix: the tokens it begins with. required: sequences of tokens that must be in it. counted: tokens that must be in
-    it exactly so often, such as those that stand for placeholders.
+    it exactly so often, such as those that stand for placeholders. most: its tokens at most, the end included.
     """
 
     prefix: tuple[int, ...] = ()
     required: tuple[tuple[int, ...], ...] = ()
     counted: Mapping[int, int] = field(default_factory=dict)
+    most: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.prefix or self.required or self.counted)
+        return bool(self.prefix or self.required or self.counted or self.most)
 
 
 @dataclass(frozen=True)

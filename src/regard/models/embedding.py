@@ -43,8 +43,8 @@ class Embedding(nn.Module):
         if self.segment is not None:
             nn.init.normal_(self.segment, std=width**-0.5)
 
-    def forward(self, tokens: Tensor, *, offset: int = 0) -> Tensor:
-        """tokens [B, T], the first at place `offset` -> [B, T, width]."""
+    def forward(self, tokens: Tensor, *, offset: int = 0, places: Tensor | None = None) -> Tensor:
+        """tokens [B, T], the first at place `offset`, or at these places [B, T] -> [B, T, width]."""
         x = nn.functional.embedding(tokens, self.weight)
         if self.scale != 1:
             x = x * self.scale
@@ -52,7 +52,7 @@ class Embedding(nn.Module):
             parts = (tokens == SEPARATOR).cumsum(1).clamp_max(len(self.segment) - 1)
             x = x + nn.functional.embedding(parts, self.segment)
         if self.place is not None:
-            x = self.place(x, offset=offset)
+            x = self.place(x, offset=offset) if places is None else x + self.place.places(places).to(x.dtype)
         dropped: Tensor = self.dropout(x)
         return dropped
 

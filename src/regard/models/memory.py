@@ -1,6 +1,7 @@
 """What passes between the parts of a model: `Memory` from encoder to decoder, `Decoded` out of a decoder."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol, Self
 
 import torch
@@ -47,6 +48,25 @@ class Decoded:
     draws: list[Draw] = field(default_factory=list)  # what hard attention drew, for REINFORCE
     copied: "Copied | None" = None  # of a decoder that may copy
     places: Tensor | None = None  # [B]: how many there were to look at, of each source
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Texts that share rows [B, T], none of which sees another."""
+
+    passage: Tensor  # which text of its row, from 1; 0 where there is none
+    place: Tensor  # counted from the text's beginning
+
+    @cached_property
+    def mask(self) -> Tensor | None:
+        """[B, 1, T, T], True within a text; None where each row has one, its padding at the end."""
+        if int(self.passage.max()) <= 1:
+            return None
+        return self.passage[:, None, :, None] == self.passage[:, None, None, :]
+
+    def twice(self) -> "Packing":
+        """The same rows again below."""
+        return Packing(torch.cat([self.passage] * 2), torch.cat([self.place] * 2))
 
 
 class Copied(NamedTuple):

@@ -52,6 +52,24 @@ def _classifier(encoder: Preset, **source: Any) -> Preset:
     }
 
 
+def _language(width: int, heads: int, feedforward: int, layers: int, dropout: float, **more: Any) -> Preset:
+    part = {"kind": "transformer", "width": width, "heads": heads, "feedforward": feedforward, "layers": layers}
+    return {
+        "model": {
+            "source": {"kind": "nothing"},
+            "encoder": {"kind": "none", "width": width},
+            "decoder": {**part, "dropout": dropout, "activation": "gelu", "position": "rotary", **more},
+            "tie": "target",
+        },
+        "training": {
+            **_TRANSFORMER_TRAINING,
+            "learning_rate": 3e-3 * (128 / width) ** 0.5,
+            "smoothing": 0.0,
+            "judge": "loss",
+        },
+    }
+
+
 _CELLS: Preset = {"kind": "images", "size": 64, "cut": {"kind": "residual", "attend": "se"}}
 _LOOKING: Preset = {"tokens": 4096, "judge": "chrf", "average": 0.999}
 _LUONG: Preset = {"cell": "lstm", "initialisation": "uniform"}
@@ -229,6 +247,15 @@ PRESETS: dict[str, tuple[str, Preset]] = {
             "data": {"whole": True, "subwords": {"kind": "word"}},
             "training": {**_TRANSFORMER_TRAINING, "learning_rate": 1.5e-3, "judge": "exact", "smoothing": 0.0},
         },
+    ),
+    "gpt-tiny": (
+        "plain text: a Transformer decoder alone, 4 layers of width 128 (GPT, Radford et al. 2018)",
+        _language(128, 4, 512, 4, 0.1),
+    ),
+    "gpt-small": ("the same, 6 layers of width 256", _language(256, 4, 1024, 6, 0.1)),
+    "gpt2": (
+        "the shape of GPT-2 small: 12 layers of width 768, learned positions (Radford et al. 2019)",
+        _language(768, 12, 3072, 12, 0.1, position="learned"),
     ),
     "deep-shallow": (
         "12 encoder layers and one decoder layer of width 256: fast to translate with",

@@ -44,7 +44,8 @@ class Seq2Seq(nn.Module):
         self.settings = settings
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
         self.encoder = ENCODERS[settings.encoder.kind](settings.encoder, source_vocabulary, settings.source)
-        self.decoder = DECODERS[settings.decoder.kind](settings.decoder, target_vocabulary, self.encoder.memory_width)
+        memory_width = None if settings.source.kind == "nothing" else self.encoder.memory_width
+        self.decoder = DECODERS[settings.decoder.kind](settings.decoder, target_vocabulary, memory_width)
         E = settings.decoder.embedding_width
         self.output = nn.Linear(E, target_vocabulary, bias=settings.tie == "none")
         if settings.tie == "none":

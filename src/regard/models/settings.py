@@ -213,6 +213,8 @@ class ModelSettings(Settings):
 
     @model_validator(mode="after")
     def _fits_its_source(self) -> "ModelSettings":
+        if self.source.kind == "nothing" and (self.encoder.kind, self.decoder.kind) != ("none", "transformer"):
+            raise ValueError("source is nothing: that is for a transformer decoder alone; set encoder.kind to none")
         if self.source.kind != "text":
             if self.copies:
                 raise ValueError(f"decoder.copy_words: there are no words to copy in {self.source.kind}")

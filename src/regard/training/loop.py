@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections import deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batches import Batch, load_batch, plan_epoch, tokens_for
+from regard.data.batches import Batch, epoch_of, load_batch, tokens_for
 from regard.data.corpus import Corpus
 from regard.data.settings import DataSettings
 from regard.decoding.bundle import Bundle, put_tensors, save_bundle, tensors_of
@@ -182,9 +182,7 @@ class Trainer:
 
     def _epoch(self, epoch: int) -> list[NDArray[np.int64]]:
         if self._plan is None or self._plan[0] != epoch:
-            pairs = self.corpus.train
-            lengths = pairs.source_lengths, pairs.target_lengths
-            plan = plan_epoch(*lengths, tokens=self.tokens, seed=self.settings.seed, epoch=epoch)
+            plan = epoch_of(self.corpus.train, tokens=self.tokens, seed=self.settings.seed, epoch=epoch)
             self._plan = epoch, plan
         return self._plan[1]
 
@@ -235,8 +233,9 @@ class Trainer:
         return int(tokens)
 
     def _poisoned(self, step: int, epoch: int, position: int, batches: list[tuple[Batch, bool]]) -> str:
-        numbers = [int(self.corpus.train.index[number]) + 1 for batch, _ in batches for number in batch.numbers]
-        first = self.corpus.train.texts(int(batches[0][0].numbers[0]))[0][:80]
+        train = self.corpus.train
+        numbers = [train.origin(int(number)) + 1 for batch, _ in batches for number in batch.numbers]
+        first = train.text(int(batches[0][0].numbers[0]))[:80]
         return (
             f"the loss is no longer a finite number at step {step:,} (epoch {epoch + 1}, batch {position + 1}; "
             f"examples {', '.join(map(str, numbers[:8]))}{', …' if len(numbers) > 8 else ''}, the first: {first!r}). "
@@ -390,5 +389,5 @@ def _key(*parts: object) -> int:
 def _to(batch: Batch, device: torch.device) -> Batch:
     if device.type == "cpu":
         return batch
-    source, mask, before, after = (x.to(device) for x in (batch.source, batch.mask, batch.before, batch.after))
-    return Batch(source, mask, before, after, batch.numbers, None if batch.guide is None else batch.guide.to(device))
+    values: dict[str, Any] = {each.name: getattr(batch, each.name) for each in fields(batch)}
+    return Batch(**{name: x.to(device) if isinstance(x, torch.Tensor) else x for name, x in values.items()})

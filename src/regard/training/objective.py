@@ -9,7 +9,7 @@ from regard.attention import Draw, Reinforce
 from regard.data.batches import Batch
 from regard.models.copying import copying_loss
 from regard.models.loss import agreeing_loss, projected_loss
-from regard.models.memory import Copied, Decoded
+from regard.models.memory import Copied, Decoded, Packing
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.seeing.captured import Choice
@@ -43,14 +43,22 @@ class Objective(nn.Module):
         before: Tensor,
         after: Tensor,
         guide: Tensor | None = None,
+        packing: Packing | None = None,
         twice: bool = False,
     ) -> Loss:
         """A batch's tensors -> its loss. `twice`: two passes that must agree (R-Drop)."""
         with products_in(self.precision if self.training else "float32"):
-            return self._loss(source, mask, before, after, guide, twice)
+            return self._loss(source, mask, before, after, guide, packing, twice)
 
     def _loss(
-        self, source: Tensor, mask: Tensor, before: Tensor, after: Tensor, guide: Tensor | None, twice: bool
+        self,
+        source: Tensor,
+        mask: Tensor,
+        before: Tensor,
+        after: Tensor,
+        guide: Tensor | None,
+        packing: Packing | None,
+        twice: bool,
     ) -> Loss:
         rounded = self.training and self.precision == "bfloat16"
         output = self.model.output
@@ -60,10 +68,12 @@ class Objective(nn.Module):
             # Both passes in one: dropout differs between the halves because it counts elements.
             source, mask, before = (torch.cat([each] * 2) for each in (source, mask, before))
             guide = None if guide is None else torch.cat([guide / 2] * 2)
+            packing = None if packing is None else packing.twice()
         # Weights of the decoder alone, and only if they are to be taught: without them attention is faster.
         spread = self.training and (self.settings.attend_everywhere > 0 or self.settings.attend_once > 0)
         memory = self.model.encode(source, mask)
-        decoded = self.model.decoder(before, memory, need_weights=guide is not None or spread)
+        rows = {} if packing is None else {"packing": packing}
+        decoded = self.model.decoder(before, memory, **rows, need_weights=guide is not None or spread)
         lesson: Tensor | float = self._teach(decoded.cross, guide) if guide is not None else 0.0
         if spread and decoded.cross:
             steps = torch.cat([there] * 2) if twice else there
@@ -148,7 +158,8 @@ class Objective(nn.Module):
 def loss_of(objective: nn.Module, batch: Batch, *, twice: bool = False) -> Loss:
     """The loss of one batch."""
     guide = batch.guide if objective.training else None  # a lesson, not a measure
-    loss: Loss = objective(batch.source, batch.mask, batch.before, batch.after, guide, twice)
+    packing = None if batch.passage is None or batch.place is None else Packing(batch.passage, batch.place)
+    loss: Loss = objective(batch.source, batch.mask, batch.before, batch.after, guide, packing, twice)
     return loss
 
 

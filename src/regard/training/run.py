@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from regard.data.columns import columns_taken
-from regard.data.corpus import Corpus, prepare, reopened
+from regard.data.corpus import Corpus, Pairs, prepare, reopened
 from regard.data.door import layout_in
 from regard.data.labels import Labels
 from regard.data.sides import in_text, target_file
@@ -187,11 +187,13 @@ def train(
 def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     """What a trained run is used with: where its alignment is seen best, its shortlist, and a copy for CTranslate2
     where that can run it."""
-    if bundle.description.model.source.kind != "text" or bundle.description.model.labels:
+    about = bundle.description.model
+    if about.source.kind != "text" or about.labels or not isinstance(corpus.train, Pairs):
         return  # what comes from where is for two texts
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
     few = len(corpus.target_side) < SMALL  # letters, not words: what little they tell is told soon
     lexicon = learn(examples, target_vocabulary=len(corpus.target_side), most=MOST // 10 if few else MOST)
+    assert isinstance(corpus.valid, Pairs)
     choice = chosen(bundle, corpus.valid, lexicon) if corpus.train.linked is None else taught(bundle.model.settings)
     if choice is not None:
         record = {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted}
@@ -256,7 +258,10 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
     """A new model for this corpus, its weights drawn from the run's seed."""
     torch.manual_seed(settings.training.seed)
     model = new_model(settings.model, corpus.source_side, corpus.target_side)
-    ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
+    per_token = 0.0  # where there is no source
+    if isinstance(corpus.train, Pairs):
+        ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
+        per_token = max(2.0, round(float(ratio) * 1.2, 2))
     description = Description(
         source_language=settings.data.source_language,
         target_language=settings.data.target_language,
@@ -264,7 +269,7 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
         lowercase=settings.data.lowercase,
         whole=settings.data.whole,
         longest=settings.data.longest,
-        per_token=max(2.0, round(float(ratio) * 1.2, 2)),
+        per_token=per_token,
         placeholders=corpus.treatments,
         model=settings.model,
     )

@@ -13,7 +13,7 @@ from regard.data.readers import Example
 from regard.data.rows import LOOKED_AT
 from regard.data.settings import DataSettings
 
-Medium = Literal["text", "images", "speech"]
+Medium = Literal["text", "images", "speech", "nothing"]
 
 # For each task, the preset for each kind of source that it is possible with.
 TASKS: dict[str, dict[Medium, str]] = {
@@ -23,13 +23,22 @@ TASKS: dict[str, dict[Medium, str]] = {
     "speech": {"speech": "listen-attend-spell"},
     "summarise": {"text": "pointer-generator"},
     "answer": {"text": "answer"},
+    "language": {"nothing": "gpt-tiny"},
 }
-USUAL: dict[Medium, str] = {"text": "translate", "images": "caption", "speech": "speech"}
-WHAT: dict[Medium, str] = {"text": "text", "images": "pictures", "speech": "recordings"}
+PLAIN = ("language",)  # tasks that are learnt from plain text
+USUAL: dict[Medium, str] = {"text": "translate", "images": "caption", "speech": "speech", "nothing": "language"}
+WHAT: dict[Medium, str] = {
+    "text": "text",
+    "images": "pictures",
+    "speech": "recordings",
+    "nothing": "plain text, without pairs",
+}
 
 
 def medium_in(settings: DataSettings) -> Medium:
     """What the sources of these files are, by how the first of them end. Raises ValueError for what is not read."""
+    if settings.text:
+        return "nothing"
     counts: Counter[str] = Counter()
     for example in islice(examples(settings), LOOKED_AT):
         if example.content is not None:

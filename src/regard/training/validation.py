@@ -9,6 +9,7 @@ import torch
 from regard.data.batches import in_order, load_batch
 from regard.data.corpus import Corpus, Pairs
 from regard.data.media import Prepared
+from regard.data.passages import Passages
 from regard.decoding.languages import language_of, without_sign
 from regard.decoding.options import Options
 from regard.decoding.translator import Translator
@@ -19,6 +20,7 @@ from regard.training.settings import TrainingSettings
 
 AT_ONCE = 4096  # tokens of a batch whose loss is taken
 MOST = 1000  # examples that are translated at a validation
+BEGUN = 8  # words of a document that a language model is to go on from
 SHOWN = 3  # of them shown with their reference
 WORSE_IF_HIGHER = ("loss", "wer", "cer")
 
@@ -58,7 +60,11 @@ class _Asked(NamedTuple):
     language: str  # that is wanted, of a model of several
 
 
-def _asked(pairs: Pairs, number: int) -> _Asked:
+def _asked(pairs: Pairs | Passages, number: int) -> _Asked:
+    if isinstance(pairs, Passages):
+        words = pairs.text(number).split()
+        begun = " ".join(words[: min(BEGUN, len(words) // 2)])
+        return _Asked(begun, " ".join(words[: 3 * BEGUN]), begun, "")
     source, reference = pairs.texts(number)
     given = source if pairs.medium is None else Prepared(pairs.tokens(number)[0], source)
     return _Asked(source, without_sign(reference), given, language_of(reference))

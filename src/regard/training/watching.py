@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from regard.data.corpus import Corpus, Pairs
+from regard.data.passages import Passages
 from regard.decoding.bundle import Bundle
 from regard.decoding.capturing import captured
 from regard.decoding.folder import write_durably
@@ -27,6 +28,8 @@ def example(pairs: Pairs) -> int:
 
 def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
     """What the model attends to now, over the example's own target; nothing for a model that does not attend."""
+    if isinstance(corpus.valid, Passages):
+        return
     model = bundle.model
     tokens = corpus.valid.tokens(example(corpus.valid))
     training = model.training

@@ -14,6 +14,7 @@ from regard.decoding.lowering import lowered
 from regard.decoding.narrowing import Narrowed
 from regard.decoding.results import Hypothesis, Search, Wish
 from regard.decoding.searches import search
+from regard.decoding.searches.greedy import Heard
 from regard.decoding.shortlist import Shortlist
 
 
@@ -34,13 +35,17 @@ class TorchEngine:
         return ""
 
     def search(
-        self, sources: Sequence[Given], how: Search, wishes: Sequence[Wish] | None = None
+        self,
+        sources: Sequence[Given],
+        how: Search,
+        wishes: Sequence[Wish] | None = None,
+        heard: Heard | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source."""
+        """The best hypotheses of each source. heard: is told every token as it is said."""
         device = next(self.bundle.model.parameters()).device
         source, mask = (each.to(device) for each in given(self.bundle.source_side, sources))
         if self._shortlist is None or any(wishes or ()) or how.forbidden:
-            return search(self._model, source, mask, how, wishes, self._pieces)
+            return search(self._model, source, mask, how, wishes, self._pieces, heard)
         # Each source with its own words: those of its company would change what it gets.
         own = [self._shortlist.of(each) for each in sources]
         words = np.unique(np.concatenate(own))

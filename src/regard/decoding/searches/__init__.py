@@ -13,7 +13,7 @@ from regard.decoding.searches.beam import beam_search
 from regard.decoding.searches.choosing import choose
 from regard.decoding.searches.constrained import constrained_search
 from regard.decoding.searches.coverage import covering
-from regard.decoding.searches.greedy import greedy_search
+from regard.decoding.searches.greedy import Heard, greedy_search
 from regard.decoding.searches.rules import Rules
 from regard.decoding.searches.sampling import sample
 from regard.models.seq2seq import Seq2Seq
@@ -27,10 +27,12 @@ def search(
     how: Search,
     wishes: Sequence[Wish] | None = None,
     pieces: Sequence[str] = (),
+    heard: Heard | None = None,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of each source [B, Ts], best first, `how.nbest` of them or fewer.
 
-    wishes: what each output must be like. pieces: what each target token looks like, for forbidden words.
+    wishes: what each output must be like. pieces: what each target token looks like, for forbidden words. heard: is
+    told every token as it is said, where nothing is ever taken back: greedily, or by draws.
     """
     required = [bool(wish.required) for wish in wishes] if wishes is not None else []
     if any(required):
@@ -40,9 +42,9 @@ def search(
         return choose(model, memory, how)
     rules = Rules(how, [how.limit(int(length)) for length in memory.mask.sum(1)], wishes, pieces)
     if how.sampling is not None:
-        return sample(model, memory, rules, how, _keys(source, mask))
+        return sample(model, memory, rules, how, _keys(source, mask, wishes), heard)
     if how.beam == 1:
-        return [[best] for best in greedy_search(model, memory, rules, how)]
+        return [[best] for best in greedy_search(model, memory, rules, how, heard)]
     found = beam_search(model, memory, rules, how)
     if not all(found):
         raise ValueError("the model's outputs are not finite numbers: its weights are damaged; train or copy it again.")
@@ -80,8 +82,11 @@ def _best(found: list[list[Hypothesis]], count: int) -> list[list[Hypothesis]]:
     return [sorted(hypotheses, key=lambda h: -h.score)[:count] for hypotheses in found]
 
 
-def _keys(source: Tensor, mask: Tensor) -> list[bytes]:
-    """What is drawn for a source depends on its tokens, never on its place in a batch."""
+def _keys(source: Tensor, mask: Tensor, wishes: Sequence[Wish] | None) -> list[bytes]:
+    """What is drawn for a source depends on its tokens, never on its place in a batch; without a source, on how the
+    text begins."""
+    if not mask.shape[1] and wishes is not None:
+        return [repr(wish.prefix).encode() for wish in wishes]
     if source.ndim == 4:
         return [row.cpu().numpy().tobytes() for row in source]
     return [row[there].cpu().numpy().tobytes() for row, there in zip(source, mask, strict=True)]

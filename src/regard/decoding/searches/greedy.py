@@ -17,10 +17,15 @@ def scored(tokens: list[int], log_probability: float, how: Search) -> Hypothesis
     return Hypothesis(tokens, log_probability, log_probability / len(tokens) ** how.length_penalty)
 
 
-def greedy_search(model: Seq2Seq, memory: Memory, rules: Rules, how: Search) -> list[Hypothesis]:
+Heard = Callable[[list[int], list[int]], None]  # rows, and the token that each has just said
+
+
+def greedy_search(
+    model: Seq2Seq, memory: Memory, rules: Rules, how: Search, heard: Heard | None = None
+) -> list[Hypothesis]:
     """One hypothesis for each source."""
     owners = list(range(len(rules.limits)))
-    return word_by_word(model, memory, rules, how, owners, lambda logits, rows, step: logits.argmax(-1))
+    return word_by_word(model, memory, rules, how, owners, lambda logits, rows, step: logits.argmax(-1), heard)
 
 
 def word_by_word(
@@ -30,6 +35,7 @@ def word_by_word(
     how: Search,
     owners: Sequence[int],
     pick: Callable[[Tensor, Tensor, int], Tensor],
+    heard: Heard | None = None,
 ) -> list[Hypothesis]:
     """One hypothesis for each entry of the memory, which belong to the sources `owners`.
 
@@ -50,6 +56,8 @@ def word_by_word(
         tokens = pick(logits, alive, step)
         totals[alive] += (logits.gather(1, tokens[:, None])[:, 0] - whole).double()
         said[alive, step] = tokens
+        if heard is not None:
+            heard(alive.tolist(), tokens.tolist())
         going = (tokens != END).nonzero()[:, 0]
         if not len(going):
             break

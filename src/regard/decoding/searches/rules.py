@@ -26,8 +26,8 @@ class Rules:
     def __init__(
         self, how: Search, limits: Sequence[int], wishes: Sequence[Wish] | None = None, pieces: Sequence[str] = ()
     ) -> None:
-        self.limits = list(limits)
-        self.wishes = list(wishes) if wishes is not None else [Wish()] * len(self.limits)
+        self.wishes = list(wishes) if wishes is not None else [Wish()] * len(limits)
+        self.limits = [min(limit, wish.most or limit) for limit, wish in zip(limits, self.wishes, strict=True)]
         self.no_repeat = how.no_repeat
         self.forbidden = tuple(SPACE + phrase.strip().replace(" ", SPACE) for phrase in how.forbidden if phrase.strip())
         self.pieces = pieces

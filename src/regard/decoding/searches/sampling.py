@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 
 from regard.decoding.results import Hypothesis, Sampling, Search
-from regard.decoding.searches.greedy import word_by_word
+from regard.decoding.searches.greedy import Heard, word_by_word
 from regard.decoding.searches.rules import Rules
 from regard.models.memory import Memory
 from regard.models.seq2seq import Seq2Seq
 
 
-def sample(model: Seq2Seq, memory: Memory, rules: Rules, how: Search, keys: Sequence[bytes]) -> list[list[Hypothesis]]:
+def sample(
+    model: Seq2Seq, memory: Memory, rules: Rules, how: Search, keys: Sequence[bytes], heard: Heard | None = None
+) -> list[list[Hypothesis]]:
     """`how.nbest` draws for each source, in the order they were drawn."""
     sampling, n, device = how.sampling, how.nbest, memory.states.device
     assert sampling is not None
@@ -22,9 +24,11 @@ def sample(model: Seq2Seq, memory: Memory, rules: Rules, how: Search, keys: Sequ
     numbers = [_dice(sampling.seed, key, draw, max(rules.limits)) for key in keys for draw in range(n)]
     dice = torch.from_numpy(np.stack(numbers)).to(device)
     many = memory.select(torch.tensor(owners, device=device))
-    found = word_by_word(
-        model, many, rules, how, owners, lambda logits, rows, step: _drawn(logits.double(), sampling, dice[rows, step])
-    )
+
+    def pick(logits: Tensor, rows: Tensor, step: int) -> Tensor:
+        return _drawn(logits.double(), sampling, dice[rows, step])
+
+    found = word_by_word(model, many, rules, how, owners, pick, heard)
     return [found[source * n : (source + 1) * n] for source in range(len(keys))]
 
 

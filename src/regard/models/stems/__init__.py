@@ -10,14 +10,15 @@ from regard.models.settings import (
     RecurrentEncoder,
     TransformerEncoder,
 )
+from regard.models.stems.empty import NoPlaces
 from regard.models.stems.images import Cells, PatchCells
 from regard.models.stems.speech import Frames
-from regard.sources import Images, Patches, Source, Text
+from regard.sources import Images, Nothing, Patches, Source, Text
 
 Settings = RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder | NoEncoder
 
 
-Stem = Embedding | PatchCells | Cells | Frames
+Stem = Embedding | PatchCells | Cells | Frames | NoPlaces
 
 
 def stem(settings: Settings, source: Source, vocabulary: int) -> Stem:
@@ -38,6 +39,8 @@ def stem(settings: Settings, source: Source, vocabulary: int) -> Stem:
             dropout=dropout,
             segments=source.segments,
         )
+    if isinstance(source, Nothing):
+        return NoPlaces(width)
     if isinstance(source, Images):
         if isinstance(source.cut, Patches):
             return PatchCells(source, width, dropout=dropout)

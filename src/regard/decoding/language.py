@@ -1,0 +1,82 @@
+"""A language model: how a text begins in, how it goes on out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from regard.data.door import HALF, tidy
+from regard.data.sides import Given
+from regard.decoding.asked import Asked
+from regard.decoding.engines.pytorch import TorchEngine
+from regard.decoding.options import Options
+from regard.decoding.results import Result, Wish
+from regard.decoding.translator import Translator
+from regard.tokens import END
+
+NEW = 64  # tokens that are said, if nobody says how many
+
+
+class Continuer(Translator):
+    """A model that reads nothing: its source is how the text begins, its result the whole text."""
+
+    def stream(self, text: str, heard: Callable[[str], None], options: Options | None = None, **more: Any) -> Result:
+        """One text, told piece by piece as it is said, how it begins first. Raises ValueError for a beam: what it says
+        first it may take back."""
+        chosen = Options.of(more) if options is None else replace(options, **more)
+        if not (chosen.draws or chosen.beam == 1) or chosen.nbest > 1:
+            raise ValueError("stream: only what is never taken back can be told at once; draw, or use beam=1.")
+        self.check_given([text])
+        (asked,) = self._sources([text], chosen)
+        if asked.wrong:
+            raise ValueError(f"{asked.text[:60]!r}: {asked.wrong}.")
+        said: list[int] = []
+        told = 0
+
+        def hear(rows: list[int], tokens: list[int]) -> None:
+            nonlocal told
+            said.extend(token for token in tokens if token != END)
+            (whole,) = self.target_side.decode([said])
+            if len(said) >= len(asked.wish.prefix) and not whole.endswith("\ufffd"):  # half of a letter
+                heard(whole[told:])
+                told = len(whole)
+
+        engine = self._every_search
+        assert isinstance(engine, TorchEngine)
+        (found,) = engine.search([asked.tokens], self.search(chosen), [asked.wish], hear)
+        return self._result(asked, found)
+
+    def check_given(self, sources: Sequence[Any]) -> None:
+        """Raises ValueError for what is no text."""
+        for text in sources:
+            if not isinstance(text, str):
+                raise ValueError(f"generate: {repr(text)[:60]} is not a text; give how it begins.")
+
+    def fits(self, text: str) -> bool:
+        """What is too long is said to be."""
+        return True
+
+    def length(self, source: Given) -> int:
+        """Nothing is read; this much room a text takes in a batch."""
+        return self.longest
+
+    def originals_in(self, source: str) -> tuple[str, ...]:
+        """Nothing is kept as it is."""
+        return ()
+
+    def _parts(self, text: str) -> list[tuple[str, bool]]:
+        return []
+
+    def _sources(self, texts: Sequence[str], options: Options) -> list[Asked]:
+        return [self._asked(text, options) for text in texts]
+
+    def _asked(self, text: str, options: Options) -> Asked:
+        nothing = np.zeros(0, np.uint8)
+        if HALF.search(text):
+            return Asked(text, nothing, wrong="it is not UTF-8, or has half a character (a lone surrogate)")
+        begun = self.target_tokens(text)
+        if len(begun) >= self.longest:
+            return Asked(text, nothing, wrong=f"it has {len(begun):,} tokens, and {self.longest - 1:,} is the most")
+        most = min(self.longest, len(begun) + int(options.most or NEW) + 1)
+        return Asked(tidy(text), nothing, Wish(prefix=begun, most=most))

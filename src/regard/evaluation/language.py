@@ -1,0 +1,69 @@
+"""How well a language model foresees a text: perplexity."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from regard.data.batches import given, padded
+from regard.data.door import tidy
+from regard.decoding.searches.rules import possible
+from regard.decoding.translator import Translator
+from regard.tokens import BEGIN, END, PAD
+
+AT_ONCE = 2048  # tokens
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """Of all documents together. Each has an end, which is to be foreseen, too."""
+
+    documents: int
+    words: int  # by white space
+    tokens: int  # ends counted
+    bytes: int
+    log_probability: float  # natural
+
+    perplexity: float  # exp of the mean loss of a token
+    word_perplexity: float  # the same loss shared among words and ends
+    bits_per_byte: float
+
+
+@torch.inference_mode()
+def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int], None]) -> Foreseen:
+    """Over plain texts. What is longer than the model reads is cut, and what follows begins with the word before."""
+    side, bundle, longest = model.target_side, model.bundle, model.longest
+    device = next(bundle.model.parameters()).device
+    texts = [tidy(model.cased(text)) for text in documents]
+    steps: list[tuple[list[int], list[int]]] = []
+    for tokens in side.encode(texts):
+        whole = [BEGIN, *tokens, END]
+        steps += [
+            (whole[at : at + longest], whole[at + 1 : at + 1 + longest]) for at in range(0, len(whole) - 1, longest)
+        ]
+    order = sorted(range(len(steps)), key=lambda number: len(steps[number][0]))
+    total, count, at = 0.0, 0, 0
+    while at < len(order):
+        some = order[at : at + max(1, AT_ONCE // len(steps[order[min(at + 64, len(order) - 1)]][0]))]
+        at += len(some)
+        before, after = (padded([steps[number][side] for number in some]).to(device) for side in (0, 1))
+        source, mask = (each.to(device) for each in given(model.source_side, some))
+        logits = possible(bundle.model.logits(bundle.model(source, mask, before).features))
+        logs = logits.log_softmax(-1).gather(2, after[..., None])[..., 0]
+        there = after != PAD
+        total += float(logs[there].double().sum())
+        count += int(there.sum())
+        done(len(some))
+    words = sum(len(text.split()) for text in texts)
+    size = sum(len(text.encode()) for text in texts)
+    return Foreseen(
+        len(texts),
+        words,
+        count,
+        size,
+        total,
+        math.exp(-total / count),
+        math.exp(-total / (words + len(texts))),
+        -total / math.log(2) / max(1, size),
+    )
