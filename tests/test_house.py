@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "seeing": {"attention", "native"},
     "decoding": {"seeing", "models", "data", "attention", "native", "settings", "tokens"},
     "documents": {"decoding", "data"},
-    "evaluation": {"decoding", "models", "data", "attention"},
+    "evaluation": {"decoding", "models", "data", "attention", "tokens"},
     "interop": {"decoding", "models", "data", "attention"},
     "training": {"evaluation", "seeing", "decoding", "models", "data", "attention", "native", "settings", "tokens"},
     "lab": {"training", "evaluation", "seeing", "decoding", "models", "data", "attention"},

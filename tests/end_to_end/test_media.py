@@ -45,7 +45,7 @@ def test_captions_from_files_to_the_page(pictures: Path, tmp_path: Path) -> None
     assert [line.split("\t")[0] for line in said] == [str(shot), str(pictures / "4.png")]
     missing = regard("translate", run, shot, "none.png", check=False)
     assert missing.returncode == 1
-    assert "none.png has no translation: there is no such file" in missing.stderr
+    assert "none.png: there is no such file" in missing.stderr
     for suffix in ("png", "html"):
         regard("see", run, shot, "-o", tmp_path / f"x.{suffix}")
         assert (tmp_path / f"x.{suffix}").stat().st_size > 1000

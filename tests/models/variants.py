@@ -37,6 +37,7 @@ _TRANSFORMERS: dict[str, Part] = {
     "alibi": {"position": "alibi"},
     "shaw": {"position": "shaw"},
     "t5": {"position": "t5"},
+    "shared": {"shared": True, "layers": 3},
     "window": {"window": 2},
     "narrow embedding": {"embedding": 7, "scale_embedding": False},
     "transformer sparsemax": {"normalise": "sparsemax"},

@@ -92,7 +92,9 @@ def evaluate(
 
     about = _about(run)
     if run is not None and about is not None and about.model.source.kind == "nothing":
-        _judge_language(run, pairs or [], device, as_json)
+        from regard.cli.language import judge
+
+        judge(run, pairs or [], device, as_json)
         return
     metric = metric or _usual_metrics(about)
     known = {name.lower(): name for name in NAMES}
@@ -200,33 +202,6 @@ class _Files(NamedTuple):
         if not self.names:
             return example.source
         return found_in(example.source, example.file, self.folder) if example.content is None else example.content
-
-
-def _judge_language(run: Path, files: Files, device: str, as_json: bool) -> None:
-    """The perplexity of a language model on plain text."""
-    from regard.cli.common import progress
-    from regard.data.readers import read_documents
-    from regard.evaluation.language import perplexity
-
-    if not files:
-        raise ValueError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
-    documents = [example.source for path in files for example in read_documents(path) if not example.wrong]
-    if not documents:
-        raise ValueError("the test set is empty.")
-    from regard.decoding.loading import load
-
-    with progress(f"reading with {run}", len(documents), as_json) as done:
-        found = perplexity(load(run, device=device), documents, done)
-    if as_json:
-        typer.echo(json.dumps({"run": str(run), **asdict(found)}))
-        return
-    typer.echo(f"{found.documents:,} documents, {found.words:,} words, {found.tokens:,} tokens with their ends")
-    for name, about in (
-        ("perplexity", "of a token"),
-        ("word_perplexity", "of a word, ends counted; can be compared between vocabularies"),
-        ("bits_per_byte", "of the text"),
-    ):
-        typer.echo(f"  {name:16} {getattr(found, name):9.3f}   {about}")
 
 
 def _judge_links(

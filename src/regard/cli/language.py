@@ -1,6 +1,8 @@
-"""regard generate."""
+"""regard generate, and what regard evaluate tells of a language model."""
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -87,3 +89,30 @@ def generate(
         sys.stdout.flush()
     if tell.wrong:
         raise typer.Exit(1)
+
+
+def judge(run: Path, files: list[Path], device: str, as_json: bool) -> None:
+    """The perplexity of a language model on plain text."""
+    from regard.cli.common import progress
+    from regard.data.readers import read_documents
+    from regard.evaluation.language import perplexity
+
+    if not files:
+        raise ValueError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
+    documents = [example.source for path in files for example in read_documents(path) if not example.wrong]
+    if not documents:
+        raise ValueError("the test set is empty.")
+    from regard.decoding.loading import load
+
+    with progress(f"reading with {run}", len(documents), as_json) as done:
+        found = perplexity(load(run, device=device), documents, done)
+    if as_json:
+        typer.echo(json.dumps({"run": str(run), **asdict(found)}))
+        return
+    typer.echo(f"{found.documents:,} documents, {found.words:,} words, {found.tokens:,} tokens with their ends")
+    for name, about in (
+        ("perplexity", "of a token"),
+        ("word_perplexity", "of a word, ends counted; can be compared between vocabularies"),
+        ("bits_per_byte", "of the text"),
+    ):
+        typer.echo(f"  {name:16} {getattr(found, name):9.3f}   {about}")

@@ -113,6 +113,8 @@ def translate(
     elif target_language is not None and about.model.source.kind != "text":
         raise ValueError("--to: this run says everything in one language; leave it out.")
     output = None if output == Path("-") else output
+    if about.model.source.kind == "nothing":
+        raise ValueError(f"{run}: this is a language model, which goes on from a text; use regard generate.")
     if about.model.source.kind != "text":
         _media(
             run, given, output, options, device, scores, as_json, plain=not (alignment or paragraphs or kind or column)

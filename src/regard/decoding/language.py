@@ -45,7 +45,9 @@ class Continuer(Translator):
         engine = self._every_search
         assert isinstance(engine, TorchEngine)
         (found,) = engine.search([asked.tokens], self.search(chosen), [asked.wish], hear)
-        return self._result(asked, found)
+        result = self._result(asked, found)
+        heard(result.text[told:])  # what was half a letter to the end
+        return result
 
     def check_given(self, sources: Sequence[Any]) -> None:
         """Raises ValueError for what is no text."""

@@ -279,11 +279,10 @@ class Translator:
         """A source whose parts have tabs between, as the model reads it."""
         return text.replace("\t", f" {SEPARATOR_SIGN} ") if self._parts_told else text
 
-    @cached_property
+    @property
     def _parts_told(self) -> bool:
         """Whether the model tells the parts of a source apart, such as a story and a question."""
-        source = self.description.model.source
-        return source.kind == "text" and source.segments > 1
+        return getattr(self.description.model.source, "segments", 1) > 1
 
     @cached_property
     def protection(self) -> Protection:

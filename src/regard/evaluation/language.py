@@ -39,15 +39,15 @@ def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int]
     steps: list[tuple[list[int], list[int]]] = []
     for tokens in side.encode(texts):
         whole = [BEGIN, *tokens, END]
-        steps += [
-            (whole[at : at + longest], whole[at + 1 : at + 1 + longest]) for at in range(0, len(whole) - 1, longest)
-        ]
+        for at in range(0, len(whole) - 1, longest):
+            after = whole[at + 1 : at + 1 + longest]
+            steps.append((whole[at : at + len(after)], after))
     order = sorted(range(len(steps)), key=lambda number: len(steps[number][0]))
     total, count, at = 0.0, 0, 0
     while at < len(order):
         some = order[at : at + max(1, AT_ONCE // len(steps[order[min(at + 64, len(order) - 1)]][0]))]
         at += len(some)
-        before, after = (padded([steps[number][side] for number in some]).to(device) for side in (0, 1))
+        before, after = (padded([steps[number][part] for number in some]).to(device) for part in (0, 1))
         source, mask = (each.to(device) for each in given(model.source_side, some))
         logits = possible(bundle.model.logits(bundle.model(source, mask, before).features))
         logs = logits.log_softmax(-1).gather(2, after[..., None])[..., 0]

@@ -98,6 +98,8 @@ class Models:
 
         translator = load(folder, **self._how)
         # The first time is slow, and loads PyTorch.
+        if translator.description.model.source.kind == "nothing":
+            raise ValueError(f"{folder}: a language model is not served yet; use regard generate.")
         if translator.description.model.source.kind != "text":
             translator.results([translator.example], Options(beam=1))  # type: ignore[attr-defined]
         else:

@@ -390,4 +390,5 @@ def _to(batch: Batch, device: torch.device) -> Batch:
     if device.type == "cpu":
         return batch
     values: dict[str, Any] = {each.name: getattr(batch, each.name) for each in fields(batch)}
-    return Batch(**{name: x.to(device) if isinstance(x, torch.Tensor) else x for name, x in values.items()})
+    moved: dict[str, Any] = {name: x.to(device) for name, x in values.items() if isinstance(x, torch.Tensor)}
+    return Batch(**{**values, **moved})

@@ -1,0 +1,68 @@
+"""A language model from plain text to more text, by the real command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.runs import regard, small
+
+TINY = [
+    "model.decoder.width=32",
+    "model.decoder.layers=1",
+    "model.decoder.feedforward=64",
+    "data.subwords.size=330",
+    "data.longest=24",
+    "training.tokens=128",
+    "training.accumulate=2",
+    "training.validate_every=6",
+    "training.save_every=1",
+    "training.best=2",
+]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "rhymes.txt"
+    path.write_text("".join(f"the {a} and the {b} sat on the mat\n" for a in "abcdefgh" for b in "klmnopqr"))
+    return path
+
+
+def test_from_plain_text_to_more_text(text: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    told = regard("train", text, "--task", "language", "-o", run, "--steps", 30, *small(TINY))
+    assert f"regard evaluate {run} test.txt" in told.stdout
+    report = json.loads(regard("evaluate", run, text, "--json").stdout)
+    assert report["documents"] == 64
+    assert report["words"] == 64 * 9
+    assert 1 < report["perplexity"] < 200
+    said = regard("generate", run, "the a and", "--tokens", 5).stdout
+    assert said.startswith("the a and")
+    assert said == regard("generate", run, "the a and", "--tokens", 5).stdout, "the same seed"
+    several = regard("generate", run, "the a", "--nbest", 3, "--beam", 3, "--scores").stdout.splitlines()
+    assert [float(line.split("\t")[0]) for line in several] == sorted(
+        (float(line.split("\t")[0]) for line in several), reverse=True
+    )
+    record = json.loads(regard("generate", run, "the a", "--json").stdout)
+    assert record["text"].startswith("the a")
+    wrong = regard("translate", run, "the a", check=False)
+    assert (wrong.returncode, "use regard generate" in wrong.stderr) == (2, True)
+    both = regard("generate", run, "the a", "--beam", 3, "--top-k", 4, check=False)
+    assert (both.returncode, "leave out --temperature, --top-k" in both.stderr) == (2, True)
+    none = regard("evaluate", run, check=False)
+    assert (none.returncode, "a file of plain text" in none.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:
+    how = ("--task", "language", "--steps", 12, *small(TINY))
+    for name in ("whole", "parts"):
+        regard("train", text, "-o", tmp_path / name, *how)
+    newest = sorted(each for each in (tmp_path / "parts" / "checkpoints").iterdir() if each.is_dir())[-1]
+    for file in newest.iterdir():
+        file.unlink()
+    newest.rmdir()
+    resumed = regard("train", "--resume", tmp_path / "parts")
+    assert "Resuming at step 1" in resumed.stderr + resumed.stdout
+    same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert same[0] == same[1]
