@@ -47,11 +47,12 @@ def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int]
     while at < len(order):
         some = order[at : at + max(1, AT_ONCE // len(steps[order[min(at + 64, len(order) - 1)]][0]))]
         at += len(some)
-        before, after = (padded([steps[number][part] for number in some]).to(device) for part in (0, 1))
+        left = padded([steps[number][0] for number in some]).to(device)
+        right = padded([steps[number][1] for number in some]).to(device)
         source, mask = (each.to(device) for each in given(model.source_side, some))
-        logits = possible(bundle.model.logits(bundle.model(source, mask, before).features))
-        logs = logits.log_softmax(-1).gather(2, after[..., None])[..., 0]
-        there = after != PAD
+        logits = possible(bundle.model.logits(bundle.model(source, mask, left).features))
+        logs = logits.log_softmax(-1).gather(2, right[..., None])[..., 0]
+        there = right != PAD
         total += float(logs[there].double().sum())
         count += int(there.sum())
         done(len(some))
