@@ -118,3 +118,14 @@ def test_perplexity_is_that_of_every_token_by_itself(model: Continuer) -> None:
     assert found.bits_per_byte == pytest.approx(
         -total / torch.tensor(2.0).log().item() / sum(len(text.strip().encode()) for text in texts), rel=1e-4
     )
+
+
+def test_what_each_word_looks_back_at_is_seen(model: Continuer) -> None:
+    seen = model.attend("the cat sat on the mat").without_special().merged()
+    assert seen.kinds == ["decoder"]
+    assert seen.rows("decoder").labels == ("the", "cat", "sat", "on", "the", "mat")
+    weights = seen.matrix("decoder", 0, 1)
+    assert (weights[1:].max(1) > 0).all()
+    assert all(weights[row, row + 1 :].max() == 0 for row in range(5)), "never ahead"
+    with pytest.raises(ValueError, match="for models that read something"):
+        model.attend("the cat", attribution=True)

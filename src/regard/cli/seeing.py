@@ -118,6 +118,8 @@ def see(
         translator = load(folder, engine="auto", device=device)
         for number, each in enumerate([text, *(also or [])]):
             about = translator.description.model
+            if about.source.kind == "nothing":  # there is only one kind of attention
+                which, first["kind"] = "decoder", "decoder"
             searched = tree and about.source.kind == "text" and not about.labels
             found = translator.translate(each, beam=beam, nbest=beam, to=language) if searched else None
             own = target if number == 0 and target is not None else found

@@ -8,7 +8,7 @@ import numpy as np
 from regard.data.corpus import Pairs
 from regard.data.door import HALF, tidy
 from regard.data.labels import Labels
-from regard.data.media import Medium, Pictures, Recordings
+from regard.data.media import Medium, Pictures, Recordings, Silence
 from regard.data.placeholders import restore
 from regard.data.sides import Given, SourceSide, Vocabulary, in_text
 from regard.decoding.aligning import best_choice, word_alignment
@@ -57,6 +57,8 @@ def source_axis(
         grid = side.settings.grid
         labels = tuple(f"{at // grid + 1}, {at % grid + 1}" for at in range(count))
         return Axis(labels, (False,) * count, "cells"), Shown("picture", side.shaped(np.asarray(given)))
+    if isinstance(side, Silence):
+        return Axis((), ()), None
     assert isinstance(side, Recordings)
     frames = side.shaped(np.asarray(given))
     seconds = len(frames) * side.settings.hop / max(1, count)

@@ -9,10 +9,13 @@ import numpy as np
 from regard.data.door import HALF, tidy
 from regard.data.sides import Given
 from regard.decoding.asked import Asked
+from regard.decoding.capturing import captured
 from regard.decoding.engines.pytorch import TorchEngine
+from regard.decoding.forced import forced
 from regard.decoding.options import Options
 from regard.decoding.results import Result, Wish
 from regard.decoding.translator import Translator
+from regard.seeing.captured import Captured
 from regard.tokens import END
 
 NEW = 64  # tokens that are said, if nobody says how many
@@ -48,6 +51,24 @@ class Continuer(Translator):
         result = self._result(asked, found)
         heard(result.text[told:])  # what was half a letter to the end
         return result
+
+    def attend(
+        self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
+    ) -> Captured:
+        """What the model attends to over a whole text, or a result. Raises ValueError for what it cannot read."""
+        if attribution:
+            raise ValueError("attend: gradient times input is for models that read something.")
+        if isinstance(target, Result):
+            tokens = target.tokens
+        else:
+            self.check_given([source])
+            (asked,) = self._sources([source if target is None else target], Options())
+            if asked.wrong:
+                raise ValueError(f"{asked.text[:60]!r}: {asked.wrong}.")
+            tokens = [*asked.wish.prefix, END]
+        nothing = np.zeros(0, np.uint8)
+        told = forced(self.bundle, [nothing], [tokens])[0]
+        return captured((self.source_side, self.target_side), (nothing, tokens), told.weights)
 
     def check_given(self, sources: Sequence[Any]) -> None:
         """Raises ValueError for what is no text."""
