@@ -45,10 +45,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
-def regard(*arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+def regard(*arguments: object, check: bool = True, give: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, env=environment(), check=False, timeout=300
+        command(*arguments), capture_output=True, text=True, env=environment(), check=False, timeout=300, input=give
     )
     assert not check or done.returncode == 0, done.stderr
     return done

@@ -28,6 +28,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_from_plain_text_to_more_text(text: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     told = regard("train", text, "--task", "language", "-o", run, "--steps", 30, *small(TINY))

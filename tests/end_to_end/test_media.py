@@ -88,6 +88,13 @@ def test_classes_of_pictures_and_of_texts(pictures: Path, tmp_path: Path) -> Non
     regard("train", table, "--task", "classify", "-o", words, "--steps", 60, *small(TINY))
     assert regard("translate", words, "good number 7").stdout.strip() == "yes"
     assert "yes" in regard("see", words, "good number 7").stdout
+    assert "gradient times input" in regard("see", words, "good number 7", "--attribution").stdout
+    refused = regard("see", words, "good number 7", "--target", "maybe", check=False)
+    assert "there is no class 'maybe'; there are no, yes" in refused.stderr
+    blanks = tmp_path / "blanks.tsv"  # what training tidies is tidied when it is judged, too
+    blanks.write_text("label\ttext\n" + "".join(line.replace("\t", " \t", 1) for line in lines))
+    tidy, untidy = (json.loads(regard("evaluate", words, each, "--json").stdout)["scores"] for each in (table, blanks))
+    assert tidy == untidy
     refused = regard("translate", words, "good", "--alignment", check=False)
     assert (refused.returncode, "a class comes from all of a text" in refused.stderr) == (2, True)
 
@@ -101,6 +108,52 @@ def test_every_demonstration_runs(task: str, tmp_path: Path) -> None:
     assert result["test_examples"] >= 300
     assert (tmp_path / "demo" / "attention.png").stat().st_size > 5000
     assert all(each["attention"] for each in result["examples"])
+
+
+@pytest.mark.slow
+def test_a_question_is_asked_wherever_its_story_comes_from(tmp_path: Path) -> None:
+    names, places = ("Ada", "Ben", "Cem"), ("attic", "barn", "cellar", "den")
+    rows = [
+        (f"{a} is in the {p} . {b} is in the {q} .", f"Where is {c} ?", {a: p, b: q}[c])
+        for a in names
+        for b in names
+        for p in places
+        for q in places
+        for c in (a, b)
+        if a != b and p != q
+    ]
+    table = tmp_path / "t.tsv"
+    table.write_text("story\tquestion\tanswer\n" + "".join("\t".join(row) + "\n" for row in rows))
+    run = tmp_path / "run"
+    regard(
+        "train", table, "--task", "answer", "-o", run, "--steps", 12, *small([*TINY, "model.decoder.copy_words=false"])
+    )
+    wanted = regard("translate", run, "\t".join(rows[0][:2])).stdout.strip()
+    typed = tmp_path / "typed.txt"
+    typed.write_text("".join("\t".join(row[:2]) + "\n" for row in rows))
+    said = regard("translate", run, "-", give=typed.read_text()).stdout.splitlines()
+    assert said[0] == wanted
+    out = tmp_path / "out.tsv"
+    regard("translate", run, table, "-o", out)
+    assert [line.split("\t")[-1] for line in out.read_text().splitlines()[1:]] == said, "a table is asked the same"
+    judged = tmp_path / "judged.txt"
+    regard("evaluate", run, table, "-o", judged)
+    assert judged.read_text().splitlines() == said
+
+
+@pytest.mark.slow
+def test_captions_in_several_rows_are_references_of_one_picture(pictures: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    regard("train", pictures / "captions.jsonl", "-o", run, "--steps", 2, *small([*TINY, "model.source.size=32"]))
+    table = tmp_path / "rows.tsv"
+    table.write_text("file\tcaption\n" + "".join(f"{n}.png\ta dog\n{n}.png\ta  cat\n" for n in range(5)))
+    report = json.loads(regard("evaluate", run, table, "--media", pictures, "--json").stdout)
+    assert report["sentences"] == 5
+    assert "nrefs:2" in next(score["signature"] for score in report["scores"] if score["name"] == "bleu")
+    table.write_text("file\tcaption\n../secret.png\ta dog\n1.png\ta cat\n")
+    report = json.loads(regard("evaluate", run, table, "--media", pictures, "--json").stdout)
+    assert report["sentences"] == 1
+    assert sum(report["set_aside"].values()) == 1
 
 
 def test_what_can_be_wrong_is_a_sentence(pictures: Path, tmp_path: Path) -> None:
