@@ -92,6 +92,7 @@ def test_a_journal_is_used_if_it_fits(
     assert translate_document(translator, document, options, output, mark="c").resumed == 0, "another model, or text"
 
 
+@pytest.mark.slow
 def test_killed_and_begun_again(run: Path, tmp_path: Path) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"{line} {number}\n" for number, line in enumerate(LINES * 400)))

@@ -19,7 +19,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "speech": {"mels": 12, "channels": 4},
     "text": {},
 }
-MEDIA = [name for name in PRESETS if kind_of(name)[0] != "text"]
+MEDIA = [name for name in PRESETS if kind_of(name)[0] in ("images", "speech")]
 CLASSES = [name for name in PRESETS if kind_of(name)[1]]
 CUTS: dict[str, dict[str, Any]] = {
     "patches": {"kind": "patches", "patch": 4},

@@ -105,7 +105,7 @@ class Search:
     def limit(self, source_length: int) -> int:
         """The most tokens for a source so long, the end included."""
         if not self.per_token:  # there is no source to be as long as
-            return self.longest
+            return max(1, self.longest)
         if self.relative is not None:
             return max(1, min(self.longest, math.ceil(self.relative * source_length)))
         wanted = int(self.per_token * source_length) + 20
