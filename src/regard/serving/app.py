@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from regard import __version__
+from regard.cli.common import layout_of
 from regard.data.sides import in_text
 from regard.decoding.options import Options
 from regard.documents import Layout
@@ -271,8 +272,9 @@ def _own_routes(app: FastAPI, service: Service) -> None:
             raise Refused(400, str(error)) from None
         check_reads_text(chosen)
         plain = files.plain_name(name)
-        place = int(column) if column is not None and column.isdigit() else column
-        layout = Layout(chosen.source or source, chosen.target or target, place)
+        own = layout_of(chosen.folder, None, None, column, None)  # a run that answers has columns of its own
+        place = own.source_column if column is not None or own.question_column is not None else None
+        layout = Layout(chosen.source or source, chosen.target or target, place, own.question_column)
         document = await files.opened(await request.body(), plain, layout, service.limits)
         content = files.translated_file(document, plain, chosen, Options(), service.limits)
         return StreamingResponse(content, media_type="application/x-ndjson")
