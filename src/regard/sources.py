@@ -14,10 +14,20 @@ Channels = Literal["none", "se", "cbam", "eca"]
 
 
 class Text(Settings):
-    """Subwords. `segments`: parts of a source, such as a story and a question, each with a vector of its own."""
+    """Subwords. `segments`: parts of a source, such as a story and a question, each with a vector of its own.
+
+    `sentences`: each sentence is a part, and parts are counted from the last one back: what was said how long ago.
+    """
 
     kind: Literal["text"] = "text"
     segments: Size = 1
+    sentences: bool = False
+
+    @model_validator(mode="after")
+    def _parts_are_told_apart(self) -> "Text":
+        if self.sentences and self.segments < 2:
+            raise ValueError("sentences = true needs segments: how many sentences are told apart, such as 64")
+        return self
 
 
 class Patches(Settings):

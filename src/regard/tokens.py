@@ -8,8 +8,8 @@ SEPARATOR_SIGN = "\uf8f0"  # what it looks like in a text: nothing that people w
 
 
 def shortened(tokens: Sequence[int], most: int, *, parted: bool) -> list[int]:
-    """At most so many, cut at the end; where there are parts, at the end of the first: a question stays whole."""
+    """At most so many, cut at the end; where there are parts, at the beginning: a question and what is nearest to it
+    stay."""
     if len(tokens) <= most:
         return list(tokens)
-    question = list(tokens[tokens.index(SEPARATOR) :]) if parted and SEPARATOR in tokens else []
-    return [*tokens[: max(0, most - len(question))], *question][:most]
+    return list(tokens[-most:] if parted and most and SEPARATOR in tokens else tokens[:most])

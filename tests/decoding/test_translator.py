@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.data.placeholders import SYMBOLS
+from regard.data.sentences import parts_within, sentences
 from regard.data.settings import SubwordSettings
 from regard.data.subwords import Subwords, train
 from regard.decoding import translator as translators
@@ -20,7 +21,6 @@ from regard.decoding.options import Options
 from regard.decoding.piecing import Pieces
 from regard.decoding.results import Result, Search
 from regard.decoding.searches import search
-from regard.decoding.sentences import parts_within, sentences
 from regard.tokens import END
 from tests.decoding.conftest import LINES, bundle_of
 from tests.models.variants import DECODERS

@@ -100,7 +100,7 @@ class Corpus:
 def fingerprint(settings: DataSettings, source: Source | None = None) -> str:
     """A hash of the settings and of the files' sizes and times: whether a prepared corpus still fits."""
     state = hashlib.sha256(settings.model_dump_json().encode())
-    if source is not None and source.kind != "text":
+    if source is not None and source != Text():
         state.update(source.model_dump_json(exclude={"cut", "channels", "subsample"}).encode())
     for path in (path for name in FILES for path in getattr(settings, name)):
         try:

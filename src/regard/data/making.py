@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from regard.data.door import SMOOTHING, SetAside, admitted, examples
 from regard.data.keeping import MediaKeeper
 from regard.data.labels import Labels
 from regard.data.media import medium_of
+from regard.data.parts import has_parts, parted
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, Census, Protection, Treatment
 from regard.data.ragged import Ragged, RaggedWriter, text_of
 from regard.data.readers import Example
@@ -65,15 +67,14 @@ def make(
         for side, vocabulary in subwords.items():
             path = folder / "source.subwords" if side == "source" else target_file(folder, labels=labels)
             path.write_bytes(vocabulary.model)
-        fit = usual & _cut(settings, folder, "train", subwords, protection, origins["train"], aside, usual, report)
+        cut = partial(_cut, settings, source, folder)
+        fit = usual & cut("train", subwords, protection, origins["train"], aside, usual, report)
         index = np.flatnonzero(fit)
         if not len(index):
             raise ValueError(_nothing_left("training", aside))
         if own_valid:
             everything = np.ones(len(origins["valid"].lines), bool)
-            fit_valid = _cut(
-                settings, folder, "valid", subwords, protection, origins["valid"], aside, everything, report
-            )
+            fit_valid = cut("valid", subwords, protection, origins["valid"], aside, everything, report)
             if not fit_valid.any():
                 raise ValueError(_nothing_left("validation", aside))
             np.save(folder / "valid.index.npy", np.flatnonzero(fit_valid))
@@ -234,11 +235,12 @@ def _same_placeholders(
 
 
 class _Texts:
-    """Stored texts of both sides, as they are learnt from: with symbols in place of their placeholders."""
+    """Stored texts of both sides, as they are learnt from: with symbols in place of their placeholders, and marks
+    between the parts of a source."""
 
-    def __init__(self, folder: Path, name: str, protection: Protection) -> None:
+    def __init__(self, folder: Path, name: str, protection: Protection, source: Source | None = None) -> None:
         self._sides = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
-        self._protection = protection
+        self._protection, self._source = protection, source or Text()
 
     def __len__(self) -> int:
         return len(self._sides[0])
@@ -251,9 +253,11 @@ class _Texts:
         """One of them, with symbols; as it was read, where the sides have not the same."""
         place = 0 if side == "source" else 1
         if not self._protection.uses_symbols:
-            return text_of(self._sides[place][at])
-        raw = self.raw(at)
-        return (self._protection.protect_pair(*raw) or raw)[place]
+            text = text_of(self._sides[place][at])
+        else:
+            raw = self.raw(at)
+            text = (self._protection.protect_pair(*raw) or raw)[place]
+        return parted(text, self._source) if side == "source" else text
 
 
 def _learn(
@@ -276,8 +280,8 @@ def _learn(
     size = size or vocabulary_size(letters // SENTENCE if settings.text else count)
     numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
 
-    texts = _Texts(folder, "train", protection)
-    parts = (SEPARATOR_SIGN,) if isinstance(source, Text) and source.segments > 1 else ()
+    texts = _Texts(folder, "train", protection, source)
+    parts = (SEPARATOR_SIGN,) if has_parts(source) else ()
     languages = tuple(LANGUAGE_SIGN.format(language) for language in settings.target_languages)
     symbols = (*parts, *languages, *(SYMBOLS if protection.uses_symbols else ()))
 
@@ -306,6 +310,7 @@ def vocabulary_size(examples_count: int) -> int:
 
 def _cut(
     settings: DataSettings,
+    source: Source,
     folder: Path,
     name: str,
     subwords: dict[str, Vocabulary],
@@ -321,7 +326,7 @@ def _cut(
     if narrow:
         (folder / f"{name}.narrow").touch()
     kind = np.uint16 if narrow else np.int32
-    texts = _Texts(folder, name, protection)
+    texts = _Texts(folder, name, protection, source)
     for side, vocabulary in subwords.items():
         with RaggedWriter(folder / f"{name}.{side}", kind) as writer:
             for start in range(0, len(texts), CUT_AT_ONCE):
@@ -332,8 +337,7 @@ def _cut(
                         aside.put(origins.example(folder, name, at), "a label that training has not")
                         fit[at] = False
                     if side == "source" and settings.whole:
-                        parted = settings.question_column is not None
-                        sequence = shortened(sequence, settings.longest - 1, parted=parted)  # noqa: PLW2901
+                        sequence = shortened(sequence, settings.longest - 1, parted=has_parts(source))  # noqa: PLW2901
                     if len(sequence) >= settings.longest and not settings.text:
                         if fit[at]:
                             aside.put(origins.example(folder, name, at), f"over {settings.longest} tokens")

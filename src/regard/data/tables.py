@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.columns import CLASS_NAMES, columns_in, has_header, listed, which_fields
+from regard.data.parts import BETWEEN
 from regard.data.readers import Example, Layout, lines_of
 from regard.data.rows import LOOKED_AT, TAB, rows_of, separator_of
-from regard.tokens import SEPARATOR_SIGN
 
 
 def read_table(path: Path, layout: Layout) -> Iterator[Example]:
@@ -47,7 +47,7 @@ def read_table(path: Path, layout: Layout) -> Iterator[Example]:
 
 def with_question(source: str, question: str) -> str:
     """Both, with the mark between."""
-    return f"{source} {SEPARATOR_SIGN} {question}" if question.strip() else source
+    return f"{source}{BETWEEN}{question}" if question.strip() else source
 
 
 def _question_column(path: Path, header: list[str] | None, width: int, layout: Layout) -> int | None:

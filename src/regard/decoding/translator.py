@@ -8,8 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 from regard.data.door import HALF, tidy
+from regard.data.parts import BETWEEN, has_parts, parted
 from regard.data.placeholders import MOST as MOST_PLACEHOLDERS
 from regard.data.placeholders import SIGNS, SYMBOLS, Protection, restore
+from regard.data.sentences import parts_within
 from regard.data.sides import Given, SourceSide, Vocabulary, in_text
 from regard.decoding.aligning import word_alignment
 from regard.decoding.asked import Asked, keeps, says, times
@@ -20,9 +22,8 @@ from regard.decoding.languages import first_tokens, without_sign
 from regard.decoding.options import Options
 from regard.decoding.piecing import Pieces, words_only
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
-from regard.decoding.sentences import parts_within
 from regard.seeing.captured import Captured, Choice
-from regard.tokens import END, SEPARATOR_SIGN, shortened
+from regard.tokens import END, shortened
 
 if TYPE_CHECKING:
     from regard.decoding.bundle import Bundle
@@ -250,7 +251,8 @@ class Translator:
     def _sources(self, texts: Sequence[str], options: Options) -> list[Asked]:
         sources: list[Asked] = []
         given: list[str] = []
-        for text in map(self.parted, texts):
+        for raw in texts:
+            text = self.parted(raw)
             wrong = ""
             originals: tuple[str, ...] = ()
             counted: dict[int, int] = {}
@@ -268,21 +270,17 @@ class Translator:
                 counted = {token: counts.get(symbol, 0) for symbol, token in self._symbols.items()}
             given.append("" if protected is None else self.cased(protected.text))
             wish, terms = self._wish(options), self._terms(given[-1], options)
-            sources.append(Asked(text.replace(SEPARATOR_SIGN, "\t"), [], wish, terms, originals, counted, wrong))
+            sources.append(Asked(raw.replace(BETWEEN, "\t"), [], wish, terms, originals, counted, wrong))
         whole = in_text(self.source_side).encode(given)
+        told_apart = has_parts(self.description.model.source)
         return [
-            replace(source, tokens=[*shortened(tokens, self.longest - 1, parted=self._parts_told), END])
+            replace(source, tokens=[*shortened(tokens, self.longest - 1, parted=told_apart), END])
             for source, tokens in zip(sources, whole, strict=True)
         ]
 
     def parted(self, text: str) -> str:
         """A source whose parts have tabs between, as the model reads it."""
-        return text.replace("\t", f" {SEPARATOR_SIGN} ") if self._parts_told else text
-
-    @property
-    def _parts_told(self) -> bool:
-        """Whether the model tells the parts of a source apart, such as a story and a question."""
-        return getattr(self.description.model.source, "segments", 1) > 1
+        return parted(text, self.description.model.source)
 
     @cached_property
     def protection(self) -> Protection:

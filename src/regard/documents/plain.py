@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from regard.decoding.sentences import sentences
+from regard.data.sentences import sentences
 from regard.documents import Layout, decoded
 
 LINE_ENDS = re.compile(r"\r\n|\n|\r")

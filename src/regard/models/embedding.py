@@ -15,7 +15,7 @@ class Embedding(nn.Module):
 
     `position` is "sinusoidal", "learned" (for the first `positions` places), or anything else for none. `segments`:
     parts of a text, divided by SEPARATOR, each of which adds a vector of its own (Devlin et al. 2018,
-    arXiv:1810.04805).
+    arXiv:1810.04805); with `recent` they are counted from the last one back (Sukhbaatar et al. 2015, arXiv:1503.08895).
     """
 
     def __init__(
@@ -28,6 +28,7 @@ class Embedding(nn.Module):
         positions: int = 1024,
         dropout: float = 0.0,
         segments: int = 1,
+        recent: bool = False,
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
@@ -38,6 +39,7 @@ class Embedding(nn.Module):
         elif position == "learned":
             self.place = Learned(positions, width)
         self.segment = nn.Parameter(torch.zeros(segments, width)) if segments > 1 else None
+        self.recent = recent
         self.dropout = Dropout(dropout)
         nn.init.normal_(self.weight, std=width**-0.5)
         if self.segment is not None:
@@ -49,8 +51,10 @@ class Embedding(nn.Module):
         if self.scale != 1:
             x = x * self.scale
         if self.segment is not None:
-            parts = (tokens == SEPARATOR).cumsum(1).clamp_max(len(self.segment) - 1)
-            x = x + nn.functional.embedding(parts, self.segment)
+            parts = (tokens == SEPARATOR).cumsum(1)
+            if self.recent:
+                parts = parts[:, -1:] - parts
+            x = x + nn.functional.embedding(parts.clamp_max(len(self.segment) - 1), self.segment)
         if self.place is not None:
             x = self.place(x, offset=offset) if places is None else x + self.place.places(places).to(x.dtype)
         dropped: Tensor = self.dropout(x)

@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl
 
 from fastapi import Request
 
+from regard.data.sentences import sentences
 from regard.data.sides import in_text
 from regard.decoding.options import Options
 from regard.decoding.results import Result
-from regard.decoding.sentences import sentences
 from regard.serving.batching import Late, Overloaded
 from regard.serving.models import Model
 from regard.serving.settings import Limits

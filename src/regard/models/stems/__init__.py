@@ -38,6 +38,7 @@ def stem(settings: Settings, source: Source, vocabulary: int) -> Stem:
             positions=positions,
             dropout=dropout,
             segments=source.segments,
+            recent=source.sentences,
         )
     if isinstance(source, Nothing):
         return NoPlaces(width)
