@@ -17,11 +17,13 @@ class Text(Settings):
     """Subwords. `segments`: parts of a source, such as a story and a question, each with a vector of its own.
 
     `sentences`: each sentence is a part, and parts are counted from the last one back: what was said how long ago.
+    `begin`: a mark stands before every source, which comes to stand for the whole, as BERT has it.
     """
 
     kind: Literal["text"] = "text"
     segments: Size = 1
     sentences: bool = False
+    begin: bool = False
 
     @model_validator(mode="after")
     def _parts_are_told_apart(self) -> "Text":

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from regard.data.parts import BETWEEN, has_parts, parted
+from regard.data.parts import BETWEEN, encoded, framed, has_parts, parted
 from regard.models.embedding import Embedding
 from regard.sources import Images, Text
-from regard.tokens import SEPARATOR
+from regard.tokens import BEGIN, END
 
 STORY = "Mary went to the hall. John took the milk there."
 
@@ -38,6 +38,30 @@ def test_recent_parts_are_counted_from_the_last_one_back() -> None:
         table.weight.zero_()
         assert table.segment is not None
         table.segment.copy_(torch.arange(3.0)[:, None].expand(3, 4))
-    tokens = torch.tensor([[5, SEPARATOR, 6, SEPARATOR, 7, SEPARATOR, 8, 3], [5, SEPARATOR, 6, 3, 0, 0, 0, 0]])
-    # Four parts and three vectors: the oldest share one. What is padded comes after the last part and is of it.
-    assert table(tokens)[..., 0].tolist() == [[2, 2, 2, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0]]
+    tokens = torch.tensor([[5, END, 6, END, 7, END, 8, END], [5, END, 6, END, 0, 0, 0, 0]])
+    # Four parts and three vectors: the oldest share one. An end is of the part that it ends.
+    assert table(tokens)[..., 0].tolist() == [[2, 2, 2, 2, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0, 0, 0]]
+
+
+def test_parts_are_counted_from_the_first_one_on_in_each_text_of_a_row() -> None:
+    table = Embedding(9, 4, segments=2)
+    with torch.no_grad():
+        table.weight.zero_()
+        assert table.segment is not None
+        table.segment.copy_(torch.arange(2.0)[:, None].expand(2, 4))
+    rows = torch.tensor([[5, END, 6, END, 5, END, 7, END]])
+    assert table(rows)[..., 0].tolist() == [[0, 0, 1, 1, 1, 1, 1, 1]]
+    places = torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3]])
+    assert table(rows, places=places)[..., 0].tolist() == [[0, 0, 1, 1, 0, 0, 1, 1]]
+
+
+def test_parts_end_each_and_a_mark_may_stand_before_all() -> None:
+    def cut(texts):
+        return [[len(word) + 10 for word in text.split()] for text in texts]
+
+    pair = Text(segments=2, begin=True)
+    assert encoded(["a bb\tccc", "dd"], pair, cut) == [[11, 12, END, 13], [12]]
+    assert encoded(["a bb\tccc"], Text(), cut) == [[11, 12, 13]]
+    assert framed([11, 12, END, 13], pair) == [BEGIN, 11, 12, END, 13, END]
+    assert framed([11, 12, END, 13], pair, 5) == [BEGIN, 12, END, 13, END]
+    assert framed([11, 12], Text(), 2) == [11, END]

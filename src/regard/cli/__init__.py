@@ -12,7 +12,18 @@ from typing import Annotated
 import typer
 
 from regard import __version__
-from regard.cli import alignment, attention, demonstration, evaluation, language, seeing, serving, training, translation
+from regard.cli import (
+    alignment,
+    attention,
+    demonstration,
+    evaluation,
+    language,
+    reading,
+    seeing,
+    serving,
+    training,
+    translation,
+)
 
 app = typer.Typer(
     name="regard",
@@ -49,6 +60,7 @@ alignment.add_to(app)
 seeing.add_to(app)
 translation.add_to(app)
 language.add_to(app)
+reading.add_to(app)
 serving.add_to(app)
 demonstration.add_to(app)
 app.add_typer(attention.attention, name="attention")

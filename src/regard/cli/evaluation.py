@@ -91,7 +91,7 @@ def evaluate(
     from regard.evaluation.metrics import NAMES
 
     about = _about(run)
-    if run is not None and about is not None and about.model.source.kind == "nothing":
+    if run is not None and about is not None and (about.model.source.kind == "nothing" or about.model.guesses):
         from regard.cli.language import judge
 
         judge(run, pairs or [], device, as_json)

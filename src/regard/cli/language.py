@@ -92,10 +92,10 @@ def generate(
 
 
 def judge(run: Path, files: list[Path], device: str, as_json: bool) -> None:
-    """The perplexity of a language model on plain text."""
+    """The perplexity of a language model on plain text, or how well hidden words of it are guessed."""
     from regard.cli.common import progress
     from regard.data.readers import read_documents
-    from regard.evaluation.language import perplexity
+    from regard.evaluation.language import guessing, perplexity
 
     if not files:
         raise ValueError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
@@ -104,8 +104,18 @@ def judge(run: Path, files: list[Path], device: str, as_json: bool) -> None:
         raise ValueError("the test set is empty.")
     from regard.decoding.loading import load
 
+    model = load(run, device=device)
     with progress(f"reading with {run}", len(documents), as_json) as done:
-        found = perplexity(load(run, device=device), documents, done)
+        if model.description.model.guesses:
+            guessed = guessing(model, documents, done)
+            if as_json:
+                typer.echo(json.dumps({"run": str(run), **asdict(guessed)}))
+                return
+            typer.echo(f"{guessed.documents:,} documents, {guessed.tokens:,} tokens, each hidden once")
+            typer.echo(f"  perplexity       {guessed.perplexity:9.3f}   of a hidden token")
+            typer.echo(f"  accuracy         {guessed.accuracy:9.2f}   percent of the hidden tokens guessed right")
+            return
+        found = perplexity(model, documents, done)
     if as_json:
         typer.echo(json.dumps({"run": str(run), **asdict(found)}))
         return

@@ -120,7 +120,9 @@ def see(
             about = translator.description.model
             if about.source.kind == "nothing":  # there is only one kind of attention
                 which, first["kind"] = "decoder", "decoder"
-            searched = tree and about.source.kind == "text" and not about.labels
+            elif not (about.step_by_step or about.labels):
+                which, first["kind"] = "encoder", "encoder"
+            searched = tree and about.source.kind == "text" and about.step_by_step
             found = translator.translate(each, beam=beam, nbest=beam, to=language) if searched else None
             own = target if number == 0 and target is not None else found
             name = folder.resolve().name

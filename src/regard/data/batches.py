@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,7 +12,9 @@ from torch import Tensor
 from regard.data.augmenting import augmented
 from regard.data.corpus import Corpus, Pairs
 from regard.data.links import guide
+from regard.data.masking import Masked, guesses
 from regard.data.media import Medium
+from regard.data.parts import encoded, framed
 from regard.data.passages import Passages, packed, plan_packed
 from regard.data.settings import DataSettings
 from regard.data.sides import Given, SourceSide, in_text
@@ -29,6 +32,7 @@ class Batch:
     numbers: NDArray[np.int64]  # which examples these are
     passage: Tensor | None = None  # [B, Tt] of texts that share rows, which of its row each step is of; 0 for none
     place: Tensor | None = None  # [B, Tt] and the step's place in it
+    follows: Tensor | None = None  # [B, Ts] at marks that begin two parts, whether the second follows; -1 elsewhere
     guide: Tensor | None = None  # [B, Tt, Ts] where each step should look, where that is known; rows of 1 or 0 in all
 
     @property
@@ -116,6 +120,13 @@ def load_batch(
     key: int = 0,
 ) -> Batch:
     """The examples of these numbers; texts cut and media varied at random as the settings and the key say, if given."""
+    if isinstance(pairs, Masked):
+        drawn = key if varied is not None else int(numbers[0])
+        hidden = guesses(pairs, numbers.tolist(), (varied or DataSettings()).mask, drawn)
+        there = hidden.source != PAD
+        packing = hidden.passage, hidden.place
+        follows = hidden.follows if pairs.parts == 2 else None
+        return Batch(hidden.source, there, hidden.source, hidden.after, numbers, *packing, follows)
     if isinstance(pairs, Passages):
         rows = packed([pairs.steps(int(number)) for number in numbers], pairs.longest)
         nothing = given(corpus.source_side, list(rows.before))
@@ -131,8 +142,8 @@ def load_batch(
         cut = corpus.target_side.sample([target for _, target in texts], sampling, key + 1)
         targets = [[*each, *ends] for each in cut]
         if pairs.medium is None:
-            cut = in_text(corpus.source_side).sample([source for source, _ in texts], sampling, key)
-            sources = [[*each, END] for each in cut]
+            read = partial(in_text(corpus.source_side).sample, settings=sampling, key=key)
+            sources = [framed(each, corpus.reads) for each in encoded([text for text, _ in texts], corpus.reads, read)]
     source, mask = given(corpus.source_side, sources)
     if varied is not None and pairs.medium is not None:
         source = augmented(source, mask, varied.augment, key)

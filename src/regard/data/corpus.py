@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.making import Report, make, silent
+from regard.data.masking import Masked
 from regard.data.media import Medium, medium_of
+from regard.data.parts import framed, has_parts
 from regard.data.passages import Passages
 from regard.data.placeholders import Protection, Treatment
 from regard.data.ragged import Ragged, text_of
@@ -36,6 +38,7 @@ class Pairs:
     medium: Medium | None = None  # what the sources are, if they are no text
     rows: NDArray[np.int64] | None = None  # which of the stored sources each of the stored examples has
     ends: bool = True  # whether targets have an end
+    reads: Source = field(default_factory=Text)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -45,7 +48,7 @@ class Pairs:
         """In tokens, the end's mark included; of what is no text, in places about."""
         if self.medium is not None and self.rows is not None:
             return self.medium.places(self.source.lengths[self.rows[self.index]])
-        return self.source.lengths[self.index] + 1
+        return self.source.lengths[self.index] + len(framed([], self.reads))
 
     @property
     def target_lengths(self) -> NDArray[np.int32]:
@@ -71,7 +74,7 @@ class Pairs:
         target = [*map(int, self.target[at]), *([END] if self.ends else [])]
         if self.medium is not None and self.rows is not None:
             return self.medium.shaped(self.source[int(self.rows[at])]), target
-        return [*map(int, self.source[at]), END], target
+        return framed([*map(int, self.source[at])], self.reads), target
 
     def links(self, number: int) -> NDArray[np.int64]:
         """[N, 2]: source and target words that belong together, from 0."""
@@ -90,6 +93,7 @@ class Corpus:
     set_aside: dict[str, int]
     fingerprint: str
     treatments: dict[str, Treatment]  # of placeholders, by kind
+    reads: Source = field(default_factory=Text)
 
     @cached_property
     def protection(self) -> Protection:
@@ -157,10 +161,11 @@ def _open(folder: Path, source: Source | None, labels: bool) -> Corpus:
     train: Pairs | Passages
     judged: Pairs | Passages
     if longest:
-        train, judged = (_passages(folder, *each, longest) for each in (("train", "train"), (valid, "valid")))
+        of = source or Text()
+        train, judged = (_passages(folder, *each, longest, of) for each in (("train", "train"), (valid, "valid")))
     else:
-        train = _pairs(folder, "train", medium, not labels)
-        judged = _pairs(folder, valid, medium, not labels, "valid")
+        train = _pairs(folder, "train", source or Text(), not labels)
+        judged = _pairs(folder, valid, source or Text(), not labels, "valid")
     return Corpus(
         train,
         judged,
@@ -169,18 +174,23 @@ def _open(folder: Path, source: Source | None, labels: bool) -> Corpus:
         about["set_aside"],
         about["fingerprint"],
         about.get("placeholders", {}),  # which those made before there were any have not
+        source or Text(),
     )
 
 
-def _passages(folder: Path, name: str, index: str, longest: int) -> Passages:
+def _passages(folder: Path, name: str, index: str, longest: int, source: Source) -> Passages:
     kind = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
     numbers = np.load(folder / f"{index}.index.npy", mmap_mode="r")
-    return Passages.of(
-        Ragged(folder / f"{name}.target", kind), Ragged(folder / f"{name}.target_text", np.uint8), numbers, longest
-    )
+    side = "source" if source.kind == "text" else "target"
+    files = Ragged(folder / f"{name}.{side}", kind), Ragged(folder / f"{name}.{side}_text", np.uint8)
+    if isinstance(source, Text):
+        subwords = Subwords.load(folder / "source.subwords")
+        return Masked.within(*files, numbers, longest, subwords, pairs=has_parts(source))
+    return Passages.of(*files, numbers, longest)
 
 
-def _pairs(folder: Path, name: str, medium: Medium | None, ends: bool, index: str | None = None) -> Pairs:
+def _pairs(folder: Path, name: str, reads: Source, ends: bool, index: str | None = None) -> Pairs:
+    medium = medium_of(reads)
     kind = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
     source = Ragged(folder / f"{name}.source", kind if medium is None else medium.element)
     rows = None if medium is None else np.load(folder / f"{name}.source.rows.npy", mmap_mode="r")
@@ -189,4 +199,4 @@ def _pairs(folder: Path, name: str, medium: Medium | None, ends: bool, index: st
     numbers = np.load(folder / f"{index or name}.index.npy", mmap_mode="r")
     learns = index is None and (folder / f"{name}.links.bin").exists()
     linked = Ragged(folder / f"{name}.links", np.int32) if learns else None
-    return Pairs(source, target, source_text, target_text, numbers, linked, medium, rows, ends)
+    return Pairs(source, target, source_text, target_text, numbers, linked, medium, rows, ends, reads)

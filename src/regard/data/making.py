@@ -18,7 +18,7 @@ from regard.data.door import SMOOTHING, SetAside, admitted, examples
 from regard.data.keeping import MediaKeeper
 from regard.data.labels import Labels
 from regard.data.media import medium_of
-from regard.data.parts import has_parts, parted
+from regard.data.parts import encoded, room
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, Census, Protection, Treatment
 from regard.data.ragged import Ragged, RaggedWriter, text_of
 from regard.data.readers import Example
@@ -26,7 +26,7 @@ from regard.data.settings import LANGUAGE_SIGN, DataSettings
 from regard.data.sides import Vocabulary, target_file
 from regard.data.subwords import train
 from regard.sources import Source, Text
-from regard.tokens import SEPARATOR_SIGN, UNKNOWN, shortened
+from regard.tokens import MASK_SIGN, SEPARATOR_SIGN, UNKNOWN, shortened
 
 # What subwords are learnt from, at most, on each side: sentencepiece holds all of it in memory, many times over.
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
@@ -235,12 +235,11 @@ def _same_placeholders(
 
 
 class _Texts:
-    """Stored texts of both sides, as they are learnt from: with symbols in place of their placeholders, and marks
-    between the parts of a source."""
+    """Stored texts of both sides, as they are learnt from: with symbols in place of their placeholders."""
 
-    def __init__(self, folder: Path, name: str, protection: Protection, source: Source | None = None) -> None:
+    def __init__(self, folder: Path, name: str, protection: Protection) -> None:
         self._sides = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
-        self._protection, self._source = protection, source or Text()
+        self._protection = protection
 
     def __len__(self) -> int:
         return len(self._sides[0])
@@ -253,11 +252,9 @@ class _Texts:
         """One of them, with symbols; as it was read, where the sides have not the same."""
         place = 0 if side == "source" else 1
         if not self._protection.uses_symbols:
-            text = text_of(self._sides[place][at])
-        else:
-            raw = self.raw(at)
-            text = (self._protection.protect_pair(*raw) or raw)[place]
-        return parted(text, self._source) if side == "source" else text
+            return text_of(self._sides[place][at])
+        raw = self.raw(at)
+        return (self._protection.protect_pair(*raw) or raw)[place]
 
 
 def _learn(
@@ -280,14 +277,14 @@ def _learn(
     size = size or vocabulary_size(letters // SENTENCE if settings.text else count)
     numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
 
-    texts = _Texts(folder, "train", protection, source)
-    parts = (SEPARATOR_SIGN,) if has_parts(source) else ()
+    texts = _Texts(folder, "train", protection)
+    masks = (MASK_SIGN,) if settings.text and source.kind == "text" else ()
     languages = tuple(LANGUAGE_SIGN.format(language) for language in settings.target_languages)
-    symbols = (*parts, *languages, *(SYMBOLS if protection.uses_symbols else ()))
+    symbols = (*masks, *languages, *(SYMBOLS if protection.uses_symbols else ()))
 
     def lines(*sides: str) -> Iterator[str]:
         for side in sides:
-            yield from (texts.side(int(at), side) for at in numbers)
+            yield from (texts.side(int(at), side).replace(SEPARATOR_SIGN, " ") for at in numbers)
 
     found: dict[str, Vocabulary] = {}
     if source.kind == "text" and not labels and (settings.subwords.joint or settings.text):
@@ -326,19 +323,22 @@ def _cut(
     if narrow:
         (folder / f"{name}.narrow").touch()
     kind = np.uint16 if narrow else np.int32
-    texts = _Texts(folder, name, protection, source)
+    texts = _Texts(folder, name, protection)
     for side, vocabulary in subwords.items():
+        reads = source if side == "source" else Text()
+        most = room(reads, settings.longest)
         with RaggedWriter(folder / f"{name}.{side}", kind) as writer:
             for start in range(0, len(texts), CUT_AT_ONCE):
                 some = range(start, min(start + CUT_AT_ONCE, len(texts)))
-                tokens = vocabulary.encode([texts.side(at, side) if wanted[at] else "" for at in some])
+                read = [texts.side(at, side) if wanted[at] else "" for at in some]
+                tokens = encoded(read, reads, vocabulary.encode)
                 for at, sequence in zip(some, tokens, strict=True):
                     if not vocabulary.ends and sequence == [UNKNOWN] and wanted[at]:
                         aside.put(origins.example(folder, name, at), "a label that training has not")
                         fit[at] = False
                     if side == "source" and settings.whole:
-                        sequence = shortened(sequence, settings.longest - 1, parted=has_parts(source))  # noqa: PLW2901
-                    if len(sequence) >= settings.longest and not settings.text:
+                        sequence = shortened(sequence, most)  # noqa: PLW2901
+                    if len(sequence) > most and not settings.text:
                         if fit[at]:
                             aside.put(origins.example(folder, name, at), f"over {settings.longest} tokens")
                         fit[at] = False

@@ -1,10 +1,13 @@
-"""The parts of a source, such as a story and a question, or sentence after sentence: marked where one ends."""
+"""A source from text to tokens: its parts, such as a story and a question, or sentence after sentence, each ended."""
+
+from collections.abc import Callable, Sequence
 
 from regard.data.sentences import sentences
 from regard.sources import Source, Text
-from regard.tokens import SEPARATOR_SIGN
+from regard.tokens import BEGIN, END, SEPARATOR_SIGN, shortened
 
 BETWEEN = f" {SEPARATOR_SIGN} "
+Cut = Callable[[Sequence[str]], list[list[int]]]  # texts to tokens
 
 
 def has_parts(source: Source) -> bool:
@@ -21,3 +24,29 @@ def parted(text: str, source: Source) -> str:
     if source.sentences:
         parts = [sentence for part in parts for sentence, _ in sentences(part.strip())]
     return BETWEEN.join(part.strip() for part in parts)
+
+
+def encoded(texts: Sequence[str], source: Source, cut: Cut) -> list[list[int]]:
+    """Tokens of each text, with an end between its parts, as BERT has them (Devlin et al. 2018, arXiv:1810.04805)."""
+    if not has_parts(source):
+        return cut(texts)
+    parts = [parted(text, source).split(SEPARATOR_SIGN) for text in texts]
+    flat = iter(cut([part.strip() for each in parts for part in each]))
+    found = []
+    for each in parts:
+        tokens = next(flat)
+        for _ in each[1:]:
+            tokens = [*tokens, END, *next(flat)]
+        found.append(tokens)
+    return found
+
+
+def framed(tokens: Sequence[int], source: Source, most: int | None = None) -> list[int]:
+    """Between its marks, as a model reads it: at most so many with them."""
+    begin = [BEGIN] if isinstance(source, Text) and source.begin else []
+    return [*begin, *(tokens if most is None else shortened(tokens, room(source, most))), END]
+
+
+def room(source: Source, most: int) -> int:
+    """How many tokens find room between the marks of a source of so many."""
+    return max(0, most - 1 - int(isinstance(source, Text) and source.begin))

@@ -39,6 +39,13 @@ class AugmentSettings(Settings):
     band_width: Share = 0.2  # of all bands, at most
 
 
+class MaskSettings(Settings):
+    """What is hidden of plain text, for a model that learns by guessing."""
+
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.15  # of the tokens
+    whole_words: bool = False  # all subwords of a word at once
+
+
 class DataSettings(Settings):
     """What is read. `pairs` are files with both sides, `source` and `target` text files side by side, `text` files of
     plain text to learn a language from."""
@@ -68,6 +75,7 @@ class DataSettings(Settings):
     unusual_ratio: Annotated[float, Field(gt=1)] = 10.0  # set aside what is so many times longer than usual
     subwords: SubwordSettings = SubwordSettings()
     augment: AugmentSettings = AugmentSettings()
+    mask: MaskSettings = MaskSettings()
 
     @field_validator(*FILES, mode="before")
     @classmethod

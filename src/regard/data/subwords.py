@@ -7,15 +7,19 @@ BPE-dropout: Provilkov et al. 2020 (arXiv:1910.13267); byte fallback, so that no
 import io
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
+from numpy.typing import NDArray
 
 from regard.data.sampling import Sampler
 from regard.data.settings import SubwordSettings
-from regard.tokens import BEGIN, END, PAD, UNKNOWN
+from regard.tokens import BEGIN, END, MASK, MASK_SIGN, PAD, UNKNOWN
 
 TYPES = {"bpe": "bpe", "unigram": "unigram", "character": "char", "word": "word"}
+SPACE = "▁"  # where a word begins
 SMALLEST = 300  # 256 bytes, the four special entries, and some letters
 
 
@@ -55,8 +59,15 @@ class Subwords:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokens of each text, without beginning and end."""
+        if any(MASK_SIGN in text for text in texts):
+            return [self._gapped(text) for text in texts]
         tokens: list[list[int]] = self._processor.encode(list(texts))
         return tokens
+
+    def _gapped(self, text: str) -> list[int]:
+        """A text in which what is to be guessed is marked: a mark stands for a word with the blank before it."""
+        first, *others = self._processor.encode(text.split(MASK_SIGN))
+        return [*first, *(token for other in others for token in (MASK, *other))]
 
     def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
         """The same, cut at random as `key` says: BPE-dropout at `settings.sampling`, or unigram with that exponent.
@@ -85,12 +96,17 @@ class Subwords:
         kept = [[token for token in sequence if token not in (PAD, BEGIN, END)] for sequence in tokens]
         texts = [self._processor.decode(sequence) if sequence else "" for sequence in kept]
         # An unknown word's bytes include the mark of the space before it.
-        return [text.replace("▁", " ").strip(" ") for text in texts]
+        return [text.replace(SPACE, " ").strip(" ") for text in texts]
 
     def token(self, piece: str) -> int | None:
         """The token that looks like this, if there is one."""
         found = int(self._processor.piece_to_id(piece))
         return None if found == UNKNOWN else found
+
+    @cached_property
+    def word_starts(self) -> NDArray[np.bool_]:
+        """Which tokens begin a word."""
+        return np.array([piece.startswith(SPACE) for piece in self.pieces(range(len(self)))])
 
     def pieces(self, tokens: Iterable[int]) -> list[str]:
         """What each token looks like, ▁ at a word's beginning."""

@@ -9,6 +9,7 @@ from regard.data.corpus import Pairs
 from regard.data.door import HALF, tidy
 from regard.data.labels import Labels
 from regard.data.media import Medium, Pictures, Recordings, Silence
+from regard.data.parts import encoded, framed
 from regard.data.placeholders import restore
 from regard.data.sides import Given, SourceSide, Vocabulary, in_text
 from regard.decoding.aligning import best_choice, word_alignment
@@ -19,7 +20,7 @@ from regard.decoding.lexicon import Lexicon
 from regard.decoding.options import Options
 from regard.decoding.results import Result
 from regard.seeing.captured import SPACE, Axis, Branch, Captured, Choice, Kind, Shown, Weights
-from regard.tokens import BEGIN, END, SEPARATOR_SIGN
+from regard.tokens import BEGIN, END
 
 if TYPE_CHECKING:
     from regard.decoding.translator import Translator
@@ -32,14 +33,19 @@ def axis(subwords: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...]
     labels = [restore(piece, originals) for piece in subwords.pieces(tokens)]
     if not subwords.ends:
         return Axis(tuple(label.removeprefix(SPACE) for label in labels), (False,) * len(labels), "labels")
-    shown = [label.replace(SEPARATOR_SIGN, "|") for label in labels]
+    inside = len(tokens) - 1
+    between = [token == END and at < inside for at, token in enumerate(tokens)]  # the end of a part, not of all
+    shown = ["|" if divides else label for divides, label in zip(between, labels, strict=True)]
     languages = [language_of(label.removeprefix(SPACE)) for label in labels]
     # A blank before a language's sign is part of it.
     signs = [
         bool(said) or (label == SPACE and bool(then))
         for label, said, then in zip(labels, languages, [*languages[1:], ""], strict=True)
     ]
-    marks = [token in (BEGIN, END) or sign for token, sign in zip(tokens, signs, strict=True)]
+    marks = [
+        (token in (BEGIN, END) and not divides) or sign
+        for token, divides, sign in zip(tokens, between, signs, strict=True)
+    ]
     return Axis(
         tuple(f"<{said}>" if said else label for label, said in zip(shown, languages, strict=True)), tuple(marks)
     )
@@ -191,8 +197,10 @@ def _pair(
     if labels is not None:
         labels.check(texts[1])
     cased = translator.cased(texts[0]), texts[1] if labels is not None else translator.cased(texts[1])
-    cut = [side.encode([text])[0] for side, text in zip(sides, cased, strict=True)]
-    return [*cut[0], END], [*language, *cut[1], *([END] if translator.target_side.ends else [])]
+    reads = translator.description.model.source
+    (read,) = encoded([cased[0]], reads, sides[0].encode)
+    (said_tokens,) = sides[1].encode([cased[1]])
+    return framed(read, reads), [*language, *said_tokens, *([END] if translator.target_side.ends else [])]
 
 
 def chosen(bundle: Bundle, pairs: Pairs, lexicon: Lexicon) -> Choice | None:

@@ -33,6 +33,8 @@ def reads_or_says_more(model: ModelSettings) -> str:
         return f"it reads {model.source.kind}, not text"
     if model.labels:
         return "it tells classes apart"
+    if not model.step_by_step:
+        return "it says nothing word by word"
     if model.copies:
         return "it copies words of its source"
     if any(getattr(part, "shared", False) for part in (model.encoder, model.decoder)):
@@ -53,6 +55,12 @@ def refuses(model: ModelSettings) -> str:
             return f"the {name}'s self-attention is restricted to a window"
         if part.position not in ("sinusoidal", "learned", "none"):
             return f"the {name}'s positions are {part.position}"
+        if part.norm_embedding:
+            return f"the {name} normalises its embeddings"
+        if part.norm_epsilon not in (None, 1e-5 if part.norm == "layer" else 1e-6):
+            return f"the {name}'s norms have an epsilon of their own"
+        if part.activation in ("gelu-tanh", "silu"):
+            return f"the {name}'s activation is {part.activation}"
         if part.embedding_width != part.width:
             return f"the {name}'s embeddings are not as wide as its layers"
     encoder, decoder = model.encoder, model.decoder

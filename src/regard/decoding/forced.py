@@ -30,9 +30,15 @@ class Forced(NamedTuple):
 
 @torch.inference_mode()
 def forced(
-    bundle: Bundle, sources: Sequence[Given], outputs: Sequence[Sequence[int]], *, attention: bool = True
+    bundle: Bundle,
+    sources: Sequence[Given],
+    outputs: Sequence[Sequence[int]],
+    *,
+    attention: bool = True,
+    scores: bool = True,
 ) -> list[Forced]:
-    """Of each source and its output, tokens with their ends."""
+    """Of each source and its output, tokens with their ends. scores: what each token was worth, which a model that says
+    nothing step by step cannot tell."""
     device = next(bundle.model.parameters()).device
     found: list[Forced] = []
     at_once = AT_ONCE
@@ -45,7 +51,9 @@ def forced(
         after = padded([list(each) for each in theirs]).to(device)
         before = padded([[BEGIN, *each[:-1]] for each in theirs]).to(device)
         decoded = bundle.model(source, mask, before, need_weights=attention)
-        logs = possible(bundle.model.scores(decoded, source)).log_softmax(-1).gather(2, after[..., None])[..., 0]
+        logs = torch.zeros(after.shape)
+        if scores:
+            logs = possible(bundle.model.scores(decoded, source)).log_softmax(-1).gather(2, after[..., None])[..., 0]
         places = decoded.places.tolist()
         of_kind = {"cross": decoded.cross, "encoder": decoded.encoder, "decoder": decoded.own}
         layers = {kind: [each.float().cpu().numpy() for each in of_kind[kind]] for kind in KINDS}

@@ -140,6 +140,10 @@ def in_torch(
         from regard.decoding.language import Continuer
 
         return Continuer(bundle.description, *sides, engine, lambda: bundle, why, choice)
+    if not bundle.description.model.step_by_step and not bundle.description.model.labels:
+        from regard.decoding.reading import Reader
+
+        return Reader(bundle.description, *sides, engine, lambda: bundle, why, choice)
     if reads == "text":
         return Translator(bundle.description, *sides, engine, lambda: bundle, why, choice)
     from regard.decoding.media import MediaTranslator

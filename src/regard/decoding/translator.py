@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 from regard.data.door import HALF, tidy
-from regard.data.parts import BETWEEN, has_parts, parted
+from regard.data.parts import BETWEEN, encoded, framed, parted, room
 from regard.data.placeholders import MOST as MOST_PLACEHOLDERS
 from regard.data.placeholders import SIGNS, SYMBOLS, Protection, restore
 from regard.data.sentences import parts_within
@@ -23,7 +23,6 @@ from regard.decoding.options import Options
 from regard.decoding.piecing import Pieces, words_only
 from regard.decoding.results import Hypothesis, Other, Result, Search, Wish
 from regard.seeing.captured import Captured, Choice
-from regard.tokens import END, shortened
 
 if TYPE_CHECKING:
     from regard.decoding.bundle import Bundle
@@ -170,9 +169,10 @@ class Translator:
         if HALF.search(text):
             return True  # it is wrong anyway
         protected = self.protection.protect(tidy(text))
-        return (
-            protected is None or len(in_text(self.source_side).encode([self.cased(protected.text)])[0]) < self.longest
-        )
+        if protected is None:
+            return True
+        (tokens,) = in_text(self.source_side).encode([self.cased(protected.text)])
+        return len(tokens) <= room(self.description.model.source, self.longest)
 
     @cached_property
     def longest(self) -> int:
@@ -271,10 +271,10 @@ class Translator:
             given.append("" if protected is None else self.cased(protected.text))
             wish, terms = self._wish(options), self._terms(given[-1], options)
             sources.append(Asked(raw.replace(BETWEEN, "\t"), [], wish, terms, originals, counted, wrong))
-        whole = in_text(self.source_side).encode(given)
-        told_apart = has_parts(self.description.model.source)
+        reads = self.description.model.source
+        whole = encoded(given, reads, in_text(self.source_side).encode)
         return [
-            replace(source, tokens=[*shortened(tokens, self.longest - 1, parted=told_apart), END])
+            replace(source, tokens=framed(tokens, reads, self.longest))
             for source, tokens in zip(sources, whole, strict=True)
         ]
 

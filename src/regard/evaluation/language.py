@@ -1,4 +1,4 @@
-"""How well a language model foresees a text: perplexity."""
+"""How well a language model foresees a text, or guesses what is hidden in one: perplexity."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,11 +8,14 @@ import torch
 
 from regard.data.batches import given, padded
 from regard.data.door import tidy
+from regard.data.parts import framed, room
+from regard.data.sides import in_text
 from regard.decoding.searches.rules import possible
 from regard.decoding.translator import Translator
-from regard.tokens import BEGIN, END, PAD
+from regard.tokens import BEGIN, END, MASK, PAD
 
 AT_ONCE = 2048  # tokens
+TURNS = 7  # in which every token is hidden once: a seventh is what training hides
 
 
 @dataclass(frozen=True)
@@ -68,3 +71,48 @@ def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int]
         math.exp(-total / (words + len(texts))),
         -total / math.log(2) / max(1, size),
     )
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """Of all documents together, every token hidden once."""
+
+    documents: int
+    tokens: int
+    log_probability: float  # natural
+
+    perplexity: float  # exp of the mean loss of a hidden token
+    accuracy: float  # the share of tokens that are guessed right, in percent
+
+
+@torch.inference_mode()
+def guessing(model: Translator, documents: Sequence[str], done: Callable[[int], None]) -> Guessed:
+    """Over plain texts: in each of some turns every seventh token is hidden, another seventh each time."""
+    network, reads = model.bundle.model, model.description.model.source
+    device = next(network.parameters()).device
+    longest = room(reads, model.longest)
+    pieces = []
+    for tokens in in_text(model.source_side).encode([tidy(model.cased(text)) for text in documents]):
+        pieces += [framed(tokens[at : at + longest], reads) for at in range(0, len(tokens), longest)]
+    order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
+    total, right, count = 0.0, 0, 0
+    while order:
+        some = order[: max(1, AT_ONCE // len(pieces[order[0]]))]
+        order = order[len(some) :]
+        whole = padded([pieces[number] for number in some]).to(device)
+        words = (whole != PAD) & (whole != BEGIN) & (whole != END)
+        place = torch.arange(whole.shape[1], device=device)
+        for turn in range(TURNS):
+            hidden = words & (place % TURNS == turn)
+            if not hidden.any():
+                continue
+            memory = network.encode(torch.where(hidden, MASK, whole), whole != PAD)
+            logits = possible(network.logits(network.decoder(whole, memory).features[hidden]))
+            logs, said = logits.log_softmax(-1), whole[hidden]
+            total += float(logs.gather(1, said[:, None]).double().sum())
+            right += int((logs.argmax(-1) == said).sum())
+            count += len(said)
+        done(len(some))
+    if not count:
+        raise ValueError("the test set has no words.")
+    return Guessed(len(documents), count, total, math.exp(-total / count), 100 * right / count)

@@ -27,6 +27,10 @@ class Memory:
         """[B, 1, 1, T], as attention wants it."""
         return self.mask[:, None, None]
 
+    def mean(self) -> Tensor:
+        """[B, M]: the mean of all places."""
+        return average(self.states, self.mask)
+
     def select(self, index: Tensor) -> Self:
         """The batch entries of this index, in its order."""
         states = self.states.index_select(0, index)

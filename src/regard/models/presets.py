@@ -70,6 +70,28 @@ def _language(width: int, heads: int, feedforward: int, layers: int, dropout: fl
     }
 
 
+def _guessing(width: int, heads: int, feedforward: int, layers: int, **more: Any) -> Preset:
+    part = {"kind": "transformer", "width": width, "heads": heads, "feedforward": feedforward, "layers": layers}
+    return {
+        "model": {
+            "source": {"kind": "text", "begin": True},
+            "encoder": {**part, "dropout": 0.1, "activation": "gelu", "position": "rotary", **more},
+            "decoder": {"kind": "places", "width": width},
+            "tie": "all",
+            "output_bias": True,
+        },
+        "data": {"longest": 128},
+        "training": {
+            **_TRANSFORMER_TRAINING,
+            "learning_rate": 3e-3 * (128 / width) ** 0.5,
+            "tokens": 4096,
+            "smoothing": 0.0,
+            "judge": "loss",
+        },
+    }
+
+
+_BERT: Preset = {"position": "learned", "positions": 512, "norm_place": "post", "norm_embedding": True}
 _CELLS: Preset = {"kind": "images", "size": 64, "cut": {"kind": "residual", "attend": "se"}}
 _LOOKING: Preset = {"tokens": 4096, "judge": "chrf", "average": 0.999}
 _LUONG: Preset = {"cell": "lstm", "initialisation": "uniform"}
@@ -256,6 +278,15 @@ PRESETS: dict[str, tuple[str, Preset]] = {
     "gpt2": (
         "the shape of GPT-2 small: 12 layers of width 768, learned positions (Radford et al. 2019)",
         _language(768, 12, 3072, 12, 0.1, position="learned"),
+    ),
+    "bert-tiny": (
+        "plain text with words hidden: a Transformer encoder alone, 4 layers of width 128 (BERT, Devlin et al. 2018)",
+        _guessing(128, 4, 512, 4),
+    ),
+    "bert-small": ("the same, 6 layers of width 256", _guessing(256, 4, 1024, 6)),
+    "bert": (
+        "BERT's own shape: 12 layers of width 768, learned positions, norms after the sums",
+        _guessing(768, 12, 3072, 12, **_BERT, scale_embedding=False),
     ),
     "deep-shallow": (
         "12 encoder layers and one decoder layer of width 256: fast to translate with",

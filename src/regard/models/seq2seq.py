@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard.models.copying import CopyingState, mixed
 from regard.models.decoders.convolutional import ConvolutionalDecoder
+from regard.models.decoders.places import NoDecoder, PlacesDecoder
 from regard.models.decoders.pooling import PoolingDecoder
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.decoders.transformer import TransformerDecoder
@@ -15,7 +16,7 @@ from regard.models.encoders.convolutional import ConvolutionalEncoder
 from regard.models.encoders.plain import PlainEncoder
 from regard.models.encoders.recurrent import RecurrentEncoder
 from regard.models.encoders.transformer import TransformerEncoder
-from regard.models.memory import Decoded, Memory, State
+from regard.models.memory import Decoded, Memory, Packing, State
 from regard.models.settings import ModelSettings
 from regard.tokens import END
 
@@ -30,6 +31,8 @@ DECODERS: dict[str, Any] = {
     "convolutional": ConvolutionalDecoder,
     "transformer": TransformerDecoder,
     "pooling": PoolingDecoder,
+    "places": PlacesDecoder,
+    "none": NoDecoder,
 }
 
 
@@ -46,14 +49,19 @@ class Seq2Seq(nn.Module):
         self.encoder = ENCODERS[settings.encoder.kind](settings.encoder, source_vocabulary, settings.source)
         memory_width = None if settings.source.kind == "nothing" else self.encoder.memory_width
         self.decoder = DECODERS[settings.decoder.kind](settings.decoder, target_vocabulary, memory_width)
+        if settings.decoder.kind == "none":
+            return
         E = settings.decoder.embedding_width
-        self.output = nn.Linear(E, target_vocabulary, bias=settings.tie == "none")
+        self.output = nn.Linear(E, target_vocabulary, bias=settings.tie == "none" or settings.output_bias)
+        if self.output.bias is not None:
+            nn.init.zeros_(self.output.bias)
         if settings.tie == "none":
             nn.init.normal_(self.output.weight, std=E**-0.5)
-            nn.init.zeros_(self.output.bias)
+        elif settings.guesses:
+            self.output.weight = self.encoder.embedding.weight
         else:
             self.output.weight = self.decoder.embedding.weight
-        if settings.tie == "all":
+        if settings.tie == "all" and not settings.guesses:
             if source_vocabulary != target_vocabulary:
                 raise ValueError(
                     f"model.tie: all embeddings are shared, so source and target need one vocabulary, not "
@@ -61,9 +69,15 @@ class Seq2Seq(nn.Module):
                 )
             self.encoder.embedding.weight = self.decoder.embedding.weight
 
-    def encode(self, source: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
-        """source [B, Ts], pictures or frames, and mask [B, Ts] (True where there is something) -> Memory."""
-        memory: Memory = self.encoder(source, mask, need_weights=need_weights)
+    def encode(
+        self, source: Tensor, mask: Tensor, *, packing: Packing | None = None, need_weights: bool = False
+    ) -> Memory:
+        """source [B, Ts], pictures or frames, and mask [B, Ts] (True where there is something) -> Memory.
+
+        packing: of sources that share rows.
+        """
+        rows = {} if packing is None else {"packing": packing}
+        memory: Memory = self.encoder(source, mask, **rows, need_weights=need_weights)
         return replace(memory, tokens=source) if self.settings.copies else memory
 
     def forward(self, source: Tensor, mask: Tensor, targets: Tensor, *, need_weights: bool = False) -> Decoded:

@@ -11,6 +11,7 @@ Size = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Score = Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "location"]
 Normaliser = Literal["softmax", "sparsemax", "entmax", "sigmoid", "hard"]
+Activation = Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu"]
 Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"]
 
 
@@ -75,8 +76,10 @@ class _Transformer(_Part):
     heads: Size = 4
     feedforward: Size = 512
     norm: Literal["layer", "rms"] = "layer"
+    norm_epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None  # 1e-5, of rms 1e-6, if not given
+    norm_embedding: bool = False  # what is read is normalised before the first layer, as BERT and BART do
     norm_place: Literal["pre", "post"] = "pre"  # post as published, pre trains more easily
-    activation: Literal["relu", "gelu", "swiglu", "geglu"] = "relu"
+    activation: Activation = "relu"  # gelu-tanh: GPT-2's approximation of gelu
     position: Position = "sinusoidal"
     positions: Size = 1024  # for learned positions: how many
     window: Size | None = None  # restricted self-attention: the radius; everything if not given
@@ -109,21 +112,43 @@ class NoEncoder(_Part):
     kind: Literal["none"] = "none"
 
 
+class NoDecoder(_Part):
+    """Nothing is said: what was read is a vector, or a beginning for other models."""
+
+    kind: Literal["none"] = "none"
+
+
+class PlacesDecoder(_Part):
+    """Something is said at every place that was read: the word that was hidden there, as BERT does.
+
+    inner: a layer, its activation and a norm before the output, as BERT has them. follows: whether the second of two
+    parts follows the first is told at the mark that begins a source (Devlin et al. 2018, arXiv:1810.04805).
+    """
+
+    kind: Literal["places"] = "places"
+    inner: bool = True
+    activation: Literal["relu", "gelu", "gelu-tanh", "tanh"] = "gelu"
+    norm_epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
+    follows: bool = False
+
+
 class PoolingDecoder(_Part):
     """A class instead of a text: the source in one vector, and a layer on it.
 
-    pool: attention by a learnt query (Yang et al. 2016), or the mean, the largest of each, or nothing. state: the
-    encoder's own summary beside it (of a recurrent one its last states).
+    pool: attention by a learnt query (Yang et al. 2016), or the mean, the largest of each, the first (that of the mark
+    that begins a source, as BERT has it), or nothing. state: the encoder's own summary beside it (of a recurrent one
+    its last states).
     """
 
     only_where = {"score": ("pool", ("attention",)), "normalise": ("pool", ("attention",))}  # noqa: RUF012
 
     kind: Literal["pooling"] = "pooling"
-    pool: Literal["attention", "mean", "max", "none"] = "attention"
+    pool: Literal["attention", "mean", "max", "first", "none"] = "attention"
     score: Literal["dot", "scaled-dot", "cosine", "bilinear", "additive"] = "additive"
     normalise: Normaliser = "softmax"
     heads: Size = 1
     state: bool = True
+    activation: Literal["relu", "tanh"] = "relu"
 
     @model_validator(mode="after")
     def _sees_something(self) -> Self:
@@ -189,7 +214,8 @@ Encoder = Annotated[
     RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder | NoEncoder, Field(discriminator="kind")
 ]
 Decoder = Annotated[
-    RecurrentDecoder | ConvolutionalDecoder | TransformerDecoder | PoolingDecoder, Field(discriminator="kind")
+    RecurrentDecoder | ConvolutionalDecoder | TransformerDecoder | PoolingDecoder | PlacesDecoder | NoDecoder,
+    Field(discriminator="kind"),
 ]
 
 
@@ -200,11 +226,22 @@ class ModelSettings(Settings):
     encoder: Encoder = TransformerEncoder()
     decoder: Decoder = TransformerDecoder()
     tie: Literal["none", "target", "all"] = "target"  # target: the target's embedding is the output layer
+    output_bias: bool = False  # of an output layer that is an embedding; one that is not always has one
 
     @property
     def labels(self) -> bool:
         """Whether it says classes, not texts."""
         return self.decoder.kind == "pooling"
+
+    @property
+    def guesses(self) -> bool:
+        """Whether it says what was hidden in the text it reads."""
+        return self.decoder.kind == "places"
+
+    @property
+    def step_by_step(self) -> bool:
+        """Whether it says one word after the other, so that there is something to search."""
+        return self.decoder.kind in ("recurrent", "convolutional", "transformer")
 
     @property
     def copies(self) -> bool:
@@ -220,8 +257,14 @@ class ModelSettings(Settings):
                 raise ValueError(f"decoder.copy_words: there are no words to copy in {self.source.kind}")
             if self.tie == "all":
                 raise ValueError(f"tie is all, but {self.source.kind} have no embeddings to share; tie the target")
-        if self.labels and self.tie != "none":
-            raise ValueError("tie: classes have no embeddings to share; set it to none")
+        if (self.labels or self.decoder.kind == "none") and self.tie != "none":
+            raise ValueError("tie: only words have embeddings to share; set it to none")
+        if self.guesses and (self.source.kind != "text" or self.encoder.kind != "transformer"):
+            raise ValueError("decoder.kind: places is for a transformer encoder that reads text")
+        if self.guesses and self.tie == "target":
+            raise ValueError("tie: words are guessed in the text that is read; set it to all, or to none")
+        if self.output_bias and self.tie == "none":
+            raise ValueError("output_bias: an output layer that is no embedding has one anyway; leave it out")
         if getattr(self.encoder, "pyramid", False) and self.source.kind == "text":
             raise ValueError("encoder.pyramid is for speech: it reads several frames as one")
         return self

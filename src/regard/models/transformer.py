@@ -17,17 +17,24 @@ from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
 from regard.models.memory import Memory
 from regard.models.settings import TransformerDecoder, TransformerEncoder
+from regard.sources import Text
 
 Settings = TransformerEncoder | TransformerDecoder
 
 
 def norm(settings: Settings) -> nn.Module:
     """LayerNorm or RMSNorm over the width."""
-    return nn.LayerNorm(settings.width) if settings.norm == "layer" else nn.RMSNorm(settings.width, eps=1e-6)
+    return _norm(settings, settings.width)
 
 
-def embedding(settings: Settings, vocabulary: int) -> Embedding:
+def _norm(settings: Settings, width: int) -> nn.Module:
+    kind, usual = (nn.LayerNorm, 1e-5) if settings.norm == "layer" else (nn.RMSNorm, 1e-6)
+    return kind(width, eps=settings.norm_epsilon or usual)
+
+
+def embedding(settings: Settings, vocabulary: int, source: Text | None = None) -> Embedding:
     """The table that a Transformer reads by, with the places that its settings ask for."""
+    source = source or Text()
     return Embedding(
         vocabulary,
         settings.embedding_width,
@@ -35,7 +42,20 @@ def embedding(settings: Settings, vocabulary: int) -> Embedding:
         position=settings.position,
         positions=settings.positions,
         dropout=settings.dropout,
+        segments=source.segments,
+        recent=source.sentences,
+        norm=_norm(settings, settings.embedding_width) if settings.norm_embedding else None,
     )
+
+
+GATED = {"swiglu": "silu", "geglu": "gelu"}
+
+
+def activated(name: str, x: Tensor) -> Tensor:
+    """The function of this name, number by number."""
+    if name in ("gelu", "gelu-tanh"):
+        return nn.functional.gelu(x, approximate="tanh" if name == "gelu-tanh" else "none")
+    return {"relu": torch.relu, "silu": nn.functional.silu, "tanh": torch.tanh}[name](x)
 
 
 class FeedForward(nn.Module):
@@ -44,8 +64,7 @@ class FeedForward(nn.Module):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.activation = settings.activation
-        gated = settings.activation in ("swiglu", "geglu")
-        self.inner = nn.Linear(settings.width, settings.feedforward * (2 if gated else 1))
+        self.inner = nn.Linear(settings.width, settings.feedforward * (2 if settings.activation in GATED else 1))
         self.outer = nn.Linear(settings.feedforward, settings.width)
         self.dropout = Dropout(settings.activation_dropout)
         for linear in (self.inner, self.outer):
@@ -58,11 +77,11 @@ class FeedForward(nn.Module):
         if self.activation == "relu":
             x = self.dropout.relu(x)
         else:
-            if self.activation == "gelu":
-                x = nn.functional.gelu(x)
-            else:
+            if self.activation in GATED:
                 gate, x = x.chunk(2, -1)
-                x = x * (nn.functional.silu(gate) if self.activation == "swiglu" else nn.functional.gelu(gate))
+                x = x * activated(GATED[self.activation], gate)
+            else:
+                x = activated(self.activation, x)
             x = self.dropout(x)
         out: Tensor = self.outer(x)
         return out

@@ -4,12 +4,14 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from regard.attention import Draw, Reinforce
 from regard.data.batches import Batch
 from regard.models.copying import copying_loss
+from regard.models.decoders.places import PlacesDecoder
 from regard.models.loss import agreeing_loss, projected_loss
-from regard.models.memory import Copied, Decoded, Packing
+from regard.models.memory import Copied, Decoded, Memory, Packing
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.seeing.captured import Choice
@@ -44,11 +46,12 @@ class Objective(nn.Module):
         after: Tensor,
         guide: Tensor | None = None,
         packing: Packing | None = None,
+        follows: Tensor | None = None,
         twice: bool = False,
     ) -> Loss:
         """A batch's tensors -> its loss. `twice`: two passes that must agree (R-Drop)."""
         with products_in(self.precision if self.training else "float32"):
-            return self._loss(source, mask, before, after, guide, packing, twice)
+            return self._loss(source, mask, before, after, guide, packing, follows, twice)
 
     def _loss(
         self,
@@ -58,6 +61,7 @@ class Objective(nn.Module):
         after: Tensor,
         guide: Tensor | None,
         packing: Packing | None,
+        follows: Tensor | None,
         twice: bool,
     ) -> Loss:
         rounded = self.training and self.precision == "bfloat16"
@@ -71,10 +75,13 @@ class Objective(nn.Module):
             packing = None if packing is None else packing.twice()
         # Weights of the decoder alone, and only if they are to be taught: without them attention is faster.
         spread = self.training and (self.settings.attend_everywhere > 0 or self.settings.attend_once > 0)
-        memory = self.model.encode(source, mask)
-        rows = {} if packing is None else {"packing": packing}
+        guesses = self.model.settings.guesses  # what shares rows is read, or else it is said
+        memory = self.model.encode(source, mask, packing=packing if guesses else None)
+        rows = {} if packing is None or guesses else {"packing": packing}
         decoded = self.model.decoder(before, memory, **rows, need_weights=guide is not None or spread)
         lesson: Tensor | float = self._teach(decoded.cross, guide) if guide is not None else 0.0
+        if follows is not None:
+            lesson = lesson + self._foreseen(memory, follows) * there.sum()
         if spread and decoded.cross:
             steps = torch.cat([there] * 2) if twice else there
             lesson = lesson + self._spread(decoded.cross[-1].mean(1), memory.mask, steps) / (2 if twice else 1)
@@ -105,6 +112,13 @@ class Objective(nn.Module):
         if decoded.draws:
             total = total + self._learn_where_to_look(decoded, loss.per_token, there)
         return Loss(total, loss.per_token.double().sum())
+
+    def _foreseen(self, memory: Memory, follows: Tensor) -> Tensor:
+        """Next-sentence prediction: the mean cross-entropy over pairs of spans."""
+        decoder = self.model.decoder
+        assert isinstance(decoder, PlacesDecoder)
+        there = follows >= 0
+        return cross_entropy(decoder.following(memory.states[there]).float(), follows[there])
 
     def _copying(
         self, decoded: Decoded, there: Tensor, targets: Tensor, source: Tensor, lesson: Tensor | float
@@ -159,7 +173,8 @@ def loss_of(objective: nn.Module, batch: Batch, *, twice: bool = False) -> Loss:
     """The loss of one batch."""
     guide = batch.guide if objective.training else None  # a lesson, not a measure
     packing = None if batch.passage is None or batch.place is None else Packing(batch.passage, batch.place)
-    loss: Loss = objective(batch.source, batch.mask, batch.before, batch.after, guide, packing, twice)
+    tensors = batch.source, batch.mask, batch.before, batch.after, guide, packing, batch.follows
+    loss: Loss = objective(*tensors, twice)
     return loss
 
 

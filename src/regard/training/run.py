@@ -295,7 +295,12 @@ def made_of(model: ModelSettings) -> str:
         parts.append(f"{source.mels} mel bands at {source.rate:,} samples a second")
     if encoder.kind != "none":
         parts.append(f"{encoder.layers} {encoder.kind} encoder")
-    parts.append("pooling" if decoder.kind == "pooling" else f"{decoder.layers} {decoder.kind} decoder layers")
+    if model.step_by_step:
+        parts.append(f"{decoder.layers} {decoder.kind} decoder layers")
+    elif model.labels:
+        parts.append("pooling")
+    else:
+        parts[-1] += " layers"
     return " and ".join(parts)
 
 

@@ -73,6 +73,23 @@ class RunSettings(Settings):
             raise ValueError(
                 "data.question_column: set model.source.segments to 2, so that the parts can be told apart"
             )
+        plain = self.model.source.kind == "nothing" or self.model.guesses
+        if self.data.text and not plain:
+            raise ValueError(
+                "--task: plain text is for language models; choose --task language or mask, or a preset of them"
+            )
+        if plain and (self.data.pairs or self.data.source):
+            task = "mask" if self.model.guesses else "language"
+            raise ValueError(f"this model learns from plain text, not from pairs; say --task {task}")
+        if self.model.decoder.kind == "none":
+            raise ValueError("model.decoder.kind: a model that says nothing has nothing to learn by")
+        if self.model.guesses and self.data.text:
+            follows = getattr(self.model.decoder, "follows", False)
+            if follows != (getattr(self.model.source, "segments", 1) > 1):
+                raise ValueError(
+                    "model.decoder.follows = true and model.source.segments = 2 go together: whether the second of two "
+                    "parts follows the first"
+                )
         if self.data.alignment:
             if self.model.source.kind != "text" or self.model.labels:
                 raise ValueError("data.alignment: links are between the words of two texts")
@@ -125,7 +142,7 @@ def _check_medium(settings: RunSettings, found: str | None) -> None:
     """Raises ValueError if a model would take the names of pictures or recordings for text."""
     reads = settings.model.source.kind
     files = (*settings.data.pairs, *settings.data.source)
-    if reads == "text" and all(path.exists() for path in files):
+    if reads == "text" and not settings.data.text and all(path.exists() for path in files):
         found = found or medium_in(settings.data)
         if found != "text":
             what = {"images": "pictures", "speech": "recordings"}[found]

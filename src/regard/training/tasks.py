@@ -24,8 +24,9 @@ TASKS: dict[str, dict[Medium, str]] = {
     "summarise": {"text": "pointer-generator"},
     "answer": {"text": "answer"},
     "language": {"nothing": "gpt-tiny"},
+    "mask": {"nothing": "bert-tiny"},
 }
-PLAIN = ("language",)  # tasks that are learnt from plain text
+PLAIN = ("language", "mask")  # tasks that are learnt from plain text
 USUAL: dict[Medium, str] = {"text": "translate", "images": "caption", "speech": "speech", "nothing": "language"}
 WHAT: dict[Medium, str] = {
     "text": "text",

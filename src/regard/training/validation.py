@@ -8,6 +8,7 @@ import torch
 
 from regard.data.batches import in_order, load_batch
 from regard.data.corpus import Corpus, Pairs
+from regard.data.masking import Masked
 from regard.data.media import Prepared
 from regard.data.passages import Passages
 from regard.decoding.languages import language_of, without_sign
@@ -61,6 +62,11 @@ class _Asked(NamedTuple):
 
 
 def _asked(pairs: Pairs | Passages, number: int) -> _Asked:
+    if isinstance(pairs, Masked):
+        words = pairs.text(number).split()[: 3 * BEGUN]
+        gap = len(words) // 2
+        hidden = " ".join([*words[:gap], "___", *words[gap + 1 :]])
+        return _Asked(hidden, " ".join(words), hidden, "")
     if isinstance(pairs, Passages):
         words = pairs.text(number).split()
         begun = " ".join(words[: min(BEGUN, len(words) // 2)])

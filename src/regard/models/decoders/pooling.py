@@ -32,7 +32,7 @@ class PoolingDecoder(nn.Module):
 
     def __init__(self, settings: PoolingDecoderSettings, vocabulary: int, memory_width: int) -> None:
         super().__init__()
-        self.pool, self.state = settings.pool, settings.state
+        self.pool, self.state, self.activation = settings.pool, settings.state, settings.activation
         M = memory_width
         self.attention: Attention | None = None
         if settings.pool == "attention":
@@ -68,11 +68,14 @@ class PoolingDecoder(nn.Module):
         elif self.pool == "mean":
             share = memory.mask.to(memory.values.dtype)
             seen.append(torch.einsum("btm,bt->bm", memory.values, share) / share.sum(1, keepdim=True).clamp_min(1))
+        elif self.pool == "first":
+            seen.append(memory.values[:, 0])
         elif self.pool == "max":
             seen.append(memory.values.masked_fill(~memory.mask[..., None], -torch.inf).amax(1))
         if self.state:
             seen.append(memory.summary)
-        features = self.dropout(torch.relu(self.inner(self.dropout(torch.cat(seen, -1)))))
+        inner = self.inner(self.dropout(torch.cat(seen, -1)))
+        features = self.dropout(torch.tanh(inner) if self.activation == "tanh" else torch.relu(inner))
         return Decoded(features[:, None], [weights] if weights is not None else [])
 
     def start(self, memory: Memory) -> PoolingState:

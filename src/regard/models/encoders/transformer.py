@@ -2,7 +2,8 @@
 
 from torch import Tensor, nn
 
-from regard.models.memory import Memory, average
+from regard.models.embedding import Embedding
+from regard.models.memory import Memory, Packing, average
 from regard.models.settings import TransformerEncoder as TransformerEncoderSettings
 from regard.models.stems import stem
 from regard.models.transformer import depths, keys_mask, norm, stacked
@@ -22,10 +23,16 @@ class TransformerEncoder(nn.Module):
         self.depth = depths(settings)
         self.norm = norm(settings) if settings.norm_place == "pre" else nn.Identity()
 
-    def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
-        """tokens and mask [B, T] -> Memory."""
-        x, mask = self.embedding.read(tokens, mask)
-        keys = keys_mask(mask)
+    def forward(
+        self, tokens: Tensor, mask: Tensor, *, packing: Packing | None = None, need_weights: bool = False
+    ) -> Memory:
+        """tokens and mask [B, T] -> Memory. packing: of several texts in a row."""
+        if packing is None:
+            x, mask = self.embedding.read(tokens, mask)
+        else:
+            assert isinstance(self.embedding, Embedding)
+            x, mask = self.embedding.read(tokens, mask, packing.place)
+        keys = keys_mask(mask) if packing is None or packing.mask is None else packing.mask
         x = self.inward(x)
         own: list[Tensor] = []
         for number, layer in enumerate(self.layers):

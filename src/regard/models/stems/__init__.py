@@ -13,6 +13,7 @@ from regard.models.settings import (
 from regard.models.stems.empty import NoPlaces
 from regard.models.stems.images import Cells, PatchCells
 from regard.models.stems.speech import Frames
+from regard.models.transformer import embedding
 from regard.sources import Images, Nothing, Patches, Source, Text
 
 Settings = RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder | NoEncoder
@@ -26,6 +27,8 @@ def stem(settings: Settings, source: Source, vocabulary: int) -> Stem:
     width, dropout = settings.embedding_width, settings.dropout
     position, positions = "none", 1024
     if isinstance(settings, TransformerEncoder):
+        if isinstance(source, Text):
+            return embedding(settings, vocabulary, source)
         position, positions = settings.position, settings.positions
     elif isinstance(settings, ConvolutionalEncoder):
         position, positions = "learned", settings.positions
@@ -33,7 +36,6 @@ def stem(settings: Settings, source: Source, vocabulary: int) -> Stem:
         return Embedding(
             vocabulary,
             width,
-            scale=isinstance(settings, TransformerEncoder) and settings.scale_embedding,
             position=position,
             positions=positions,
             dropout=dropout,
