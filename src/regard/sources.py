@@ -17,18 +17,22 @@ class Text(Settings):
     """Subwords. `segments`: parts of a source, such as a story and a question, each with a vector of its own.
 
     `sentences`: each sentence is a part, and parts are counted from the last one back: what was said how long ago.
+    `places`: what is attended to: every subword, or sentences only, each the sum of its words, as in memory networks.
     `begin`: a mark stands before every source, which comes to stand for the whole, as BERT has it.
     """
 
     kind: Literal["text"] = "text"
     segments: Size = 1
     sentences: bool = False
+    places: Literal["subwords", "sentences"] = "subwords"
     begin: bool = False
 
     @model_validator(mode="after")
     def _parts_are_told_apart(self) -> "Text":
         if self.sentences and self.segments < 2:
             raise ValueError("sentences = true needs segments: how many sentences are told apart, such as 64")
+        if self.places == "sentences" and not self.sentences:
+            raise ValueError("places = sentences needs sentences = true")
         return self
 
 
@@ -99,9 +103,10 @@ class Speech(Settings):
 
 
 class Nothing(Settings):
-    """Nothing is read: a text that goes on by itself, as a language model's does."""
+    """Nothing is read: a text that goes on by itself, as a language model's does. `begin`: a mark stands before it."""
 
     kind: Literal["nothing"] = "nothing"
+    begin: bool = True
 
 
 Source = Annotated[Text | Images | Speech | Nothing, Field(discriminator="kind")]

@@ -27,6 +27,7 @@ class Subwords:
     """A trained vocabulary."""
 
     ends = True  # an end follows a text
+    keeps_blanks = False  # white space is not part of a text but between words
 
     def __init__(self, model: bytes) -> None:
         try:
@@ -42,7 +43,12 @@ class Subwords:
     def load(path: Path) -> "Subwords":
         """From a file. Raises ValueError if it is none."""
         try:
-            return Subwords(path.read_bytes())
+            content = path.read_bytes()
+            if content.startswith(b"{"):
+                from regard.data.borrowed import Borrowed
+
+                return Borrowed(content)
+            return Subwords(content)
         except FileNotFoundError:
             raise ValueError(f"{path}: there is no such file.") from None
         except OSError as error:

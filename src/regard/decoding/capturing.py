@@ -56,6 +56,10 @@ def source_axis(
 ) -> tuple[Axis, Shown | None]:
     """The places of a source, and what is shown of one that is no text."""
     if not isinstance(side, Medium):
+        seen = [layer.shape[-1] for layer in (weights.get("cross") or weights.get("encoder") or [])]
+        if seen and seen[0] != len(given):  # sentences are its places, not words
+            texts = side.decode(_ended(given))
+            return Axis(tuple(restore(text, originals) for text in texts), (False,) * len(texts), "sentences"), None
         return axis(side, given, originals), None
     there = [layer.shape[-1] for layer in (weights.get("cross") or weights.get("encoder") or [])]
     count = there[0] if there else 0
@@ -71,6 +75,16 @@ def source_axis(
     labels = tuple(f"{at * seconds:.2f} s" for at in range(count))
     shades = ((np.clip(frames.astype(np.float32), -2, 3) + 2) * 51).astype(np.uint8)
     return Axis(labels, (False,) * count, "frames"), Shown("spectrogram", shades, seconds * count)
+
+
+def _ended(tokens: Sequence[int]) -> list[list[int]]:
+    """The parts of a source, each up to its end."""
+    parts: list[list[int]] = [[]]
+    for token in tokens:
+        parts[-1].append(token)
+        if token == END:
+            parts.append([])
+    return parts[:-1]
 
 
 def captured(

@@ -16,7 +16,7 @@ class Embedding(nn.Module):
     `position` is "sinusoidal", "learned" (for the first `positions` places), or anything else for none. `segments`:
     parts of a text, each of which has an END and adds a vector of its own (Devlin et al. 2018, arXiv:1810.04805); with
     `recent` they are counted from the last one back, and the END of each adds the sum of its words, so that it stands
-    for the whole sentence (Sukhbaatar et al. 2015, arXiv:1503.08895, section 4.1).
+    for the whole sentence (Sukhbaatar et al. 2015, arXiv:1503.08895, section 4.1). `whole`: only these are read.
     """
 
     def __init__(
@@ -30,6 +30,7 @@ class Embedding(nn.Module):
         dropout: float = 0.0,
         segments: int = 1,
         recent: bool = False,
+        whole: bool = False,
         norm: nn.Module | None = None,
     ) -> None:
         super().__init__()
@@ -41,7 +42,7 @@ class Embedding(nn.Module):
         elif position == "learned":
             self.place = Learned(positions, width)
         self.segment = nn.Parameter(torch.zeros(segments, width)) if segments > 1 else None
-        self.recent, self.norm = recent, norm
+        self.recent, self.whole, self.norm = recent, whole, norm
         self.dropout = Dropout(dropout)
         nn.init.normal_(self.weight, std=width**-0.5)
         if self.segment is not None:
@@ -75,8 +76,17 @@ class Embedding(nn.Module):
         return parts.clamp(0, len(self.segment) - 1)
 
     def read(self, tokens: Tensor, mask: Tensor, places: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """tokens and mask [B, T] -> [B, T, width], and the mask as it is: what every stem has."""
-        return self(tokens, places=places), mask
+        """tokens and mask [B, T] -> [B, T, width], and the mask as it is: what every stem has. Where only whole
+        sentences are read, their ends alone."""
+        x = self(tokens, places=places)
+        if not self.whole:
+            return x, mask
+        ends = tokens == END
+        counts = ends.sum(1)
+        most = int(counts.max())
+        there = torch.arange(most, device=x.device) < counts[:, None]
+        index = ends.long().sort(dim=1, descending=True, stable=True).indices[:, :most]
+        return x.gather(1, index[..., None].expand(-1, -1, x.shape[2])) * there[..., None], there
 
 
 def _summed(x: Tensor, tokens: Tensor) -> Tensor:

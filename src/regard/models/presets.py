@@ -64,6 +64,7 @@ def _language(width: int, heads: int, feedforward: int, layers: int, dropout: fl
         "training": {
             **_TRANSFORMER_TRAINING,
             "learning_rate": 3e-3 * (128 / width) ** 0.5,
+            "warmup": 300,
             "smoothing": 0.0,
             "judge": "loss",
         },
@@ -85,6 +86,7 @@ def _guessing(width: int, heads: int, feedforward: int, layers: int, **more: Any
             **_TRANSFORMER_TRAINING,
             "learning_rate": 3e-3 * (128 / width) ** 0.5,
             "tokens": 4096,
+            "warmup": 300,
             "smoothing": 0.0,
             "judge": "loss",
         },
@@ -268,6 +270,27 @@ PRESETS: dict[str, tuple[str, Preset]] = {
             },
             "data": {"whole": True, "subwords": {"kind": "word"}},
             "training": {**_TRANSFORMER_TRAINING, "learning_rate": 1.5e-3, "judge": "exact", "smoothing": 0.0},
+        },
+    ),
+    "memory": (
+        "story and question to answer: sentences are the places, counted back from the question (memory networks, "
+        "Sukhbaatar et al. 2015; as places of a Transformer, Dehghani et al. 2018)",
+        {
+            "model": {
+                "source": {"kind": "text", "segments": 64, "sentences": True, "places": "sentences"},
+                "encoder": {**_SMALL, "layers": 3, "dropout": 0.1, "position": "none", "activation": "gelu"},
+                "decoder": {**_SMALL, "layers": 2, "dropout": 0.1, "activation": "gelu"},
+                "tie": "all",
+            },
+            "data": {"whole": True, "longest": 512, "subwords": {"kind": "word"}},
+            "training": {
+                **_TRANSFORMER_TRAINING,
+                "learning_rate": 1e-3,
+                "tokens": 4096,
+                "judge": "exact",
+                "smoothing": 0.0,
+                "clip": 1.0,
+            },
         },
     ),
     "gpt-tiny": (

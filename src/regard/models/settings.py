@@ -263,6 +263,11 @@ class ModelSettings(Settings):
             raise ValueError("decoder.kind: places is for a transformer encoder that reads text")
         if self.guesses and self.tie == "target":
             raise ValueError("tie: words are guessed in the text that is read; set it to all, or to none")
+        if isinstance(self.source, Text) and self.source.places == "sentences":
+            if self.copies:
+                raise ValueError("decoder.copy_words: there are no words to copy where the places are sentences")
+            if self.guesses:
+                raise ValueError("decoder.kind: places are guessed at word by word; set source.places to subwords")
         if self.output_bias and self.tie == "none":
             raise ValueError("output_bias: an output layer that is no embedding has one anyway; leave it out")
         if getattr(self.encoder, "pyramid", False) and self.source.kind == "text":

@@ -44,6 +44,7 @@ def embedding(settings: Settings, vocabulary: int, source: Text | None = None) -
         dropout=settings.dropout,
         segments=source.segments,
         recent=source.sentences,
+        whole=source.places == "sentences",
         norm=_norm(settings, settings.embedding_width) if settings.norm_embedding else None,
     )
 

@@ -41,6 +41,7 @@ def stem(settings: Settings, source: Source, vocabulary: int) -> Stem:
             dropout=dropout,
             segments=source.segments,
             recent=source.sentences,
+            whole=source.places == "sentences",
         )
     if isinstance(source, Nothing):
         return NoPlaces(width)

@@ -1,0 +1,145 @@
+"""Where each tensor of another project's model has its place in regard's, and what must be done to it on the way.
+
+A family describes both sides once; import goes one way through it, export the other. What is not described is refused
+by name, in both directions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from regard.data.borrowed import Borrowed
+from regard.models.settings import ModelSettings
+from regard.tokens import END
+
+How = Literal["as it is", "transposed", "words", "flipped", "row", "repeated", "classes", "sinusoids"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One tensor there, and what it is here: one tensor, or several that stand one after the other.
+
+    how: transposed, as GPT-2 keeps its matrices; words: rows are the vocabulary's entries, in their order; flipped:
+    rows the other way round; row: one row there, a vector here; repeated: one row there, the same twice here; classes:
+    rows are classes, before which our special entries come; sinusoids: what need not be written there, since it is
+    known. skip: rows that come before the first that is used.
+    """
+
+    theirs: str
+    ours: tuple[str, ...]
+    how: How = "as it is"
+    skip: int = 0
+
+
+@dataclass(frozen=True)
+class Family:
+    """How one kind of model stands in both projects."""
+
+    model: ModelSettings
+    places: list[Place]
+    labels: tuple[str, ...] = ()  # of a model that tells classes apart
+    # Names there that are another's: the same tensor again, if they are there at all.
+    again: Mapping[str, str] = field(default_factory=dict)
+    unused: Sequence[str] = ()  # what may be there and is kept, but has no use here
+
+
+def taken(
+    family: Family, theirs: Mapping[str, Tensor], words: Borrowed, where: str
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Their tensors by our names, and those that are only kept. Raises ValueError naming what does not fit."""
+    ours: dict[str, Tensor] = {}
+    kept = {name: theirs[name] for name in family.unused if name in theirs}
+    left = set(theirs) - set(kept)
+    for name, same in family.again.items():
+        if name in theirs:
+            left.discard(name)
+            if same not in theirs or not torch.equal(theirs[name], theirs[same]):
+                raise ValueError(f"{where}: tensor {name} is not {same}, which it is in every such model known here.")
+    for place in family.places:
+        tensor = theirs.get(place.theirs)
+        if tensor is None and place.how == "sinusoids":
+            tensor = halves(*_size_of(family, place))
+        if tensor is None:
+            raise ValueError(f"{where}: tensor {place.theirs} is missing.")
+        left.discard(place.theirs)
+        if place.skip:
+            kept[place.theirs] = tensor[: place.skip].clone()
+        ours |= zip(place.ours, _here(place, tensor[place.skip :], words), strict=True)
+    if left:
+        raise ValueError(f"{where}: tensor {min(left)} has no place in this model.")
+    return ours, kept
+
+
+def given(
+    family: Family, ours: Mapping[str, Tensor], kept: Mapping[str, Tensor], words: Borrowed, where: str
+) -> dict[str, Tensor]:
+    """The other way: our tensors by their names, with what was kept."""
+    theirs = {name: tensor for name, tensor in kept.items() if name in family.unused}
+    used: set[str] = set()
+    for place in family.places:
+        for name in place.ours:
+            if name not in ours:
+                raise ValueError(f"{where}: tensor {name} is missing.")
+        used |= set(place.ours)
+        tensor = _there(place, [ours[name] for name in place.ours], words)
+        if place.how == "sinusoids":
+            if not torch.equal(tensor, halves(*tensor.shape)):
+                raise ValueError(f"{where}: {place.ours[0]} was trained, and such models have no place for that.")
+            continue
+        if place.skip:
+            before = kept.get(place.theirs)
+            before = tensor.new_zeros(place.skip, *tensor.shape[1:]) if before is None else before
+            tensor = torch.cat([before, tensor])
+        theirs[place.theirs] = tensor.contiguous()
+    if left := set(ours) - used:
+        raise ValueError(f"{where}: tensor {min(left)} has no place in such a model.")
+    return theirs
+
+
+def _here(place: Place, tensor: Tensor, words: Borrowed) -> list[Tensor]:
+    if place.how == "transposed":
+        tensor = tensor.t()
+    elif place.how == "words":
+        tensor = tensor[torch.from_numpy(words.entries)]
+    elif place.how == "flipped":
+        tensor = tensor.flip(0)
+    elif place.how == "row":
+        tensor = tensor[0][torch.from_numpy(words.entries)]
+    elif place.how == "repeated":
+        tensor = torch.cat([tensor, tensor])
+    elif place.how == "classes":
+        tensor = torch.cat([tensor.new_zeros(END + 1, *tensor.shape[1:]), tensor])
+    return [part.contiguous() for part in tensor.chunk(len(place.ours))]
+
+
+def _there(place: Place, tensors: Sequence[Tensor], words: Borrowed) -> Tensor:
+    tensor = torch.cat(list(tensors)) if len(tensors) > 1 else tensors[0]
+    if place.how == "transposed":
+        return tensor.t()
+    if place.how in ("words", "row"):
+        # An entry that stands for several of ours is what its last one is: BEGIN is only ever read, END is said, too.
+        whole = tensor.new_zeros(int(words.about["size"]), *tensor.shape[1:])
+        there = [ours for ours in range(len(words)) if ours not in words.missing]
+        whole[torch.from_numpy(words.entries[there])] = tensor[there]
+        return whole[None] if place.how == "row" else whole
+    if place.how == "flipped":
+        return tensor.flip(0)
+    if place.how == "classes":
+        return tensor[END + 1 :]
+    return tensor[: len(tensor) // 2] if place.how == "repeated" else tensor
+
+
+def _size_of(family: Family, place: Place) -> tuple[int, int]:
+    part = family.model.encoder if place.ours[0].startswith("encoder") else family.model.decoder
+    return int(getattr(part, "positions", 0)), part.width
+
+
+def halves(length: int, width: int) -> Tensor:
+    """Sinusoidal positions as Marian has them: all sines, then all cosines. [length, width]"""
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * 10000.0 ** -(
+        torch.arange(0, width, 2, dtype=torch.float64) / width
+    )
+    return torch.cat([angles.sin(), angles.cos()], 1).float()

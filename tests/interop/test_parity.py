@@ -1,0 +1,157 @@
+"""Imported models say what they said there: states, logits and tokens."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regard.data.batches import padded
+from regard.decoding.bundle import Bundle
+from regard.interop.importing import import_folder
+from regard.tokens import BEGIN, END, MASK, PAD
+from tests.interop.foreign import HARD, LINES, make
+
+pytest.importorskip("transformers")
+
+ENCODERS = [
+    "bert BertForMaskedLM",
+    "bert BertForPreTraining",
+    "bert BertModel",
+    "bert BertForSequenceClassification",
+    "roberta RobertaForMaskedLM",
+    "roberta RobertaModel",
+    "roberta RobertaForSequenceClassification",
+    "distilbert DistilBertForMaskedLM",
+    "distilbert DistilBertModel",
+    "distilbert DistilBertForSequenceClassification",
+]
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made: dict[str, tuple[Any, Bundle, Path]] = {}
+
+    def get(kind: str) -> tuple[Any, Bundle, Path]:
+        if kind not in made:
+            folder = tmp_path_factory.mktemp("foreign")
+            model = make(kind, folder / "theirs")
+            made[kind] = model, import_folder(folder / "theirs", folder / "run"), folder
+        return made[kind]
+
+    return get
+
+
+def sequences(bundle: Bundle) -> torch.Tensor:
+    """Texts of several lengths, padded, in our numbers."""
+    tokens = bundle.source_side.encode(LINES)  # type: ignore[union-attr]
+    return padded([[BEGIN, *each[:40], END] for each in tokens])
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_an_encoder_has_the_same_states(imported: Any, kind: str) -> None:
+    theirs, bundle, _ = imported(kind)
+    ours = sequences(bundle)
+    mask = ours != PAD
+    entries = torch.from_numpy(bundle.source_side.entries)
+    with torch.no_grad():
+        expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), output_hidden_states=True)
+        memory = bundle.model.encode(ours, mask)
+    torch.testing.assert_close(memory.states[mask], expected.hidden_states[-1][mask], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [each for each in ENCODERS if "MaskedLM" in each or "PreTraining" in each])
+def test_hidden_words_have_the_same_logits(imported: Any, kind: str) -> None:
+    theirs, bundle, _ = imported(kind)
+    ours = sequences(bundle)
+    mask = ours != PAD
+    ours[:, 3] = MASK
+    entries = torch.from_numpy(bundle.source_side.entries)
+    with torch.no_grad():
+        expected = theirs(input_ids=entries[ours], attention_mask=mask.long())
+        memory = bundle.model.encode(ours, mask)
+        logits = bundle.model.logits(bundle.model.decoder(ours, memory).features)
+    told = expected.logits if "MaskedLM" in kind else expected.prediction_logits
+    torch.testing.assert_close(logits[mask], told[..., entries][mask], rtol=1e-4, atol=1e-4)
+    if "PreTraining" in kind:  # there 0 says that it follows
+        found = bundle.model.decoder.following(memory.states[:, 0])
+        torch.testing.assert_close(found, expected.seq_relationship_logits.flip(1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [each for each in ENCODERS if "Classification" in each])
+def test_classes_have_the_same_logits(imported: Any, kind: str) -> None:
+    theirs, bundle, _ = imported(kind)
+    ours = sequences(bundle)
+    mask = ours != PAD
+    entries = torch.from_numpy(bundle.source_side.entries)
+    with torch.no_grad():
+        expected = theirs(input_ids=entries[ours], attention_mask=mask.long()).logits
+        found = bundle.model.logits(bundle.model(ours, mask, ours[:, :1]).features)[:, 0, END + 1 :]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert bundle.target_side.labels == ("bad", "fair", "good")  # type: ignore[union-attr]
+
+
+def test_two_parts_are_bert_s_segments(imported: Any) -> None:
+    theirs, bundle, _ = imported("bert BertForMaskedLM")
+    first, second = bundle.source_side.encode(LINES[:2])  # type: ignore[union-attr]
+    ours = torch.tensor([[BEGIN, *first, END, *second, END]])
+    entries = torch.from_numpy(bundle.source_side.entries)
+    types = torch.tensor([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
+    with torch.no_grad():
+        expected = theirs.bert(input_ids=entries[ours], token_type_ids=types).last_hidden_state
+        found = bundle.model.encode(ours, ours != PAD).states
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_gpt2_has_the_same_logits(imported: Any) -> None:
+    theirs, bundle, _ = imported("gpt2 GPT2LMHeadModel")
+    side = bundle.target_side
+    rows = [side.encode([line])[0][:12] for line in LINES]
+    entries = torch.from_numpy(side.entries)  # type: ignore[union-attr]
+    with torch.no_grad():
+        for row in rows:
+            expected = theirs(input_ids=entries[torch.tensor([row])]).logits[..., entries]
+            nothing = torch.zeros(1, 0, dtype=torch.long)
+            found = bundle.model.logits(bundle.model(nothing, nothing.bool(), torch.tensor([row])).features)
+            there = [at for at in range(len(side)) if at not in side.missing]  # type: ignore[union-attr]
+            torch.testing.assert_close(found[..., there], expected[..., there], rtol=1e-4, atol=1e-4)
+
+
+def test_marian_has_the_same_logits(imported: Any) -> None:
+    theirs, bundle, _ = imported("marian MarianMTModel")
+    ours = padded([[*each[:40], END] for each in bundle.source_side.encode(LINES)])  # type: ignore[union-attr]
+    mask = ours != PAD
+    before = padded([[BEGIN, *each[:20]] for each in bundle.target_side.encode(LINES[::-1])])
+    entries = torch.from_numpy(bundle.source_side.entries)
+    with torch.no_grad():
+        expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=entries[before])
+        found = bundle.model.logits(bundle.model(ours, mask, before).features)
+    there = before != PAD
+    torch.testing.assert_close(found[there], expected.logits[..., entries][there], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bert BertModel", "roberta RobertaModel", "gpt2 GPT2LMHeadModel"])
+def test_texts_are_cut_alike(imported: Any, kind: str) -> None:
+    import transformers
+
+    _, bundle, folder = imported(kind)
+    side = bundle.target_side
+    family = {"bert": "BertTokenizerFast", "roberta": "RobertaTokenizerFast", "gpt2": "GPT2TokenizerFast"}
+    tokenizer = getattr(transformers, family[kind.split(maxsplit=1)[0]]).from_pretrained(folder / "theirs")
+    for text in HARD:
+        expected = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert side.theirs(side.encode([text])[0]) == expected, text  # type: ignore[union-attr]
+
+
+def test_marian_texts_are_cut_alike(imported: Any) -> None:
+    import transformers
+
+    _, bundle, folder = imported("marian MarianMTModel")
+    tokenizer = transformers.MarianTokenizer.from_pretrained(folder / "theirs")
+    for text in HARD:
+        expected = tokenizer(text)["input_ids"][:-1]
+        source = bundle.source_side
+        assert source.theirs(source.encode([text])[0]) == expected, text  # type: ignore[union-attr]
+        expected = tokenizer(text_target=text)["input_ids"][:-1]
+        target = bundle.target_side
+        assert target.theirs(target.encode([text])[0]) == expected, text  # type: ignore[union-attr]
