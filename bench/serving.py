@@ -19,10 +19,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from regard.decoding.sentences import sentences
-
 import regard
 from bench.measure import Claim, report
+from regard.data.sentences import sentences
 from regard.decoding.translator import Translator
 
 CLIENTS = (1, 8, 64, 256)

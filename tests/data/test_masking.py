@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.batches import load_batch
-from regard.data.corpus import prepare
+from regard.data.corpus import Corpus, prepare
 from regard.data.masking import HIDDEN, REPLACED, Masked, guesses, hidden
 from regard.data.settings import DataSettings, MaskSettings
 from regard.sources import Text
@@ -58,11 +58,11 @@ def test_most_are_hidden_some_replaced_some_stay() -> None:
     assert read[chosen].min() >= MASK
 
 
-def corpus_in(folder: Path, **source: object) -> tuple[object, Masked]:
+def corpus_in(folder: Path, segments: int = 1) -> tuple[Corpus, Masked]:
     lines = [f"the {colour} dog {verb} near house {n}" for n in range(30) for colour in ("red", "big") for verb in "ab"]
     (folder / "text.txt").write_text("\n".join(lines))
     data = DataSettings(text=(folder / "text.txt",), longest=24)
-    corpus = prepare(data, folder / "data", source=Text(begin=True, **source))
+    corpus = prepare(data, folder / "data", source=Text(begin=True, segments=segments))
     assert isinstance(corpus.train, Masked)
     return corpus, corpus.train
 
@@ -70,10 +70,7 @@ def corpus_in(folder: Path, **source: object) -> tuple[object, Masked]:
 def test_passages_share_rows_and_a_batch_is_a_function_of_its_key(tmp_path: Path) -> None:
     corpus, train = corpus_in(tmp_path)
     numbers = np.arange(12)
-    first, again, other = (
-        load_batch(corpus, train, numbers, varied=DataSettings(), key=key)
-        for key in (7, 7, 8)  # type: ignore[arg-type]
-    )
+    first, again, other = (load_batch(corpus, train, numbers, varied=DataSettings(), key=key) for key in (7, 7, 8))
     assert torch.equal(first.source, again.source)
     assert torch.equal(first.after, again.after)
     assert not torch.equal(first.after, other.after)

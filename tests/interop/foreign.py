@@ -85,7 +85,7 @@ def marian_pieces(folder: Path) -> int:
     return len(numbers)
 
 
-SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+SMALL: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 
 
 def make(kind: str, folder: Path) -> Any:
@@ -97,6 +97,9 @@ def make(kind: str, folder: Path) -> Any:
     torch.manual_seed(7)
     family, _, head = kind.partition(" ")
     config: Any
+    ids: dict[str, Any]
+    sizes: dict[str, Any]
+    sides: dict[str, Any]
     if family == "bert":
         config = transformers.BertConfig(vocab_size=wordpiece(folder), max_position_embeddings=64, **SMALL)
     elif family == "distilbert":
@@ -137,8 +140,9 @@ def make(kind: str, folder: Path) -> Any:
             if "embed_positions" in name:  # sinusoids stay
                 continue
             usual = 1.0 if parameter.ndim == 1 and "norm" in name.lower() and name.endswith("weight") else 0.0
-            parameter.copy_(usual + 0.2 * torch.randn_like(parameter))
+            parameter.copy_(usual + 0.3 * torch.randn_like(parameter))
         if family == "marian":
             model.final_logits_bias.normal_(std=0.5)
+            model.final_logits_bias[0, 0] = 9.5  # outputs end
     model.save_pretrained(folder)
     return model

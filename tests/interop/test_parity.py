@@ -8,6 +8,8 @@ import torch
 
 from regard.data.batches import padded
 from regard.decoding.bundle import Bundle
+from regard.decoding.loading import load
+from regard.decoding.results import Search
 from regard.interop.importing import import_folder
 from regard.tokens import BEGIN, END, MASK, PAD
 from tests.interop.foreign import HARD, LINES, make
@@ -42,9 +44,9 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return get
 
 
-def sequences(bundle: Bundle) -> torch.Tensor:
+def sequences(bundle: Any) -> torch.Tensor:
     """Texts of several lengths, padded, in our numbers."""
-    tokens = bundle.source_side.encode(LINES)  # type: ignore[union-attr]
+    tokens = bundle.source_side.encode(LINES)
     return padded([[BEGIN, *each[:40], END] for each in tokens])
 
 
@@ -88,12 +90,12 @@ def test_classes_have_the_same_logits(imported: Any, kind: str) -> None:
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long()).logits
         found = bundle.model.logits(bundle.model(ours, mask, ours[:, :1]).features)[:, 0, END + 1 :]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-    assert bundle.target_side.labels == ("bad", "fair", "good")  # type: ignore[union-attr]
+    assert bundle.target_side.labels == ("bad", "fair", "good")
 
 
 def test_two_parts_are_bert_s_segments(imported: Any) -> None:
     theirs, bundle, _ = imported("bert BertForMaskedLM")
-    first, second = bundle.source_side.encode(LINES[:2])  # type: ignore[union-attr]
+    first, second = bundle.source_side.encode(LINES[:2])
     ours = torch.tensor([[BEGIN, *first, END, *second, END]])
     entries = torch.from_numpy(bundle.source_side.entries)
     types = torch.tensor([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
@@ -107,19 +109,19 @@ def test_gpt2_has_the_same_logits(imported: Any) -> None:
     theirs, bundle, _ = imported("gpt2 GPT2LMHeadModel")
     side = bundle.target_side
     rows = [side.encode([line])[0][:12] for line in LINES]
-    entries = torch.from_numpy(side.entries)  # type: ignore[union-attr]
+    entries = torch.from_numpy(side.entries)
     with torch.no_grad():
         for row in rows:
             expected = theirs(input_ids=entries[torch.tensor([row])]).logits[..., entries]
             nothing = torch.zeros(1, 0, dtype=torch.long)
             found = bundle.model.logits(bundle.model(nothing, nothing.bool(), torch.tensor([row])).features)
-            there = [at for at in range(len(side)) if at not in side.missing]  # type: ignore[union-attr]
+            there = [at for at in range(len(side)) if at not in side.missing]
             torch.testing.assert_close(found[..., there], expected[..., there], rtol=1e-4, atol=1e-4)
 
 
 def test_marian_has_the_same_logits(imported: Any) -> None:
     theirs, bundle, _ = imported("marian MarianMTModel")
-    ours = padded([[*each[:40], END] for each in bundle.source_side.encode(LINES)])  # type: ignore[union-attr]
+    ours = padded([[*each[:40], END] for each in bundle.source_side.encode(LINES)])
     mask = ours != PAD
     before = padded([[BEGIN, *each[:20]] for each in bundle.target_side.encode(LINES[::-1])])
     entries = torch.from_numpy(bundle.source_side.entries)
@@ -140,7 +142,7 @@ def test_texts_are_cut_alike(imported: Any, kind: str) -> None:
     tokenizer = getattr(transformers, family[kind.split(maxsplit=1)[0]]).from_pretrained(folder / "theirs")
     for text in HARD:
         expected = tokenizer(text, add_special_tokens=False)["input_ids"]
-        assert side.theirs(side.encode([text])[0]) == expected, text  # type: ignore[union-attr]
+        assert side.theirs(side.encode([text])[0]) == expected, text
 
 
 def test_marian_texts_are_cut_alike(imported: Any) -> None:
@@ -151,7 +153,60 @@ def test_marian_texts_are_cut_alike(imported: Any) -> None:
     for text in HARD:
         expected = tokenizer(text)["input_ids"][:-1]
         source = bundle.source_side
-        assert source.theirs(source.encode([text])[0]) == expected, text  # type: ignore[union-attr]
+        assert source.theirs(source.encode([text])[0]) == expected, text
         expected = tokenizer(text_target=text)["input_ids"][:-1]
         target = bundle.target_side
-        assert target.theirs(target.encode([text])[0]) == expected, text  # type: ignore[union-attr]
+        assert target.theirs(target.encode([text])[0]) == expected, text
+
+
+def said_there(side: Any, row: Any, begun: int) -> list[int]:
+    """What was generated, up to its end, in our numbers."""
+    tokens = [int(each) for each in side._ours[row[begun:].numpy()]]
+    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+
+
+@pytest.mark.parametrize("text", ["A dog runs", "Two  cats\nsleep", "狗在公园里跑"])
+def test_gpt2_goes_on_alike(imported: Any, text: str) -> None:
+    theirs, bundle, folder = imported("gpt2 GPT2LMHeadModel")
+    model = load(folder / "run")
+    side = bundle.target_side
+    begun = side.encode([text])[0]
+    prompt = torch.tensor([side.theirs(begun)])
+    for beam in (1, 4):
+        row = theirs.generate(
+            prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, do_sample=False, num_beams=beam,
+            pad_token_id=0, length_penalty=0.0,
+        )[0]  # fmt: skip
+        found = model.translate(text, beam=beam, most=20, length_penalty=0.0)
+        expected = said_there(side, row, len(begun))
+        assert found.tokens[len(begun) :][: len(expected)] == expected
+        assert found.text.startswith(text)
+
+
+def test_gpt2_goes_on_from_nothing(imported: Any) -> None:
+    theirs, bundle, folder = imported("gpt2 GPT2LMHeadModel")
+    row = theirs.generate(torch.tensor([[0]]), max_new_tokens=8, do_sample=False, pad_token_id=0)[0]
+    found = load(folder / "run").translate("", beam=1, most=8)
+    expected = said_there(bundle.target_side, row, 1)
+    assert found.tokens[: len(expected)] == expected
+
+
+def test_marian_translates_alike(imported: Any) -> None:
+    theirs, bundle, folder = imported("marian MarianMTModel")
+    side = bundle.target_side
+    sources = [[*each[:30], END] for each in bundle.source_side.encode(LINES)]
+    ours = padded(sources)
+    entries = torch.from_numpy(side.entries)
+    engine = load(folder / "run", engine="torch").engine
+    for beam in (1, 4):
+        rows = theirs.generate(
+            entries[ours], attention_mask=(ours != PAD).long(), max_new_tokens=60, num_beams=beam, length_penalty=1.0,
+        )  # fmt: skip
+        how = Search(beam=beam, length_penalty=1.0, longest=60, per_token=100.0)
+        ended = 0
+        for row, found in zip(rows, engine.search(sources, how), strict=True):
+            expected = said_there(side, row, 1)
+            if len(expected) < 60:  # there, an end that is forced by the limit costs nothing
+                assert found[0].tokens == expected
+                ended += 1
+        assert ended >= 3

@@ -17,6 +17,7 @@ from regard.cli import (
     attention,
     demonstration,
     evaluation,
+    interop,
     language,
     reading,
     seeing,
@@ -61,6 +62,7 @@ seeing.add_to(app)
 translation.add_to(app)
 language.add_to(app)
 reading.add_to(app)
+interop.add_to(app)
 serving.add_to(app)
 demonstration.add_to(app)
 app.add_typer(attention.attention, name="attention")

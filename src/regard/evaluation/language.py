@@ -38,10 +38,12 @@ def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int]
     """Over plain texts. What is longer than the model reads is cut, and what follows begins with the word before."""
     side, bundle, longest = model.target_side, model.bundle, model.longest
     device = next(bundle.model.parameters()).device
-    texts = [tidy(model.cased(text)) for text in documents]
+    kept = bool(getattr(side, "keeps_blanks", False))
+    texts = [text if kept else tidy(model.cased(text)) for text in documents]
+    marked = getattr(model.description.model.source, "begin", True)
     steps: list[tuple[list[int], list[int]]] = []
     for tokens in side.encode(texts):
-        whole = [BEGIN, *tokens, END]
+        whole = [*([BEGIN] if marked else []), *tokens, END]
         for at in range(0, len(whole) - 1, longest):
             after = whole[at + 1 : at + 1 + longest]
             steps.append((whole[at : at + len(after)], after))

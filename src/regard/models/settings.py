@@ -234,6 +234,11 @@ class ModelSettings(Settings):
         return self.decoder.kind == "pooling"
 
     @property
+    def aligns(self) -> bool:
+        """Whether the words that it says come from words that it reads."""
+        return self.step_by_step and isinstance(self.source, Text) and self.source.places == "subwords"
+
+    @property
     def guesses(self) -> bool:
         """Whether it says what was hidden in the text it reads."""
         return self.decoder.kind == "places"

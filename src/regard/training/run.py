@@ -188,8 +188,8 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     """What a trained run is used with: where its alignment is seen best, its shortlist, and a copy for CTranslate2
     where that can run it."""
     about = bundle.description.model
-    if about.source.kind != "text" or about.labels or not isinstance(corpus.train, Pairs):
-        return  # what comes from where is for two texts
+    if not about.aligns or not isinstance(corpus.train, Pairs):
+        return  # what comes from where is for the words of two texts
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
     few = len(corpus.target_side) < SMALL  # letters, not words: what little they tell is told soon
     lexicon = learn(examples, target_vocabulary=len(corpus.target_side), most=MOST // 10 if few else MOST)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.decoding.results import Hypothesis, Search
+from regard.decoding.searches.beginning import begun
 from regard.decoding.searches.greedy import scored
 from regard.decoding.searches.rules import Rules, possible
 from regard.models.memory import Memory
@@ -32,16 +33,20 @@ def beam_search(model: Seq2Seq, memory: Memory, rules: Rules, how: Search) -> li
     K = how.beam // G
     found: list[list[Hypothesis]] = [[] for _ in range(B * G)]
     alive = list(range(B * G))  # the beams that are still searched: source * G + group
-    state = model.start(memory.select(torch.arange(B, device=device).repeat_interleave(G * K)))
+    sources = torch.arange(B, device=device).repeat_interleave(G * K)
+    read, state, before = begun(model, memory.select(sources), rules, sources.tolist())
     # Of the K equal beginnings only the first counts.
     totals = torch.full((len(alive), K), -torch.inf, device=device)
     totals[:, 0] = 0
     tokens = torch.full((len(alive) * K,), BEGIN, device=device)
-    said = tokens.new_empty(len(alive), K, 0)
-    step = 0
+    said = before.view(len(alive), K, -1)
+    step = before.shape[1]
     while alive:
         step += 1
-        logits, state = model.step(tokens, state)
+        if read is not None:
+            logits, read = read, None
+        else:
+            logits, state = model.step(tokens, state)
         possible(logits)
         whole = logits.logsumexp(-1, keepdim=True)
         owners = [beam // G for beam in alive for _ in range(K)]

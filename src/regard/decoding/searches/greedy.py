@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.decoding.results import Hypothesis, Search
+from regard.decoding.searches.beginning import begun
 from regard.decoding.searches.rules import Rules, possible
 from regard.models.memory import Memory
 from regard.models.seq2seq import Seq2Seq
@@ -42,13 +43,21 @@ def word_by_word(
     pick: from logits [N, V] of the entries [N] that go on, at a step from 0, to the tokens [N] that they say.
     """
     count, most, device = len(owners), max(rules.limits), memory.states.device
-    state = model.start(memory)
+    read, state, before = begun(model, memory, rules, owners)
+    first = before.shape[1]
     alive = torch.arange(count, device=device)
     tokens = torch.full((count,), BEGIN, device=device)
     said = torch.full((count, most), PAD, device=device)
+    said[:, :first] = before
+    if heard is not None:
+        for column in before.unbind(1):
+            heard(alive.tolist(), column.tolist())
     totals = torch.zeros(count, dtype=torch.float64, device=device)
-    for step in range(most):
-        logits, state = model.step(tokens, state)
+    for step in range(first, most):
+        if read is not None:
+            logits, read = read, None
+        else:
+            logits, state = model.step(tokens, state)
         possible(logits)
         whole = logits.logsumexp(-1)
         past = said[alive, :step].tolist() if rules.looks_back else []

@@ -89,8 +89,9 @@ class TransformerDecoder(nn.Module):
         return Copied(look.memory.mean(1), self.own(x)[..., 0])
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
-        """The words [B] that went before -> features [B, E] of the next, and the state after it."""
-        x = self.inward(self.embedding(tokens[:, None], offset=state.place))
+        """The words [B], or several [B, T], that went before -> features [B, E] of the next, and the state after it."""
+        tokens = tokens[:, None] if tokens.ndim == 1 else tokens
+        x = self.inward(self.embedding(tokens, offset=state.place))
         pasts: list[Cache] = []
         for number, (layer, past, prepared) in enumerate(zip(self.layers, state.pasts, state.prepared, strict=True)):
             if self.depth is not None:
@@ -98,11 +99,11 @@ class TransformerDecoder(nn.Module):
             needed = self._copies_from(number)
             x, after, look = layer(x, past=past, prepared=prepared, memory_mask=state.mask, need_weights=needed)
             pasts.append(after)
-        x = self.norm(x)
+        x = self.norm(x[:, -1:])
         copied = self._copied(x, look)
         if copied is not None:
             copied = Copied(copied.weights[:, 0], copied.own[:, 0])
-        state = replace(state, pasts=tuple(pasts), place=state.place + 1, copied=copied)
+        state = replace(state, pasts=tuple(pasts), place=state.place + tokens.shape[1], copied=copied)
         return self.outward(x)[:, 0], state
 
     @staticmethod
