@@ -210,3 +210,11 @@ def test_marian_translates_alike(imported: Any) -> None:
                 assert found[0].tokens == expected
                 ended += 1
         assert ended >= 3
+
+
+@pytest.mark.parametrize("engine", ["native", "ctranslate2"])
+def test_marian_runs_in_every_engine(imported: Any, engine: str) -> None:
+    _, _, folder = imported("marian MarianMTModel")
+    expected = [each.text for each in load(folder / "run", engine="torch").translate(LINES, beam=4)]
+    found = load(folder / "run", engine=engine, precision="float32").translate(LINES, beam=4)
+    assert [each.text for each in found] == expected

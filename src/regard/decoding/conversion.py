@@ -59,8 +59,6 @@ def refuses(model: ModelSettings) -> str:
             return f"the {name} normalises its embeddings"
         if part.norm_epsilon not in (None, 1e-5 if part.norm == "layer" else 1e-6):
             return f"the {name}'s norms have an epsilon of their own"
-        if part.activation in ("gelu-tanh", "silu"):
-            return f"the {name}'s activation is {part.activation}"
         if part.embedding_width != part.width:
             return f"the {name}'s embeddings are not as wide as its layers"
     encoder, decoder = model.encoder, model.decoder
@@ -142,6 +140,8 @@ def specification(opened: Opened) -> Any:
     activations = {
         "relu": Activation.RELU,
         "gelu": Activation.GELU,
+        "gelu-tanh": Activation.GELUTanh,
+        "silu": Activation.SWISH,
         "swiglu": Activation.SWISH,
         "geglu": Activation.GELU,
     }
@@ -166,7 +166,7 @@ def specification(opened: Opened) -> Any:
     _fill(spec.decoder, decoder, "decoder", arrays, longest)
     spec.decoder.projection.weight = _of(arrays, target_table if model.tie != "none" else "output.weight")
     bias = np.zeros(len(opened.target_side), np.float32)
-    if model.tie == "none":
+    if model.tie == "none" or model.output_bias:
         bias += _of(arrays, "output.bias")
     bias[[PAD, BEGIN]] = NEVER
     spec.decoder.projection.bias = bias

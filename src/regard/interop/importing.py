@@ -4,6 +4,7 @@ What has no use here but belongs to the model (its configuration, its vocabulary
 there would need) is kept in the run's folder `imported`, so that an export gives back what came.
 """
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ def import_folder(folder: Path, run: Path) -> Bundle:
         if (folder / name).is_file():
             shutil.copyfile(folder / name, run / KEPT / name)
     write_durably(run / KEPT / "rest.safetensors", as_bytes(kept))
+    write_durably(run / KEPT / "tensors.json", json.dumps(sorted(theirs)).encode())
     save_bundle(run, bundle)
     return bundle
 

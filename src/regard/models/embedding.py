@@ -66,8 +66,8 @@ class Embedding(nn.Module):
     def _parts(self, tokens: Tensor, places: Tensor | None) -> Tensor:
         """Which vector each token [B, T] adds. Texts that share a row are told apart by their places."""
         assert self.segment is not None
-        ends = tokens == END
-        parts = ends.cumsum(1) - ends.long()  # an end is of the part that it ends
+        ends = (tokens == END).long()
+        parts = ends.cumsum(1) - ends  # an end is of the part that it ends
         if places is not None:
             first = torch.arange(tokens.shape[1], device=tokens.device) - places
             parts = parts - parts.gather(1, first)

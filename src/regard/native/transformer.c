@@ -6,7 +6,7 @@
  */
 #include "engine.h"
 
-enum { RELU, GELU, SWIGLU, GEGLU };
+enum { RELU, GELU, GELU_TANH, SILU, SWIGLU, GEGLU };
 typedef struct {
     float *weight, *bias; /* bias NULL: RMSNorm */
     float epsilon;
@@ -129,7 +129,10 @@ static void activated(float *x, int64_t n, int64_t inner, int64_t kind) {
         const float *from = x + row * stride;
         for (int64_t j = 0; j < inner; j++) {
             float v = from[j];
-            float y = kind == SWIGLU ? v / (1 + expf(-v)) : 0.5f * v * (1 + erff(v * 0.70710678f));
+            float y;
+            if (kind == SILU || kind == SWIGLU) y = v / (1 + expf(-v));
+            else if (kind == GELU_TANH) y = 0.5f * v * (1 + tanhf(0.7978845608f * (v + 0.044715f * v * v * v)));
+            else y = 0.5f * v * (1 + erff(v * 0.70710678f));
             x[row * inner + j] = kind >= SWIGLU ? y * from[inner + j] : y;
         }
     }

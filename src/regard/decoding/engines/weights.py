@@ -18,7 +18,7 @@ from regard.models.settings import (
     TransformerEncoder,
 )
 
-ACTIVATIONS = ("relu", "gelu", "swiglu", "geglu")
+ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu")
 ATTENDS = ("never", "before", "after")
 EXTENTS = ("global", "local-m", "local-p")
 SCORES = ("additive", "bilinear", "dot", "scaled-dot")
@@ -141,7 +141,7 @@ def _side(
             joined(f"{here}.memory", "key", "value")
             joined(f"{here}.memory", "output")
         norm(f"{here}.feedforward_norm")
-        given.linear([f"{here}.feedforward.inner"], inner * (2 if activation >= 2 else 1), D)
+        given.linear([f"{here}.feedforward.inner"], inner * (2 if settings.activation in ("swiglu", "geglu") else 1), D)
         given.linear([f"{here}.feedforward.outer"], D, inner)
     if pre:
         norm(f"{name}.norm")

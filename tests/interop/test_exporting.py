@@ -1,0 +1,220 @@
+"""Runs in other projects' formats: what comes back is what went in, and every runtime says the same."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from regard.data.batches import padded
+from regard.decoding.bundle import load_bundle
+from regard.decoding.loading import load
+from regard.interop.exporting import export
+from regard.interop.importing import import_folder
+from regard.tokens import BEGIN, END, MASK, PAD
+from tests.interop.foreign import LINES, make
+
+KINDS = [
+    "bert BertForPreTraining",
+    "bert BertForSequenceClassification",
+    "roberta RobertaForMaskedLM",
+    "distilbert DistilBertForMaskedLM",
+    "gpt2 GPT2LMHeadModel",
+    "marian MarianMTModel",
+]
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made: dict[str, Path] = {}
+
+    def get(kind: str) -> Path:
+        if kind not in made:
+            folder = tmp_path_factory.mktemp("foreign")
+            make(kind, folder / "theirs")
+            import_folder(folder / "theirs", folder / "run")
+            made[kind] = folder
+        return made[kind]
+
+    return get
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_imported_comes_back_to_the_bit(imported: Any, kind: str, tmp_path: Path) -> None:
+    folder = imported(kind)
+    export(folder / "run", "huggingface", tmp_path / "back")
+    before, after = (load_file(each / "model.safetensors") for each in (folder / "theirs", tmp_path / "back"))
+    assert before.keys() == after.keys()
+    for name, tensor in before.items():
+        assert torch.equal(tensor, after[name]), name
+    for path in (folder / "theirs").iterdir():
+        if path.name != "model.safetensors":
+            assert path.read_bytes() == (tmp_path / "back" / path.name).read_bytes()
+
+
+def run_graph(path: Path, **inputs: Any) -> Any:
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, inputs)[0]
+
+
+def test_a_translator_in_onnx_says_the_same_words(imported: Any, tmp_path: Path) -> None:
+    run = imported("marian MarianMTModel") / "run"
+    export(run, "onnx", tmp_path / "onnx")
+    model = load(run, engine="torch")
+    results = model.translate(LINES, beam=1)
+    tokens = padded([result.source_tokens for result in results])
+    mask = (tokens != PAD).numpy()
+    states = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=tokens.numpy(), mask=mask)
+    words = np.full((len(tokens), 1), BEGIN)
+    for _ in range(max(len(result.tokens) for result in results)):
+        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=words, states=states, mask=mask)
+        logits[:, [PAD, BEGIN]] = -np.inf
+        words = np.concatenate([words, logits.argmax(-1)[:, None]], 1)
+    for row, result in zip(words[:, 1:].tolist(), results, strict=True):
+        if len(result.tokens) < 40:  # it ended by itself
+            assert row[: len(result.tokens)] == result.tokens
+
+
+def test_readers_in_onnx_give_the_same_numbers(imported: Any, tmp_path: Path) -> None:
+    for kind in ("bert BertForPreTraining", "bert BertForSequenceClassification"):
+        run = imported(kind) / "run"
+        export(run, "onnx", tmp_path / kind)
+        bundle = load_bundle(run)
+        tokens = padded([[BEGIN, *each, END] for each in bundle.source_side.encode(LINES)])
+        tokens[:, 2] = MASK
+        mask = tokens != PAD
+        with torch.no_grad():
+            memory = bundle.model.encode(tokens, mask)
+            expected = bundle.model.logits(bundle.model.decoder(tokens, memory).features)
+        found = run_graph(tmp_path / kind / "model.onnx", tokens=tokens.numpy(), mask=mask.numpy())
+        if bundle.description.model.labels:
+            np.testing.assert_allclose(found[:, END + 1 :], expected[:, 0, END + 1 :].numpy(), atol=1e-4)
+        else:
+            np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
+
+
+def test_a_language_model_in_onnx_goes_on_alike(imported: Any, tmp_path: Path) -> None:
+    run = imported("gpt2 GPT2LMHeadModel") / "run"
+    export(run, "onnx", tmp_path / "onnx")
+    result = load(run).translate("A dog runs", beam=1, most=10)
+    words = np.array([load(run).target_side.encode(["A dog runs"])[0]])
+    begun = words.shape[1]
+    for _ in range(10):
+        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=words)
+        logits[:, [PAD, BEGIN]] = -np.inf
+        words = np.concatenate([words, logits.argmax(-1)[:, None]], 1)
+    said = words[0, begun:].tolist()
+    said = said[: said.index(END)] if END in said else said
+    assert result.tokens[begun : begun + len(said)] == said
+
+
+def test_ctranslate2_runs_what_was_exported(imported: Any, tmp_path: Path) -> None:
+    import ctranslate2
+
+    run = imported("marian MarianMTModel") / "run"
+    export(run, "ctranslate2", tmp_path / "folder")
+    model = load(run, engine="torch")
+    results = model.translate(LINES, beam=4)
+    translator = ctranslate2.Translator(str(tmp_path / "folder"))
+    pieces = [model.source_side.pieces(result.source_tokens) for result in results]
+    found = translator.translate_batch(pieces, beam_size=4, length_penalty=1.0, min_decoding_length=0)
+    ended = 0
+    for each, result in zip(found, results, strict=True):
+        if len(result.tokens) < 40:
+            assert each.hypotheses[0] == model.target_side.pieces(result.tokens[:-1])
+            ended += 1
+    assert ended
+
+
+def test_a_folder_of_safetensors_is_a_model_by_itself(imported: Any, tmp_path: Path) -> None:
+    run = imported("marian MarianMTModel") / "run"
+    export(run, "safetensors", tmp_path / "folder")
+    assert load(tmp_path / "folder").translate(LINES[0]).text == load(run).translate(LINES[0]).text
+
+
+def test_what_cannot_be_is_said(imported: Any, tmp_path: Path) -> None:
+    run = imported("bert BertForPreTraining") / "run"
+    with pytest.raises(ValueError, match="says nothing word by word"):
+        export(run, "ctranslate2", tmp_path / "a")
+    with pytest.raises(ValueError, match="there is no 'tensorflow'"):
+        export(run, "tensorflow", tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "file").touch()
+    with pytest.raises(ValueError, match="it exists"):
+        export(run, "onnx", tmp_path / "b")
+
+
+def broken(folder: Path, tmp_path: Path, change: Any) -> Path:
+    """A copy of a folder of Hugging Face's, something in it changed."""
+    import shutil
+
+    copy = tmp_path / "broken"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder / "theirs", copy)
+    change(copy)
+    return copy
+
+
+def test_what_does_not_fit_is_named(imported: Any, tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    folder = imported("bert BertForPreTraining")
+
+    def weights(change: Any) -> Any:
+        def apply(copy: Path) -> None:
+            tensors = load_file(copy / "model.safetensors")
+            change(tensors)
+            save_file(tensors, copy / "model.safetensors")
+
+        return apply
+
+    def config(**more: Any) -> Any:
+        def apply(copy: Path) -> None:
+            about = json.loads((copy / "config.json").read_text())
+            (copy / "config.json").write_text(json.dumps(about | more))
+
+        return apply
+
+    name = "bert.encoder.layer.1.output.dense.bias"
+    cases = [
+        (weights(lambda t: t.pop(name)), f"tensor {name} is missing"),
+        (weights(lambda t: t.update({"bert.extra": torch.ones(2)})), "tensor bert.extra has no place"),
+        (weights(lambda t: t.update({name: torch.ones(7)})), r"\(7,\)"),
+        (config(model_type="albert"), "model_type 'albert' is not known"),
+        (config(position_embedding_type="relative_key"), "position_embedding_type"),
+        (config(hidden_act="mish"), "mish"),
+        (lambda copy: (copy / "model.safetensors").rename(copy / "pytorch_model.bin"), "unpickling can run anything"),
+        (lambda copy: (copy / "config.json").unlink(), "no config.json"),
+        (lambda copy: (copy / "tokenizer.json").unlink(), "no vocabulary"),
+        (lambda copy: (copy / "tokenizer.json").write_text("{}"), "kind None"),
+        (lambda copy: (copy / "model.safetensors").write_bytes(b"x" * 99), "damaged"),
+    ]
+    for change, said in cases:
+        with pytest.raises(ValueError, match=said):
+            import_folder(broken(folder, tmp_path, change), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+def test_an_index_cannot_name_files_elsewhere(imported: Any, tmp_path: Path) -> None:
+    folder = imported("bert BertForPreTraining")
+
+    def several(copy: Path) -> None:
+        (copy / "model.safetensors").rename(copy / "part.safetensors")
+        names = dict.fromkeys(load_file(copy / "part.safetensors"), "part.safetensors")
+        (copy / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+
+    import_folder(broken(folder, tmp_path, several), tmp_path / "run")
+
+    def elsewhere(copy: Path) -> None:
+        several(copy)
+        (copy / "part.safetensors").rename(tmp_path / "part.safetensors")
+        index = copy / "model.safetensors.index.json"
+        index.write_text(index.read_text().replace("part.safetensors", "../part.safetensors"))
+
+    with pytest.raises(ValueError, match="is no safetensors file of this folder"):
+        import_folder(broken(folder, tmp_path, elsewhere), tmp_path / "other")
