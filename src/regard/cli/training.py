@@ -62,6 +62,10 @@ def train(
     preset: Annotated[
         str | None, typer.Option(help="A model by name; one that suits the task if none. regard presets lists them.")
     ] = None,
+    init: Annotated[
+        Files | None,
+        typer.Option(help="A run whose encoder (or, of a language model, decoder) the new one begins with."),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="Settings in a TOML file.")] = None,
     folder: Annotated[Path, typer.Option(help="Where the files are that the settings name.")] = Path(),
     media: Annotated[
@@ -99,6 +103,7 @@ def train(
             output,
             task,
             preset,
+            init,
             config,
             media,
             seed,
@@ -137,7 +142,8 @@ def train(
     said = {name: _absolute(value) for name, value in data.items() if value}
     file = read_toml(config) if config is not None else {}
     given_settings = {"data": said, "training": limits}
-    settings = run_settings(preset, _found_in(file, folder), assignments, given_settings, task=task)
+    runs = [run.absolute() for run in init or ()]
+    settings = run_settings(preset, _found_in(file, folder), assignments, given_settings, task=task, init=runs)
     from regard.data.corpus import fingerprint
     from regard.training.run import begin, restarted
 

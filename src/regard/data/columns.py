@@ -25,6 +25,10 @@ TARGET_NAMES = (
     *("target", "tgt", "trg", "output", "answer", "answers", "translation", "caption", "captions", *CLASS_NAMES),
     *("summary", "transcript", "transcription", "comment", "comments", "description", "sentence", "text"),
 )
+PAIRS = (  # of two texts that are judged together
+    *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2")),
+    *(("text_a", "text_b"), ("query", "passage"), ("question", "sentence")),
+)
 MOST = 0.9  # of them
 OTHER_MEDIA = (".mp3", ".m4a", ".aac", ".wma", ".mp4", ".webm", ".tif", ".tiff", ".heic", ".avif", ".svg")
 MEDIA = (*Pictures.suffixes, *Recordings.suffixes, *OTHER_MEDIA)
@@ -128,9 +132,30 @@ def media_column(some: list[list[str]]) -> int | None:
     return None
 
 
+def _pair_columns(path: Path) -> dict[str, Any]:
+    """Settings that name the columns of two texts that have one class, by usual names."""
+    if path.is_dir():
+        return {}
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix in ("jsonl", "ndjson"):
+        names = _fields_of(path)
+    elif suffix in ("tsv", "tab", "csv"):
+        names = [name.strip() for name in next(rows_of(path, separator_of(path)), (1, [], ""))[1]]
+    else:
+        return {}
+    named = {name.lower(): name for name in names}
+    targets = [named[name] for name in CLASS_NAMES if name in named]
+    for first, second in PAIRS:
+        if first in named and second in named and targets:
+            return {"source_column": named[first], "question_column": named[second], "target_column": targets[0]}
+    return {}
+
+
 def class_columns(path: Path) -> dict[str, Any]:
     """Settings that name the columns of a table of classes, where its header does not: the class is what comes again,
     and what is classified the longest of the others, or the name of a file."""
+    if pair := _pair_columns(path):
+        return pair
     if path.is_dir() or path.name.lower().removesuffix(".gz").rpartition(".")[2] not in ("tsv", "tab", "csv"):
         return {}
     some = looked_at(path)

@@ -106,7 +106,8 @@ def fingerprint(settings: DataSettings, source: Source | None = None) -> str:
     state = hashlib.sha256(settings.model_dump_json().encode())
     if source is not None and source != Text():
         state.update(source.model_dump_json(exclude={"cut", "channels", "subsample"}).encode())
-    for path in (path for name in FILES for path in getattr(settings, name)):
+    known = [each for each in (settings.source_vocabulary, settings.target_vocabulary) if each is not None]
+    for path in (*known, *(path for name in FILES for path in getattr(settings, name))):
         try:
             about = path.stat()
         except OSError:

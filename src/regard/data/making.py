@@ -24,7 +24,7 @@ from regard.data.ragged import Ragged, RaggedWriter, text_of
 from regard.data.readers import Example
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
 from regard.data.sides import Vocabulary, target_file
-from regard.data.subwords import train
+from regard.data.subwords import Subwords, train
 from regard.sources import Source, Text
 from regard.tokens import MASK_SIGN, SEPARATOR_SIGN, UNKNOWN, shortened
 
@@ -286,14 +286,24 @@ def _learn(
         for side in sides:
             yield from (texts.side(int(at), side).replace(SEPARATOR_SIGN, " ") for at in numbers)
 
+    def vocabulary(known: Path | None, *sides: str) -> Subwords:
+        if known is None:
+            return train(lines(*sides), settings.subwords, size, symbols)
+        given = Subwords.load(known)
+        for symbol in symbols:
+            if given.token(symbol) is None:
+                raise ValueError(f"{known}: this vocabulary has no place for what these data need; learn one instead.")
+        return given
+
     found: dict[str, Vocabulary] = {}
+    known = settings.source_vocabulary
     if source.kind == "text" and not labels and (settings.subwords.joint or settings.text):
-        both = train(lines("source", *(() if settings.text else ("target",))), settings.subwords, size, symbols)
+        both = vocabulary(known, "source", *(() if settings.text else ("target",)))
         return {"source": both, "target": both}
     if source.kind == "text":
-        found["source"] = train(lines("source"), settings.subwords, size, symbols)
+        found["source"] = vocabulary(known, "source")
     target = Labels.of(texts.side(int(at), "target") for at in np.flatnonzero(usable)) if labels else None
-    found["target"] = target or train(lines("target"), settings.subwords, size, symbols)
+    found["target"] = target or vocabulary(settings.target_vocabulary, "target")
     return found
 
 

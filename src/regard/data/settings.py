@@ -74,6 +74,8 @@ class DataSettings(Settings):
     most_characters: Annotated[int, Field(ge=1)] = 20_000
     unusual_ratio: Annotated[float, Field(gt=1)] = 10.0  # set aside what is so many times longer than usual
     subwords: SubwordSettings = SubwordSettings()
+    source_vocabulary: Path | None = None  # a .subwords file of another run, instead of learning one
+    target_vocabulary: Path | None = None
     augment: AugmentSettings = AugmentSettings()
     mask: MaskSettings = MaskSettings()
 

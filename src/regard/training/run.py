@@ -39,6 +39,7 @@ from regard.seeing.curves import draw_curves
 from regard.settings import read_toml
 from regard.tokens import END
 from regard.training.allocator import keep_memory
+from regard.training.beginning import begin_with
 from regard.training.distribution import Distribution, distribution, leads
 from regard.training.lock import only_here
 from regard.training.loop import Trainer, Where
@@ -258,6 +259,7 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
     """A new model for this corpus, its weights drawn from the run's seed."""
     torch.manual_seed(settings.training.seed)
     model = new_model(settings.model, corpus.source_side, corpus.target_side)
+    begin_with(model, settings.training.init)
     per_token = 0.0  # where there is no source
     if isinstance(corpus.train, Pairs):
         ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()

@@ -1,5 +1,7 @@
 """Settings of training, and of a whole run. Imports no PyTorch."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -17,6 +19,7 @@ class TrainingSettings(Settings):
     """How a model learns."""
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 1
+    init: tuple[Path, ...] = ()  # runs whose encoder or decoder a new model begins with
     tokens: Annotated[int, Field(ge=16)] | None = None  # of a batch's longer side, padded; by the data if not given
     accumulate: Count = 1  # batches a step
     steps: Count = 10_000  # at most
@@ -114,9 +117,10 @@ def run_settings(
     given: dict[str, Any],
     *,
     task: str | None = None,
+    init: Sequence[Path] = (),
 ) -> RunSettings:
-    """A preset (of the command or the file, or what suits the task and the files), then the file, then what the command
-    says, then each --set."""
+    """A preset (of the command or the file, or what suits the task and the files), then the runs that it begins with,
+    then the file, then what the command says, then each --set."""
     name = name or file.get("preset")
     medium = None
     if name is None or task is not None:
@@ -132,8 +136,16 @@ def run_settings(
         asked = (data.source_column, data.target_column, data.question_column)
         if all(each is None for each in asked):
             given = merged({"data": columns_for(task, data.pairs)}, given)
-    everything = merged({**preset(str(name)), "preset": name}, {**file, "preset": name})
-    settings = RunSettings.parse(_set(merged(everything, given), assignments))
+    begun = preset(str(name))
+    if init:
+        from regard.training.beginning import settings_from
+
+        begun = settings_from(init, begun)
+    everything = _set(merged(merged({**begun, "preset": name}, {**file, "preset": name}), given), assignments)
+    if task == "classify" and everything.get("data", {}).get("question_column") is not None:  # two texts, one class
+        source = everything["model"].setdefault("source", {"kind": "text"})
+        source["segments"] = max(2, source.get("segments", 1))
+    settings = RunSettings.parse(everything)
     _check_medium(settings, medium)
     return settings
 
