@@ -37,7 +37,7 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
         about, part = opened.description.model, part_of(opened)
         if part in taken:
             raise ValueError(
-                f"--init: {taken[part]} and {run} both have an {part}; one is enough.".replace("an d", "a d")
+                f"--init: there is one {part}, and {taken[part]} and {run} both have it; give one of them."
             )
         taken[part] = run
         own = about.encoder if part == "encoder" else about.decoder
