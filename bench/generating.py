@@ -9,6 +9,7 @@ a cache on both sides; one beginning at a time and sixteen together. Nothing end
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -89,7 +90,7 @@ def main() -> None:
 
         candidates: dict[str, Callable[[], object]] = {"transformers": hugging_face}
         for name, engine in engines.items():
-            candidates[name] = lambda engine=engine: engine.search(nothing, how, wishes)
+            candidates[name] = partial(engine.search, nothing, how, wishes)
         said = hugging_face()[:, BEGUN:].tolist()
         same = [found[0].tokens[BEGUN:-1] for found in engines["float32"].search(nothing, how, wishes)]
         print(f"batch {batch}: the same tokens as transformers: {same == said}")

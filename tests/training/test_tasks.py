@@ -16,7 +16,7 @@ def test_every_task_has_presets_that_exist_and_read_what_they_should() -> None:
     for task, presets in TASKS.items():
         for medium, name in presets.items():
             settings = RunSettings.parse(PRESETS[name][1])
-            assert settings.model.source.kind == medium, task
+            assert settings.model.source.kind == ("text" if task == "mask" else medium), task
             assert settings.model.labels == (task == "classify")
 
 
@@ -136,3 +136,14 @@ def test_the_column_of_classes_is_found(
     assert (settings.data.source_column, settings.data.target_column) == columns
     assert {each.target for each in examples(settings.data)} == {"good", "bad", "3"}
     assert len(list(examples(settings.data))) == 30
+
+
+def test_few_answers_that_come_again_need_no_copying(tmp_path: Path) -> None:
+    def preset(answers: list[str]) -> str | None:
+        rows = [f"Mary went to the {answer}.\tWhere is Mary?\t{answer}" for answer in answers]
+        (tmp_path / "stories.tsv").write_text("story\tquestion\tanswer\n" + "\n".join(rows))
+        return run_settings(None, {}, [], {"data": {"pairs": [tmp_path / "stories.tsv"]}}, task="answer").preset
+
+    assert preset(["hall", "kitchen", "garden"] * 100) == "memory"
+    assert preset([f"place {n}" for n in range(300)]) == "answer"
+    assert preset(["hall", "kitchen"] * 5) == "answer", "too few to tell"

@@ -10,7 +10,7 @@ from regard.data.settings import DataSettings
 from regard.models.presets import preset
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, changed, merged
-from regard.training.tasks import columns_for, medium_in, preset_for, task_in
+from regard.training.tasks import answered_by, columns_for, medium_in, preset_for, task_in
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -132,10 +132,11 @@ def run_settings(
         medium = medium_in(data)
         task = task or task_in(data, medium)
         suits = preset_for(task, medium)
-        name = name or suits
         asked = (data.source_column, data.target_column, data.question_column)
         if all(each is None for each in asked):
-            given = merged({"data": columns_for(task, data.pairs)}, given)
+            columns = columns_for(task, data.pairs)
+            given, data = merged({"data": columns}, given), data.model_copy(update=columns)
+        name = name or (answered_by(data) if task == "answer" and data.pairs else suits)
     begun = preset(str(name))
     if init:
         from regard.training.beginning import settings_from

@@ -26,6 +26,7 @@ TASKS: dict[str, dict[Medium, str]] = {
     "language": {"nothing": "gpt-tiny"},
     "mask": {"nothing": "bert-tiny"},
 }
+ANSWERS, LEAST, FEW = 5000, 200, 0.1  # answers that are looked at; at least; the share of them that may differ
 PLAIN = ("language", "mask")  # tasks that are learnt from plain text
 USUAL: dict[Medium, str] = {"text": "translate", "images": "caption", "speech": "speech", "nothing": "language"}
 WHAT: dict[Medium, str] = {
@@ -86,6 +87,14 @@ def preset_for(task: str, medium: Medium) -> str:
         hint = " (name their folder with --media, if it is not the table's)" if medium == "text" else ""
         raise ValueError(f"--task: {task} needs {needed}{hint}, and the sources of these files are {WHAT[medium]}.")
     return TASKS[task][medium]
+
+
+def answered_by(settings: DataSettings) -> str:
+    """The preset for stories and questions: where few answers come again and again, as in made-up stories, nothing need
+    be copied, and sentences are better places than words; else answers are copied from what is read."""
+    answers = Counter(example.target.strip().lower() for example in islice(examples(settings), ANSWERS))
+    few = answers.total() >= LEAST and len(answers) <= FEW * answers.total()
+    return "memory" if few else TASKS["answer"]["text"]
 
 
 def columns_for(task: str | None, files: tuple[Path, ...]) -> dict[str, Any]:
