@@ -173,6 +173,8 @@ def aligned(
 ) -> list[list[tuple[int, int]] | None]:
     """Links (source word, target word), from 0, of each pair; words are what blanks separate. None for a pair that the
     model cannot read whole. `done` hears how many more are finished."""
+    if not translator.description.model.aligns:
+        raise ValueError("align: this model does not read and write word by word; there is nothing to align.")
     found: list[list[tuple[int, int]] | None] = [None] * len(pairs)
     tokens = {}
     limits = translator.longest, translator.search(Options()).longest

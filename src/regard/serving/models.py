@@ -33,6 +33,7 @@ class Model:
         return {
             "reads": described.model.source.kind,
             "says": "labels" if described.model.labels else "text",
+            "aligns": described.model.aligns,
             "languages": list(described.target_languages),
         }
 
@@ -100,11 +101,12 @@ class Models:
         # The first time is slow, and loads PyTorch.
         if translator.description.model.source.kind == "nothing":
             raise ValueError(f"{folder}: a language model is not served yet; use regard generate.")
+        if not (translator.description.model.step_by_step or translator.description.model.labels):
+            raise ValueError(f"{folder}: a model that only reads is not served yet; use regard fill or regard embed.")
         if translator.description.model.source.kind != "text":
             translator.results([translator.example], Options(beam=1))  # type: ignore[attr-defined]
         else:
-            aligns = not translator.description.model.labels
-            translator.translate("a", beam=1, scores=True, alignment=aligns)
+            translator.translate("a", beam=1, scores=True, alignment=translator.description.model.aligns)
         return translator
 
     async def stop(self) -> None:

@@ -164,7 +164,7 @@ async function translate() {
     const response = await fetch("/v1/translate", {
       method: "POST",
       headers: headers({ "content-type": "application/json" }),
-      body: JSON.stringify({ text, model: chosen().name, nbest: 3, scores: true, alignment: chosen().says !== "labels" }),
+      body: JSON.stringify({ text, model: chosen().name, nbest: 3, scores: true, alignment: chosen().aligns }),
     });
     const content = await answerOf(response);
     if (number !== asked) return;
