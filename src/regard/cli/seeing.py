@@ -138,17 +138,15 @@ def see(
         if len(several) > 1:
             raise ValueError(f"-o: a {suffix} has one capture; leave out --compare and --also.")
         storing.save(several[0][1], output, top=top)
-        typer.echo(f"{output}: {_about(several[0][1])}")
+        typer.echo(f"{output}: {several[0][1].about}")
     elif output is not None and suffix == ".html":
         from regard.seeing.page import write_page
 
-        if not any(captured.kinds for _, captured in several):
-            raise ValueError(
-                "this model does not attend; --attribution, drawn in the terminal, is what can be seen of it."
-            )
+        if not any(captured.kinds or captured.attribution for _, captured in several):
+            raise ValueError("this model does not attend; --attribution is what can be seen of it.")
         _check_place(several, which, layer, head)
         write_page(several, output, first=first)
-        typer.echo(f"{output}: {_about(several[0][1])}; open it in a browser")
+        typer.echo(f"{output}: {several[0][1].about}; open it in a browser")
     else:
         _draw(several, which, (layer, head), output, attribution=attribution, subwords=subwords, special=special)
 
@@ -304,8 +302,3 @@ def _named(layer: int | None, head: int | None) -> str:
     """In words, from 1."""
     one = "the mean of all layers" if layer is None else f"layer {layer + 1}"
     return f"{one}, {'the mean of its heads' if head is None else f'head {head + 1}'}"
-
-
-def _about(captured: "Captured") -> str:
-    sizes = [f"{kind} {len(layers)} × {len(layers[0])}" for kind, layers in captured.weights.items() if layers]
-    return f"layers × heads: {', '.join(sizes) or 'none, since this model does not attend'}"
