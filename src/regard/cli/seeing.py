@@ -248,7 +248,7 @@ def _draw(
         typer.echo("\n" * bool(number) + matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured))
         typer.echo(f"\n{panel.title}")
     if not attribution:
-        typer.echo(f"{WEIGHTS}." if overlaid else f"{WEIGHTS}; {ATTRIBUTION}")
+        typer.echo(f"{WEIGHTS}; {ATTRIBUTION}")
 
 
 def _chosen(
