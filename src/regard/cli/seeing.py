@@ -134,7 +134,10 @@ def see(
         records = [storing.as_record(captured, top=top) for _, captured in several]
         typer.echo(json.dumps(records[0] if len(records) == 1 else records))
         return
-    if output is not None and suffix in (".json", ".safetensors"):
+    numbers = suffix in (".json", ".safetensors")
+    if not (numbers or any(captured.kinds or captured.attribution for _, captured in several)):
+        raise ValueError("this model does not attend; --attribution is what can be seen of it.")
+    if output is not None and numbers:
         if len(several) > 1:
             raise ValueError(f"-o: a {suffix} has one capture; leave out --compare and --also.")
         storing.save(several[0][1], output, top=top)
@@ -142,8 +145,6 @@ def see(
     elif output is not None and suffix == ".html":
         from regard.seeing.page import write_page
 
-        if not any(captured.kinds or captured.attribution for _, captured in several):
-            raise ValueError("this model does not attend; --attribution is what can be seen of it.")
         _check_place(several, which, layer, head)
         write_page(several, output, first=first)
         typer.echo(f"{output}: {several[0][1].about}; open it in a browser")
