@@ -30,10 +30,13 @@ SOURCES: dict[str, dict[str, Any]] = {
 PRESET = {"images": "show-attend-tell", "speech": "listen-attend-spell"}
 
 
-def media_bundle(kind: str, *, labels: tuple[str, ...] = (), languages: tuple[str, ...] = ()) -> Bundle:
-    """A model whose every number was drawn."""
-    name = {"images": "image-classifier", "speech": "speech-classifier"}[kind] if labels else PRESET[kind]
-    settings = ModelSettings.parse(merged({**small_preset(name), "source": {}}, {"source": SOURCES[kind]}))
+def media_bundle(
+    kind: str, *, labels: tuple[str, ...] = (), languages: tuple[str, ...] = (), preset: str = "", **change: Any
+) -> Bundle:
+    """A model whose every number was drawn: a preset, the usual one if none is named, with parts of it changed."""
+    usual = {"images": "image-classifier", "speech": "speech-classifier"}[kind] if labels else PRESET[kind]
+    made = {**small_preset(preset or usual), "source": {}}
+    settings = ModelSettings.parse(merged(merged(made, {"source": SOURCES[kind]}), change))
     signs = [LANGUAGE_SIGN.format(each) for each in languages]
     says: Vocabulary = Labels(labels) if labels else train(LINES, SubwordSettings(), 300, signs)
     reads = medium_of(settings.source)

@@ -20,8 +20,11 @@ def subwords() -> Subwords:
     return train(LINES, SubwordSettings(), 300)
 
 
-def bundle_of(subwords: Subwords, encoder: str, decoder: str, *, tie: str = "none", **about: object) -> Bundle:
-    settings = ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": tie})
+def bundle_of(
+    subwords: Subwords, encoder: str, decoder: str, *, tie: str = "none", source: object = None, **about: object
+) -> Bundle:
+    parts = {"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": tie}
+    settings = ModelSettings.parse(parts if source is None else {**parts, "source": source})
     torch.manual_seed(0)
     model = Seq2Seq(settings, source_vocabulary=len(subwords), target_vocabulary=len(subwords))
     with torch.no_grad():

@@ -49,7 +49,12 @@ def test_captions_from_files_to_the_page(pictures: Path, tmp_path: Path) -> None
     for suffix in ("png", "html"):
         regard("see", run, shot, "-o", tmp_path / f"x.{suffix}")
         assert (tmp_path / f"x.{suffix}").stat().st_size > 1000
-    assert "|" in regard("see", run, shot).stdout
+    drawn = regard("see", run, shot).stdout
+    assert "|" in drawn
+    assert "--attribution says what would change it" in drawn
+    depends = regard("see", run, shot, "--attribution").stdout
+    assert "gradient times input" in depends
+    assert depends.count("|") == drawn.count("|"), "the same grids of the same words"
     regard("see", run, shot, "--channels", "-o", tmp_path / "channels.png")
 
 

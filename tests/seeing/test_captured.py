@@ -103,3 +103,10 @@ def test_what_does_not_fit_its_places_is_refused() -> None:
         Captured(seen.source, seen.target, seen.before, {}, attribution={"source": np.zeros((1, 1), np.float32)})
     with pytest.raises(ValueError, match="its places are not"):
         Captured(seen.source, seen.target, seen.before, {}, aligned=np.zeros((1, 1), np.float32))
+
+
+def test_of_one_head_nothing_is_guessed() -> None:
+    one, two = (np.full((heads, 2, 3), 1 / 3, np.float32) for heads in (1, 2))
+    assert Choice.usual([one]) == Choice(0)
+    assert Choice.usual([two]) == Choice(0, guessed=True)
+    assert Choice.usual([one, one, one]) == Choice(1, guessed=True)

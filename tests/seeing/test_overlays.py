@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from regard.decoding.loading import in_torch
 from regard.seeing import channels
-from regard.seeing.captured import Captured, Shown
+from regard.seeing.captured import Axis, Captured, Shown
 from regard.seeing.overlays import in_terminal, write_overlay
 from regard.seeing.page import write_page
 from regard.seeing.storing import load, save
@@ -82,6 +82,18 @@ def test_in_the_terminal_each_word_has_its_grid(seen: Captured, heard: Captured)
     assert [row.split()[0] for row in rows[:-1]] == list(sound.target.labels)
     assert sound.shown is not None
     assert rows[-1].endswith(f"{sound.shown.seconds:.1f} s")
+
+
+def test_of_a_long_recording_the_largest_is_still_told_from_the_rest(heard: Captured) -> None:
+    """Several places share a column; what is no share of a whole, as gradients are not, sums to more than one."""
+    row = np.full((1, 720), 0.2, np.float32)
+    row[0, 360:370] = 1
+    one = heard.target.only([0])
+    long = replace(
+        heard, source=Axis(("",) * 720, (False,) * 720, "frames"), target=one, before=one, weights={}, aligned=None
+    )
+    line = in_terminal(replace(long, choice=None, attribution={"source": row}), row, 100).splitlines()[0][18:]
+    assert line == 36 * "░" + "█" + 35 * "░"
 
 
 @pytest.mark.parametrize("suffix", [".json", ".safetensors"])

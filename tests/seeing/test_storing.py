@@ -1,6 +1,7 @@
 """Captured attention as files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,13 @@ def same(one: Captured, other: Captured, within: float) -> None:
     for over, values in one.attribution.items():
         close(values, other.attribution[over], atol=within, rtol=0)
     close(one.aligned, other.aligned, atol=within, rtol=0)
+
+
+def test_tiny_attributions_keep_their_digits(tmp_path: Path) -> None:
+    seen = sample(3)
+    tiny = {over: values * np.float32(1e-9) for over, values in seen.attribution.items()}
+    save(replace(seen, attribution=tiny), tmp_path / "x.json")
+    close(load(tmp_path / "x.json").attribution["source"], tiny["source"], atol=0, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "within"), [("x.json", 6e-7), ("x.safetensors", 0)])

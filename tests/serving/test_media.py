@@ -79,14 +79,19 @@ def test_many_at_once_get_what_each_would_get_alone(server: Server, runs: list[P
 
 
 def test_what_was_looked_at_is_that_of_python(server: Server, runs: list[Path]) -> None:
-    answer = send(server, "/v1/look?model=spoken&target=one+two", recording_bytes()).json()
+    answer = send(server, "/v1/look?model=spoken&target=one+two&attribution=true", recording_bytes()).json()
     found = from_record(answer["attention"])
-    seen = regard.load(runs[2]).attend(recording_bytes(), "one two")  # type: ignore[arg-type]
+    seen = regard.load(runs[2]).attend(recording_bytes(), "one two", attribution=True)  # type: ignore[arg-type]
     assert found.shown is not None
     assert seen.shown is not None
     assert np.array_equal(found.shown.values, seen.shown.values)
     assert found.shown.sound == seen.shown.sound
     assert np.allclose(found.weights["cross"][0], seen.weights["cross"][0], atol=2e-5)
+    assert np.allclose(found.attribution["source"], seen.attribution["source"], rtol=1e-4, atol=1e-9)
+    plain = send(server, "/v1/look?model=captions", picture_bytes()).json()
+    assert not plain["attention"]["attribution"], "it takes a while, and is for those who ask"
+    animal = send(server, "/v1/look?model=animals&attribution=true", picture_bytes()).json()
+    assert np.shape(animal["attention"]["attribution"]["source"]) == (1, 64)
 
 
 def bomb() -> bytes:
@@ -118,6 +123,13 @@ def test_what_is_wrong_is_a_sentence(server: Server) -> None:
         ("/v1/read?model=captions&beam=-1", picture_bytes(), 400, "beam"),
         ("/v1/read?model=captions&nbest=0", picture_bytes(), 400, "nbest"),
         ("/v1/look?model=captions", b"nothing", 400, "not a picture"),
+        (
+            f"/v1/look?model=captions&attribution=true&target={70 * 'a+'}",
+            picture_bytes(),
+            400,
+            "of at most 64 subwords",
+        ),
+        ("/v1/look?model=animals&attribution=true&target=yak", picture_bytes(), 400, "there is no class 'yak'"),
     ):
         answer = send(server, path, raw)
         assert answer.status == status, (path, answer.body[:200])
@@ -212,7 +224,12 @@ def test_a_picture_is_looked_at_on_the_live_page(browser: Browser, server: Serve
         assert count >= 1
         words.nth(count - 1).click()
         assert "now" in (words.nth(count - 1).get_attribute("class") or "")
+        page.select_option("#layer", value="attribution")
         page.fill("#live-target", "a red circle")
+        expect(page.locator("#live-state")).to_have_text("of your own words")
+        assert page.input_value("#layer") == "attribution"
+        page.fill("#live-target", "字" * 30)  # of so many subwords only what is attended to
+        expect(page.locator("#layer option[value=attribution]")).to_have_count(0)
         expect(page.locator("#live-state")).to_have_text("of your own words")
         page.select_option("#live-model", value="spoken")
         sound = tmp_path / "a.wav"

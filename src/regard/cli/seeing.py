@@ -134,21 +134,20 @@ def see(
         records = [storing.as_record(captured, top=top) for _, captured in several]
         typer.echo(json.dumps(records[0] if len(records) == 1 else records))
         return
-    if output is not None and suffix in (".json", ".safetensors"):
+    numbers = suffix in (".json", ".safetensors")
+    if not (numbers or any(captured.kinds or captured.attribution for _, captured in several)):
+        raise ValueError("this model does not attend; --attribution is what can be seen of it.")
+    if output is not None and numbers:
         if len(several) > 1:
             raise ValueError(f"-o: a {suffix} has one capture; leave out --compare and --also.")
         storing.save(several[0][1], output, top=top)
-        typer.echo(f"{output}: {_about(several[0][1])}")
+        typer.echo(f"{output}: {several[0][1].about}")
     elif output is not None and suffix == ".html":
         from regard.seeing.page import write_page
 
-        if not any(captured.kinds for _, captured in several):
-            raise ValueError(
-                "this model does not attend; --attribution, drawn in the terminal, is what can be seen of it."
-            )
         _check_place(several, which, layer, head)
         write_page(several, output, first=first)
-        typer.echo(f"{output}: {_about(several[0][1])}; open it in a browser")
+        typer.echo(f"{output}: {several[0][1].about}; open it in a browser")
     else:
         _draw(several, which, (layer, head), output, attribution=attribution, subwords=subwords, special=special)
 
@@ -250,7 +249,7 @@ def _draw(
         typer.echo("\n" * bool(number) + matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured))
         typer.echo(f"\n{panel.title}")
     if not attribution:
-        typer.echo(f"{WEIGHTS}." if overlaid else f"{WEIGHTS}; {ATTRIBUTION}")
+        typer.echo(f"{WEIGHTS}; {ATTRIBUTION}")
 
 
 def _chosen(
@@ -304,8 +303,3 @@ def _named(layer: int | None, head: int | None) -> str:
     """In words, from 1."""
     one = "the mean of all layers" if layer is None else f"layer {layer + 1}"
     return f"{one}, {'the mean of its heads' if head is None else f'head {head + 1}'}"
-
-
-def _about(captured: "Captured") -> str:
-    sizes = [f"{kind} {len(layers)} × {len(layers[0])}" for kind, layers in captured.weights.items() if layers]
-    return f"layers × heads: {', '.join(sizes) or 'none, since this model does not attend'}"

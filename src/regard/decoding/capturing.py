@@ -13,8 +13,9 @@ from regard.data.parts import encoded, framed
 from regard.data.placeholders import restore
 from regard.data.sides import Given, SourceSide, Vocabulary, in_text
 from regard.decoding.aligning import best_choice, word_alignment
+from regard.decoding.attributing import attributed
 from regard.decoding.bundle import Bundle
-from regard.decoding.forced import AT_ONCE, attributed, forced
+from regard.decoding.forced import AT_ONCE, forced
 from regard.decoding.languages import first_tokens, language_of
 from regard.decoding.lexicon import Lexicon
 from regard.decoding.options import Options
@@ -51,18 +52,13 @@ def axis(subwords: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...]
     )
 
 
-def source_axis(
-    side: SourceSide, given: Given, weights: dict[Kind, list[Weights]], originals: tuple[str, ...]
-) -> tuple[Axis, Shown | None]:
-    """The places of a source, and what is shown of one that is no text."""
+def source_axis(side: SourceSide, given: Given, count: int, originals: tuple[str, ...]) -> tuple[Axis, Shown | None]:
+    """The places of a source, so many if that is known, and what is shown of one that is no text."""
     if not isinstance(side, Medium):
-        seen = [layer.shape[-1] for layer in (weights.get("cross") or weights.get("encoder") or [])]
-        if seen and seen[0] != len(given):  # sentences are its places, not words
+        if count and count != len(given):  # sentences are its places, not words
             texts = side.decode(_ended(given))
             return Axis(tuple(restore(text, originals) for text in texts), (False,) * len(texts), "sentences"), None
         return axis(side, given, originals), None
-    there = [layer.shape[-1] for layer in (weights.get("cross") or weights.get("encoder") or [])]
-    count = there[0] if there else 0
     if isinstance(side, Pictures):
         grid = side.settings.grid
         labels = tuple(f"{at // grid + 1}, {at % grid + 1}" for at in range(count))
@@ -100,7 +96,11 @@ def captured(
     source, target = tokens
     cross = weights.get("cross", [])
     where = (choice or Choice.usual(cross)) if cross else None
-    places, shown = source_axis(sides[0], source, weights, originals)
+    over_source = [*cross, *weights.get("encoder", [])]
+    if attribution:  # of a model that does not attend, too
+        over_source.append(attribution["source"])
+    count = over_source[0].shape[-1] if over_source else 0
+    places, shown = source_axis(sides[0], source, count, originals)
     return Captured(
         places,
         axis(sides[1], target, originals),

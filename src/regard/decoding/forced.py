@@ -4,10 +4,9 @@ Search keeps none of this, so it costs nothing when nobody asks, and any engine,
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from regard.data.batches import given, padded
 from regard.data.sides import Given
@@ -74,47 +73,3 @@ def _heads(settings: ModelSettings) -> int:
     encoder, decoder = settings.encoder, settings.decoder
     own = encoder.layers * getattr(encoder, "heads", 0)
     return own + decoder.layers * 2 * getattr(decoder, "heads", 1)
-
-
-def attributed(bundle: Bundle, source: Sequence[int], output: Sequence[int]) -> dict[str, Weights]:
-    """Gradient times input: how each target token's log-probability, by row, depends on each token of the "source" and
-    of what stood "before", to first order (Shrikumar et al. 2016, arXiv:1605.01713). All tokens with their ends."""
-    model = bundle.model
-    device = next(model.parameters()).device
-    before = [BEGIN, *output[:-1]]
-    found: dict[str, list[Tensor]] = {"source": [], "before": []}
-    for at in range(0, len(output), AT_ONCE):
-        steps = torch.arange(at, min(at + AT_ONCE, len(output)), device=device)
-        tokens = {"source": torch.tensor([source], device=device), "before": torch.tensor([before], device=device)}
-        tokens = {name: each.expand(len(steps), -1) for name, each in tokens.items()}
-        sides = {"source": model.encoder.embedding}
-        if hasattr(model.decoder, "embedding"):  # a decoder of classes reads nothing that stood before
-            sides["before"] = model.decoder.embedding
-        embedded: dict[str, Tensor] = {}
-        handles = [side.register_forward_hook(_leaf(embedded, name)) for name, side in sides.items()]
-        try:
-            with torch.enable_grad():
-                decoded = model(tokens["source"], torch.ones_like(tokens["source"], dtype=torch.bool), tokens["before"])
-                scores = model.scores(decoded, tokens["source"])[torch.arange(len(steps), device=device), steps]
-                said = torch.tensor(output, device=device)[steps]
-                logs = possible(scores).log_softmax(-1).gather(1, said[:, None])
-                gradients = torch.autograd.grad(logs.sum(), list(embedded.values()), allow_unused=True)
-        finally:
-            for handle in handles:
-                handle.remove()
-        for (name, values), gradient in zip(embedded.items(), gradients, strict=True):
-            side = sides[name]
-            words = torch.nn.functional.embedding(tokens[name], side.weight).detach() * side.scale
-            found[name].append(torch.zeros_like(values[..., 0]) if gradient is None else (gradient * words).sum(-1))
-    found = {name: rows or [torch.zeros(len(output), len(output))] for name, rows in found.items()}
-    return {name: torch.cat(rows).float().detach().cpu().numpy() for name, rows in found.items()}
-
-
-def _leaf(embedded: dict[str, Tensor], name: str) -> Any:
-    """A hook that lets gradients be taken of a module's output."""
-
-    def hook(module: torch.nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        embedded[name] = output.detach().requires_grad_()
-        return embedded[name]
-
-    return hook

@@ -13,6 +13,7 @@ from regard.data.labels import Labels
 from regard.data.media import Medium, Prepared, Recordings
 from regard.data.sides import Given
 from regard.decoding.asked import Asked
+from regard.decoding.attributing import attributed
 from regard.decoding.capturing import captured
 from regard.decoding.forced import forced
 from regard.decoding.options import Options
@@ -41,9 +42,9 @@ class MediaTranslator(Translator):
     def attend(
         self, source: Any, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> Captured:
-        """What the model attends to over a source and a target: a given one, a result of it, or else its own."""
-        if attribution:
-            raise ValueError(f"attend: gradient times input is for words, and this model reads {self.medium.what}.")
+        """What the model attends to over a source and a target: a given one, a result of it, or else its own.
+
+        attribution: with gradient times input beside it, over the same places. Raises ValueError."""
         options = Options(to=to)
         asked = self._asked(source, options)
         if asked.wrong:
@@ -57,10 +58,23 @@ class MediaTranslator(Translator):
             tokens = (target or self.results([Prepared(asked.tokens, asked.text)], options)[0]).tokens
         told = forced(self.bundle, [asked.tokens], [tokens])[0]
         sides = self.source_side, self.target_side
-        seen = captured(sides, (asked.tokens, tokens), told.weights, choice=self.choice)
-        if seen.shown is not None and not isinstance(source, Prepared):
-            return replace(seen, shown=replace(seen.shown, sound=self.sound(source)))
-        return seen
+        gradients = attributed(self.bundle, asked.tokens, tokens) if attribution else None
+        seen = captured(sides, (asked.tokens, tokens), told.weights, choice=self.choice, attribution=gradients)
+        return self._heard(seen, source)
+
+    def results(self, texts: Sequence[Any], options: Options, **more: Any) -> list[Result]:
+        """A result for each source, in order."""
+        found = super().results(texts, options, **more)
+        return [
+            replace(result, attention=self._heard(result.attention, source)) if result.attention is not None else result
+            for result, source in zip(found, texts, strict=True)
+        ]
+
+    def _heard(self, seen: Captured, source: Any) -> Captured:
+        """With the recording itself, so that it can be played; of what was prepared that is not known any more."""
+        if seen.shown is None or isinstance(source, Prepared):
+            return seen
+        return replace(seen, shown=replace(seen.shown, sound=self.sound(source)))
 
     def passed(self, source: Any) -> list[Passed]:
         """What attention over channels and places lets pass of a picture, block by block. Raises ValueError."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from regard.attention import Learned, Sinusoidal
 from regard.models.dropout import Dropout
+from regard.models.vectors import Vectors
 from regard.tokens import END
 
 
@@ -36,6 +37,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
         self.scale = math.sqrt(width) if scale else 1.0
+        self.vectors = Vectors()
         self.place: Sinusoidal | Learned | None = None
         if position == "sinusoidal":
             self.place = Sinusoidal(width)
@@ -53,6 +55,7 @@ class Embedding(nn.Module):
         x = nn.functional.embedding(tokens, self.weight)
         if self.scale != 1:
             x = x * self.scale
+        x = self.vectors(x)
         if self.segment is not None:
             parts = self._parts(tokens, places)
             if self.recent:
@@ -87,6 +90,14 @@ class Embedding(nn.Module):
         there = torch.arange(most, device=x.device) < counts[:, None]
         index = ends.long().sort(dim=1, descending=True, stable=True).indices[:, :most]
         return x.gather(1, index[..., None].expand(-1, -1, x.shape[2])) * there[..., None], there
+
+    def added(self, values: Tensor, tokens: Tensor) -> Tensor:
+        """A number of each token [B, T], added up over what is read as one: [B, T], or of whole sentences fewer."""
+        if not self.whole:
+            return values
+        ends = (tokens == END).long()
+        sums = values.new_zeros(len(values), int(ends.sum(1).max()))
+        return sums.scatter_add(1, ends.cumsum(1) - ends, values)
 
 
 def _summed(x: Tensor, tokens: Tensor) -> Tensor:

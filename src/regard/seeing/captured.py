@@ -19,6 +19,7 @@ KINDS: dict[Kind, tuple[str, str]] = {  # what looks, and at what
 }
 Weights = NDArray[np.float32]
 SPACE = "▁"
+MOST_SAID = 60  # characters of what was written, in a line about it
 # Scripts that put no blanks between words: each piece stands for itself.
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "BOPOMOFO")
 
@@ -117,7 +118,8 @@ class Choice:
     @staticmethod
     def usual(layers: Sequence[Weights]) -> "Choice":
         """Where to look if nothing is known of a model: the last layer but one (Garg et al. 2019, arXiv:1909.02074)."""
-        return Choice(max(0, len(layers) - 2), guessed=True)
+        only = len(layers) == 1 and len(layers[0]) == 1  # of which nothing need be known
+        return Choice(max(0, len(layers) - 2), guessed=not only)
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Branch:
     aligned: Weights  # [target, source]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Shown:
     """A source that is no text, as it is drawn: a picture [C, S, S] or a spectrogram [frames, bands], in bytes."""
 
@@ -144,8 +146,11 @@ class Shown:
         if self.kind not in axes or self.values.ndim != axes[self.kind] or self.values.dtype != np.uint8:
             raise ValueError(f"what is shown is a {self.kind} {self.values.shape} of {self.values.dtype}.")
 
+    def __repr__(self) -> str:
+        return f"<{self.kind} {' × '.join(map(str, self.values.shape))}>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Captured:
     """What a model attended to.
 
@@ -199,11 +204,25 @@ class Captured:
         """Whether it is as it was captured: no place is hidden, no word merged."""
         return not self.hidden and self.source.unit != "words"
 
+    @property
+    def about(self) -> str:
+        """What there is of it, in words."""
+        sizes = [f"{kind} {len(layers)} × {len(layers[0])}" for kind, layers in self.weights.items() if layers]
+        return f"layers × heads: {', '.join(sizes) or 'none, since this model does not attend'}"
+
+    def __repr__(self) -> str:
+        """In a line: a notebook keeps it beside the page, and all numbers of a recording would be megabytes."""
+        words = self.target.merged()
+        said = " ".join(label for label, mark in zip(words.labels, words.special, strict=True) if not mark)
+        said = said if len(said) <= MOST_SAID else f"{said[: MOST_SAID - 1]}…"
+        more = "; gradient times input" if self.attribution else ""
+        return f"<Captured {said!r} over {len(self.source)} {self.source.unit}; {self.about}{more}>"
+
     def _repr_html_(self) -> str:
         """The page, in a notebook."""
-        from regard.seeing.page import framed
+        from regard.seeing.notebook import framed
 
-        return framed([(self.model or "attention", self)])
+        return framed(self.model or "attention", self)
 
     def _axis(self, name: str) -> Axis:
         found = {"source": self.source, "target": self.target, "before": self.before}

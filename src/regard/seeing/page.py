@@ -3,7 +3,6 @@ script. Everything from a person or a model is put in as text."""
 
 import base64
 import hashlib
-import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from regard.seeing.captured import Axis, Captured
 from regard.seeing.measures import rollout, statistics
-from regard.seeing.storing import shown_record
+from regard.seeing.storing import attribution_record, shown_record
 
 SCRIPTS = ("data.js", "matrix.js", "media.js", "views.js", "beam.js", "page.js")
 DENSE = 4_000_000  # weights up to which all are kept
@@ -73,13 +72,6 @@ def filled(*, head: str, scripts: str, live: str = "") -> str:
     return page
 
 
-def framed(captures: Sequence[tuple[str, Captured]]) -> str:
-    """The page as part of another, such as a notebook, which its script cannot reach."""
-    page = html.escape(page_of(captures), quote=True)
-    style = "width:100%;height:640px;border:0"
-    return f'<iframe sandbox="allow-scripts allow-downloads" style="{style}" srcdoc="{page}"></iframe>'
-
-
 def _digest(part: str) -> str:
     return base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
 
@@ -102,7 +94,7 @@ def packed(captured: Captured, name: str) -> dict[str, Any]:
         "rollout": _matrix(rollout(captured)[0].astype(np.float32), None)
         if weights.get("cross") and captured.whole and captured.shown is None
         else None,
-        "attribution": {over: np.round(values, 5).tolist() for over, values in captured.attribution.items()},
+        "attribution": attribution_record(captured.attribution, digits=5),
         "beam": [
             {
                 "score": branch.score,

@@ -5,6 +5,7 @@ docs/seeing.md has the schema. JSON may keep only the largest weights of each ro
 
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def as_record(captured: Captured, *, top: int | None = None) -> dict[str, Any]:
             for kind in captured.kinds
         },
         "hidden": {kind: [_rounded(layer) for layer in layers] for kind, layers in captured.hidden.items()},
-        "attribution": {over: _rounded(values) for over, values in captured.attribution.items()},
+        "attribution": attribution_record(captured.attribution),
         "aligned": None if captured.aligned is None else _rounded(captured.aligned),
         "shown": captured.shown and shown_record(captured.shown),
     }
@@ -182,6 +183,14 @@ def _about(captured: Captured) -> dict[str, Any]:
 
 def _axis(record: Any) -> Axis:
     return Axis(tuple(map(str, record["labels"])), tuple(map(bool, record["special"])), str(record["unit"]))
+
+
+def attribution_record(attribution: Mapping[str, Weights], digits: int = 8) -> dict[str, list[list[float]]]:
+    """Rounded by their own size: of a word that a model is sure of, all of them are tiny."""
+    return {
+        over: [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
+        for over, values in attribution.items()
+    }
 
 
 def _rounded(values: Weights) -> Any:

@@ -18,6 +18,7 @@ from regard.seeing.page import packed
 from regard.seeing.storing import as_record
 from regard.serving.models import Model, Unknown
 from regard.serving.requests import Refused, answered, bearer, wished, within
+from regard.serving.seeing import within_reach
 
 if TYPE_CHECKING:
     from regard.serving.app import Service
@@ -75,6 +76,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         model: str | None = None,
         to: str = "",
         target: Annotated[str | None, Query(description="What it is to have written; else its own words.")] = None,
+        attribution: Annotated[bool, Query(description="With gradient times input.")] = False,
         as_packed: Annotated[bool, Query(alias="packed", description="As the page at /see wants it.")] = False,
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
@@ -87,7 +89,11 @@ def add_to(app: FastAPI, service: "Service") -> None:
 
         def looked() -> dict[str, Any]:
             found = None if target is not None else translator.results([source], options)[0]
-            captured = replace(translator.attend(source, found or target, to=to), model=chosen.name)
+            if attribution:
+                said = target or "" if found is None else found.text
+                within_reach(translator, said, service.limits, translator.length(source.array))
+            captured = translator.attend(source, found or target, attribution=attribution, to=to)
+            captured = replace(captured, model=chosen.name)
             if captured.shown is not None:
                 captured = replace(captured, shown=replace(captured.shown, sound=sound))
             record = packed(captured, chosen.name) if as_packed else as_record(captured)

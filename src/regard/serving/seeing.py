@@ -12,8 +12,10 @@ from regard.seeing.page import filled, packed, parts
 from regard.seeing.storing import as_record
 from regard.serving.models import Unknown
 from regard.serving.requests import Refused, answered, bearer, checked
+from regard.serving.settings import Limits
 
 if TYPE_CHECKING:
+    from regard.decoding.translator import Translator
     from regard.serving.app import Service
 
 BEAM = 5  # hypotheses of the page's tree
@@ -31,6 +33,15 @@ class Pair(BaseModel):
     attribution: Annotated[bool, Field(description="With gradient times input.")] = False
     top: Annotated[int | None, Field(ge=1, description="So many weights of each row, the largest.")] = None
     packed: Annotated[bool, Field(description="As the page at /see wants it.")] = False
+
+
+def within_reach(translator: "Translator", said: str, limits: Limits, places: int = 0) -> None:
+    """Raises ValueError if the attribution of this would take too long. places: of a source that is no text."""
+    if HALF.search(said) or not translator.target_side.ends:
+        return  # what is no text is refused elsewhere; a class is one thing
+    most = min(limits.attributed, limits.attributed_looks // max(1, places))
+    if len(translator.target_tokens(said)) > most:
+        raise ValueError(f"attribution: of at most {most} subwords that are written.")
 
 
 def add_to(app: FastAPI, service: "Service") -> None:
@@ -61,10 +72,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
             many = BEAM if searched else 1
             found = None if pair.target is not None else translator.translate(pair.text, beam=BEAM, nbest=many)
             said = pair.target or "" if found is None else found.text
-            if pair.attribution and not HALF.search(said):  # which is refused below
-                written = len(translator.target_tokens(said))
-                if written > service.limits.attributed:
-                    raise ValueError(f"attribution: of at most {service.limits.attributed} subwords that are written.")
+            if pair.attribution:
+                within_reach(translator, said, service.limits)
             captured = translator.attend(pair.text, found or pair.target, attribution=pair.attribution)
             captured = replace(captured, model=model.name)
             if found is not None and pair.packed and searched:

@@ -15,6 +15,7 @@ class Limits:
     beam: int = 10
     nbest: int = 10
     attributed: int = 64  # subwords written whose attribution is told: its cost grows with the square of their number
+    attributed_looks: int = 8192  # these times the places of a picture or a recording, which may have many
     seconds: float = 30.0  # from arrival to answer
     waiting: int = 200_000  # characters in a model's queue
     connections: int = 1024

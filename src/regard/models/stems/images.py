@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from regard.attention.channels import CBAM, ECA, SqueezeExcitation
 from regard.models.dropout import Dropout
+from regard.models.vectors import Vectors
 from regard.sources import Images, Patches, Residual
 
 ATTENTION: dict[str, type[SqueezeExcitation | CBAM]] = {"se": SqueezeExcitation, "cbam": CBAM}
@@ -17,12 +18,14 @@ class _Grid(nn.Module):
         super().__init__()
         self.place = nn.Parameter(torch.empty(source.grid**2, width))
         self.norm = nn.LayerNorm(width)
+        self.vectors = Vectors()
         self.dropout = Dropout(dropout)
         nn.init.normal_(self.place, std=0.3)  # a share of what a cell says, from the start: left is not right
 
     def _placed(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """[B, E, H, W] -> [B, H W, E], and a mask that hides nothing."""
-        x: Tensor = self.dropout(self.norm(cells.flatten(2).transpose(1, 2)) + self.place)
+        said = self.vectors(self.norm(cells.flatten(2).transpose(1, 2)))
+        x: Tensor = self.dropout(said + self.place)
         return x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
 
 

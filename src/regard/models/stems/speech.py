@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from regard.attention import Learned, Sinusoidal
 from regard.models.dropout import Dropout
+from regard.models.vectors import Vectors
 from regard.sources import Speech
 
 
@@ -21,6 +22,7 @@ class Frames(nn.Module):
             bands, inside = -(-bands // 2), source.channels
         self.project = nn.Linear(bands * inside, width)
         self.norm = nn.LayerNorm(width)
+        self.vectors = Vectors()
         self.place: Sinusoidal | Learned | None = None
         if position == "sinusoidal":
             self.place = Sinusoidal(width)
@@ -37,7 +39,7 @@ class Frames(nn.Module):
         for convolution in self.convolutions:
             x = torch.relu(convolution(x * mask[:, None, :, None]))
             mask = mask[:, ::2]
-        x = self.norm(self.project(x.transpose(1, 2).flatten(2)))
+        x = self.vectors(self.norm(self.project(x.transpose(1, 2).flatten(2))))
         if self.place is not None:
             x = self.place(x)
         x = self.dropout(x)

@@ -41,12 +41,13 @@ class Capture {
   constructor(record) {
     this.record = record;
     this.name = record.name;
-    this.kinds = Object.keys(KINDS).filter((kind) => record.weights[kind]);
+    // Of a model that does not attend its attribution can still be seen, as what is written to what is read.
+    this.kinds = Object.keys(KINDS).filter((kind) => record.weights[kind] || (kind === "cross" && record.attribution.source));
     this.known = new Map();
   }
 
   layers(kind) {
-    return this.record.weights[kind].length;
+    return (this.record.weights[kind] || []).length;
   }
 
   heads(kind, layer) {
@@ -70,6 +71,7 @@ class Capture {
       const found = this.record[names[layer]];
       return found && (layer !== "attribution" || found.source) ? "" : "This was not captured of it.";
     }
+    if (!this.layers(kind)) return "This model does not attend.";
     if (layer !== "mean" && layer >= this.layers(kind)) return `Layers of this model: ${this.layers(kind)}.`;
     const heads = this.heads(kind, layer === "mean" ? 0 : layer);
     return head !== "mean" && head >= heads ? `Heads of this model: ${heads}.` : "";
@@ -167,7 +169,7 @@ function exported(capture) {
     [...Array(matrix.rows).keys()].map((row) =>
       Array.from(matrix.data.subarray(row * matrix.columns, (row + 1) * matrix.columns), rounded));
   const weights = {};
-  for (const kind of capture.kinds) {
+  for (const kind of Object.keys(record.weights)) {
     weights[kind] = record.weights[kind].map((heads) => heads.map((head) => lines(unpacked(head))));
   }
   const choice = record.choice && { layer: record.choice[0], head: record.choice[1], shifted: record.choice[2], guessed: record.choice[3] };

@@ -33,11 +33,11 @@ function fill() {
   const numbers = (sizes) => [...Array(Math.max(0, ...sizes)).keys()].map((at) => option(at, named(sizes)(at)));
   const choices = [];
   if (has("best")) choices.push(option("best", having.some((each) => each.record.choice?.[3]) ? "not known: a guess" : "aligns best"));
-  choices.push(option("mean", "mean of all"), ...numbers(counts));
+  if (Math.max(0, ...counts)) choices.push(option("mean", "mean of all"), ...numbers(counts));
   if (has("rollout")) choices.push(option("rollout", "rollout, all layers"));
   if (has("attribution")) choices.push(option("attribution", "gradient × input"));
   $("layer").replaceChildren(...choices);
-  if (!choices.some((each) => each.value === String(state.layer))) state.layer = choices[0].value === "best" ? "best" : "mean";
+  if (!choices.some((each) => each.value === String(state.layer))) state.layer = choices[0].value;
   $("layer").value = String(state.layer);
   const single = ["best", "rollout", "attribution"].includes(state.layer);
   const layer = typeof state.layer === "number" ? state.layer : 0;
@@ -53,6 +53,7 @@ function found(label) {
 }
 
 function where(capture) {
+  if (state.layer === "attribution") return "gradient times input: its size, the largest of each row full";
   if (state.layer === "best") {
     const [layer, head, shifted, guessed] = capture.record.choice;
     const why = guessed ? "since nothing is known of which aligns best" : "which aligns best";

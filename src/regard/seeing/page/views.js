@@ -245,7 +245,9 @@ class StepsView {
       }, 700);
     });
     bar.append(play, slider);
-    this.box.replaceChildren(bar, element("h3", "", "read"), read, element("h3", "", "written"), written);
+    const parts = [[element("h3", "", "read"), read], [element("h3", "", "written"), written]];
+    if (this.looked) parts.reverse(); // words are chosen, and must not lie below a tall picture
+    this.box.replaceChildren(bar, ...parts.flat());
     draw();
   }
 }

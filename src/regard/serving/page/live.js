@@ -53,7 +53,9 @@ async function look() {
   }
   live("looking …");
   try {
-    const found = file ? await lookedAt(file, target) : await looked({ text, model: $("live-model").value, packed: true, ...(edited ? { target } : {}) }, Math.max(text.length, target.length) < SHORT);
+    const wished = { model: $("live-model").value, packed: true, ...(edited ? { target } : {}) };
+    const ask = file ? (attribution) => lookedAt(file, { ...wished, attribution }) : (attribution) => answered("/v1/attend", { text, ...wished, attribution });
+    const found = await looked(ask, Math.max(file ? 0 : text.length, target.length) < SHORT);
     if (number !== asked) return;
     if (!edited) $("live-target").value = found.text;
     present([found.attention]);
@@ -66,9 +68,9 @@ async function look() {
   }
 }
 
-async function lookedAt(file, target) {
+async function lookedAt(file, wished) {
   if (limits.file && file.size > limits.file) throw new Error(`the file is over ${limits.file.toLocaleString()} bytes.`);
-  return answered(`/v1/look?${new URLSearchParams({ model: $("live-model").value, packed: "true", ...(edited ? { target } : {}) })}`, file);
+  return answered(`/v1/look?${new URLSearchParams(wished)}`, file);
 }
 
 /** What was shown is of other words. */
@@ -79,12 +81,12 @@ function nothing() {
 }
 
 /** With attribution, unless it is too much after all: some scripts have many subwords. */
-async function looked(given, attribution) {
+async function looked(ask, attribution) {
   try {
-    return await answered("/v1/attend", { ...given, attribution });
+    return await ask(attribution);
   } catch (error) {
     if (!attribution || !error.message.startsWith("attribution")) throw error;
-    return answered("/v1/attend", given);
+    return ask(false);
   }
 }
 
