@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from regard.seeing.terminal import BLUE, JOINERS, ORANGE, SHADES, clusters, matrix, shade, short, visible, width
+from regard.seeing.terminal import BLUE, JOINERS, ORANGE, SHADES, below, clusters, matrix, shade, short, visible, width
 
 ODD = ["▁", "猫", "e\u0301", "\u0301", "\u0902", "\u200d", "\x1b", "\n", "ﷺ", "한", "…", "", "ab", "\t"]
 pieces = st.lists(st.sampled_from(ODD) | st.text("abc▁猫\u0301", max_size=5), min_size=1, max_size=12)
@@ -143,3 +143,10 @@ def test_what_joins_letters_stays(word: str) -> None:
 def test_every_target_needs_its_weights() -> None:
     with pytest.raises(ValueError, match="zip"):
         matrix([[1.0]], ["a"], ["b", "c"])
+
+
+def test_long_places_stand_below_what_looks_at_them() -> None:
+    drawn = below([[0.25, 0.75]], ["Mary went home.", "John\x1b[31m slept."], ["home"], 60).splitlines()
+    assert drawn[0] == "home"
+    assert drawn[1] == "   25% ██         Mary went home."
+    assert drawn[2] == "   75% ████████   John�[31m slept."

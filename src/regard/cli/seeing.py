@@ -212,7 +212,7 @@ def _draw(
 ) -> None:
     """In the terminal, or into a picture."""
     from regard.seeing.alignments import Alignment, write_picture
-    from regard.seeing.terminal import matrix
+    from regard.seeing.terminal import below, matrix
 
     panels = []
     overlaid: list[tuple[str, Captured, Weights]] = []
@@ -240,13 +240,18 @@ def _draw(
         return
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     wide = shutil.get_terminal_size((100, 40)).columns
+    long = kind == "cross" and any(captured.source.unit == "sentences" for _, captured in several)
     for number, (title, captured, weights) in enumerate(overlaid):
         from regard.seeing.overlays import in_terminal
 
         typer.echo("\n" * bool(number) + in_terminal(captured, weights, wide))
         typer.echo(f"\n{title}")
     for number, panel in enumerate(panels):
-        typer.echo("\n" * bool(number) + matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured))
+        if long:
+            drawn = below(panel.weights, panel.source, panel.target, wide)
+        else:
+            drawn = matrix(panel.weights, panel.source, panel.target, wide, coloured=coloured)
+        typer.echo("\n" * bool(number) + drawn)
         typer.echo(f"\n{panel.title}")
     if not attribution:
         typer.echo(f"{WEIGHTS}; {ATTRIBUTION}")

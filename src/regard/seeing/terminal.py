@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 SHADES = " ·░▒▓█"
 CELL = 2  # columns of a source piece whose name stands upright
+BAR = 10  # columns of a whole weight beside a long place
 TALLEST = 14  # lines of names that stand upright
 # Blue, and orange for the largest of a row: all eyes tell them apart, on light ground and on dark. The block says how
 # large a weight is: a colour alone would be faint on one ground and bold on the other.
@@ -83,6 +84,17 @@ def matrix(
             "\n".join(_part(weights, rows, left, _upright(some), [CELL] * len(some), "", at, coloured=coloured))
         )
     return "\n\n".join(parts)
+
+
+def below(weights: Sequence[Sequence[float]], source: Sequence[str], target: Sequence[str], wide: int) -> str:
+    """Each target piece, and below it the places of the source, which are long, line by line with their weights."""
+    lines = []
+    for piece, row in zip(target, weights, strict=True):
+        lines.append(visible(piece))
+        for place, weight in zip(source, row, strict=True):
+            bar = "█" * round(BAR * weight)
+            lines.append(f"  {weight:4.0%} {bar:{BAR}} {short(visible(place), max(8, wide - BAR - 8))}")
+    return "\n".join(lines)
 
 
 def _upright(names: Sequence[str]) -> list[str]:
