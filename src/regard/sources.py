@@ -109,4 +109,5 @@ class Nothing(Settings):
     begin: bool = True
 
 
+Says = Literal["text", "label", "tags"]  # what is said of it: a text, a class, or a class of every word
 Source = Annotated[Text | Images | Speech | Nothing, Field(discriminator="kind")]

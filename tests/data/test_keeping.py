@@ -24,7 +24,7 @@ SMALL = SubwordSettings(kind="word", size=300)
 
 def corpus_of(tmp_path: Path, files: Any, source: Source | None, *, labels: bool = False, **more: Any) -> Corpus:
     settings = DataSettings(pairs=files, subwords=SMALL, **more)
-    return prepare(settings, tmp_path / "corpus", source=source, labels=labels)
+    return prepare(settings, tmp_path / "corpus", source=source, says="label" if labels else "text")
 
 
 def pictures_in(folder: Path, count: int) -> list[str]:
@@ -126,17 +126,17 @@ def test_arrays_as_mnist_has_them(tmp_path: Path, packed: bool) -> None:
     images.write_bytes(write(idx(pixels)))
     labels.write_bytes(write(idx(np.arange(30) % 3)))
     settings = DataSettings(source=(images,), target=(labels,), valid_size=5)
-    corpus = prepare(settings, tmp_path / "corpus", source=Images(size=28, colour=False), labels=True)
+    corpus = prepare(settings, tmp_path / "corpus", source=Images(size=28, colour=False), says="label")
     assert isinstance(corpus.target_side, Labels)
     assert corpus.target_side.labels == ("0", "1", "2")
     number = int(corpus.train.texts(0)[0].split("#")[1]) - 1
     assert np.array_equal(corpus.train.tokens(0)[0][0], pixels[number])
     images.write_bytes(write(idx(pixels)[:2000]))
     with pytest.raises(ValueError, match="cut short after"):
-        prepare(settings, tmp_path / "again", source=Images(size=28, colour=False), labels=True)
+        prepare(settings, tmp_path / "again", source=Images(size=28, colour=False), says="label")
     images.write_bytes(write(b"nothing like it at all"))
     with pytest.raises(ValueError, match="not an IDX file of pictures"):
-        prepare(settings, tmp_path / "again", source=Images(size=28, colour=False), labels=True)
+        prepare(settings, tmp_path / "again", source=Images(size=28, colour=False), says="label")
 
 
 def test_recordings_in_batches_and_reopened(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ LINES = [f"the {what} runs to house {n}" for n in range(20) for what in ("dog", 
 
 
 def made(folder: Path, settings: RunSettings) -> Bundle:
-    labels = settings.model.labels
-    corpus = prepare(settings.data, folder / "data", source=settings.model.source, labels=labels)
+    corpus = prepare(settings.data, folder / "data", source=settings.model.source, says=settings.model.says)
     return new_bundle(settings, corpus, torch.device("cpu"))
 
 

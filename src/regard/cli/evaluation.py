@@ -166,6 +166,8 @@ def _usual_metrics(about: "Description | None") -> str:
         return "bleu,chrf,ter,exact"
     if about.model.labels:
         return "exact,f1"
+    if about.model.tags:
+        return "tags,names,exact"
     if about.model.source.kind == "images":
         return "bleu1,bleu2,bleu3,bleu,chrf,rougeL,cider,exact"
     if about.model.source.kind == "speech":
@@ -185,7 +187,7 @@ class _Files(NamedTuple):
         names = about is not None and about.model.source.kind != "text"
         if folder is not None and not names:
             raise ValueError("--media: it is for runs that read pictures or recordings; this one reads text.")
-        return _Files(names, folder, about is not None and about.model.labels)
+        return _Files(names, folder, about is not None and about.model.says != "text")
 
     def flaw(self, example: "Example") -> str:
         """Why a file is not even looked for, in words; empty if it is."""

@@ -131,6 +131,10 @@ def load_batch(
         rows = packed([pairs.steps(int(number)) for number in numbers], pairs.longest)
         nothing = given(corpus.source_side, list(rows.before))
         return Batch(*nothing, rows.before, rows.after, numbers, rows.passage, rows.place)
+    if pairs.firsts is not None:
+        sources = [pairs.tokens(int(number))[0] for number in numbers]
+        source, mask = given(corpus.source_side, sources)
+        return Batch(source, mask, source, padded([pairs.tagged(int(number)) for number in numbers]), numbers)
     sampling = None if varied is None else varied.subwords
     sides = [pairs.tokens(int(number)) for number in numbers]
     sources, targets = [source for source, _ in sides], [target for _, target in sides]

@@ -15,7 +15,7 @@ from regard.data.readers import Layout, lines_of
 from regard.data.rows import looked_at, rows_of, separator_of
 
 SOURCE_NAMES = (
-    *("source", "src", "input"),
+    *("source", "src", "input", "tokens", "words"),
     *("image", "img", "picture", "audio", "recording", "wav", "file", "file_name", "filename", "path"),
     *("image_name", "image_id", "image_file", "image_path", "img_path", "audio_path", "audio_file", "wav_file"),
     *("story", "context", "passage", "document", "article", "body", "text", "review", "question", "sentence", "en"),
@@ -23,7 +23,8 @@ SOURCE_NAMES = (
 CLASS_NAMES = ("label", "class", "category", "sentiment", "emotion", "intent", "topic", "species")
 TARGET_NAMES = (
     *("target", "tgt", "trg", "output", "answer", "answers", "translation", "caption", "captions", *CLASS_NAMES),
-    *("summary", "transcript", "transcription", "comment", "comments", "description", "sentence", "text"),
+    *("tags", "ner_tags", "pos_tags", "summary", "transcript", "transcription", "comment", "comments", "description"),
+    *("sentence", "text"),
 )
 PAIRS = (  # of two texts that are judged together
     *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2")),

@@ -21,8 +21,8 @@ from regard.data.ragged import Ragged, text_of
 from regard.data.settings import FILES, DataSettings
 from regard.data.sides import Given, SourceSide, Vocabulary, load_target
 from regard.data.subwords import Subwords
-from regard.sources import Source, Text
-from regard.tokens import END
+from regard.sources import Says, Source, Text
+from regard.tokens import BEGIN, END, PAD
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Pairs:
     rows: NDArray[np.int64] | None = None  # which of the stored sources each of the stored examples has
     ends: bool = True  # whether targets have an end
     reads: Source = field(default_factory=Text)
+    firsts: Ragged | None = None  # of texts whose words are tagged, the place of each word's first token
 
     def __len__(self) -> int:
         return len(self.index)
@@ -75,6 +76,16 @@ class Pairs:
         if self.medium is not None and self.rows is not None:
             return self.medium.shaped(self.source[int(self.rows[at])]), target
         return framed([*map(int, self.source[at])], self.reads), target
+
+    def tagged(self, number: int) -> list[int]:
+        """What is to be said at each place of the source: a tag where a word begins, PAD elsewhere."""
+        assert self.firsts is not None
+        source, tags = self.tokens(number)
+        before = int(source[0] == BEGIN)
+        said = [PAD] * len(source)
+        for place, tag in zip(self.firsts[int(self.index[number])].tolist(), tags, strict=True):
+            said[place + before] = tag
+        return said
 
     def links(self, number: int) -> NDArray[np.int64]:
         """[N, 2]: source and target words that belong together, from 0."""
@@ -121,12 +132,12 @@ def prepare(
     folder: Path,
     *,
     source: Source | None = None,
-    labels: bool = False,
+    says: Says = "text",
     report: Report = silent,
 ) -> Corpus:
     """The corpus of these settings in `folder`: opened if it is there and still fits, else made.
 
-    source: what is read, text if not given. labels: targets are classes.
+    source: what is read, text if not given. says: what targets are.
     """
     if not (settings.pairs or settings.source or settings.target or settings.text):
         raise ValueError("there is nothing to train on; name files, as in: regard train pairs.tsv")
@@ -135,16 +146,16 @@ def prepare(
         beside = folder.with_name(folder.name + ".making")
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        make(settings, beside, mark, report, source=source, labels=labels)
+        make(settings, beside, mark, report, source=source, says=says)
         (folder / "corpus.json").unlink(missing_ok=True)  # first: what is half removed must not pass for whole
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(beside, folder)
-    return _open(folder, source, labels)
+    return _open(folder, source, says)
 
 
-def reopened(folder: Path, *, source: Source | None = None, labels: bool = False) -> Corpus | None:
+def reopened(folder: Path, *, source: Source | None = None, says: Says = "text") -> Corpus | None:
     """A corpus that was made here before, whatever has become of its files since; None if there is no whole one."""
-    return _open(folder, source, labels) if _mark_of(folder) is not None else None
+    return _open(folder, source, says) if _mark_of(folder) is not None else None
 
 
 def _mark_of(folder: Path) -> str | None:
@@ -154,7 +165,7 @@ def _mark_of(folder: Path) -> str | None:
         return None
 
 
-def _open(folder: Path, source: Source | None, labels: bool) -> Corpus:
+def _open(folder: Path, source: Source | None, says: Says) -> Corpus:
     about = json.loads((folder / "corpus.json").read_text())
     medium = medium_of(source or Text())
     valid = "valid" if about["own_valid"] else "train"
@@ -165,13 +176,13 @@ def _open(folder: Path, source: Source | None, labels: bool) -> Corpus:
         of = source or Text()
         train, judged = (_passages(folder, *each, longest, of) for each in (("train", "train"), (valid, "valid")))
     else:
-        train = _pairs(folder, "train", source or Text(), not labels)
-        judged = _pairs(folder, valid, source or Text(), not labels, "valid")
+        train = _pairs(folder, "train", source or Text(), says == "text")
+        judged = _pairs(folder, valid, source or Text(), says == "text", "valid")
     return Corpus(
         train,
         judged,
         medium or Subwords.load(folder / "source.subwords"),
-        load_target(folder, labels=labels),
+        load_target(folder, says),
         about["set_aside"],
         about["fingerprint"],
         about.get("placeholders", {}),  # which those made before there were any have not
@@ -200,4 +211,5 @@ def _pairs(folder: Path, name: str, reads: Source, ends: bool, index: str | None
     numbers = np.load(folder / f"{index or name}.index.npy", mmap_mode="r")
     learns = index is None and (folder / f"{name}.links.bin").exists()
     linked = Ragged(folder / f"{name}.links", np.int32) if learns else None
-    return Pairs(source, target, source_text, target_text, numbers, linked, medium, rows, ends, reads)
+    firsts = Ragged(folder / f"{name}.firsts", np.int32) if (folder / f"{name}.firsts.bin").exists() else None
+    return Pairs(source, target, source_text, target_text, numbers, linked, medium, rows, ends, reads, firsts)

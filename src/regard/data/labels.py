@@ -57,10 +57,13 @@ class Labels:
             raise ValueError(f"{path}: there is no such file.") from None
         except (OSError, ValueError) as error:
             raise ValueError(f"{path}: it cannot be read ({error}).") from None
+        kind: type[Labels] = Labels
+        if isinstance(content, dict) and set(content) == {"tags"}:
+            kind, content = Tags, content["tags"]
         if not isinstance(content, list) or not all(isinstance(label, str) for label in content):
             raise ValueError(f"{path}: expected a list of labels.")
         try:
-            return Labels(content)
+            return kind(content)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -96,3 +99,32 @@ class Labels:
     def pieces(self, tokens: Iterable[int]) -> list[str]:
         """What each token looks like."""
         return [SPECIAL[t] if t < len(SPECIAL) else "▁" + self.labels[t - len(SPECIAL)] for t in map(int, tokens)]
+
+
+class Tags(Labels):
+    """Labels of words: a text of them, with blanks between, is a token for each."""
+
+    @staticmethod
+    def of(lines: Iterable[str]) -> "Tags":
+        """All that these have. Raises ValueError if there are too many to be tags."""
+        counts = Counter(tag for line in lines for tag in line.split())
+        if len(counts) > MOST:
+            some = next(iter(counts))[:60]
+            raise ValueError(f"there are {len(counts):,} different tags, such as {some!r}; these are texts, not tags.")
+        if len(counts) < 2:
+            raise ValueError(f"every word has the tag {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
+        return Tags(sorted(counts))
+
+    @property
+    def model(self) -> bytes:
+        """As a file's content."""
+        return json.dumps({"tags": self.labels}, ensure_ascii=False, indent=0).encode()
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token of each tag; unknown ones are told as such."""
+        return [[self._tokens.get(tag, UNKNOWN) for tag in text.split()] for text in texts]
+
+    def check(self, label: str) -> None:
+        """Raises ValueError, naming those that there are, for tags that are none."""
+        for tag in label.split():
+            super().check(tag)

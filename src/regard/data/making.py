@@ -4,6 +4,7 @@ Texts are checked and stored, subwords are learnt from a sample, texts are cut i
 by a hash of the source, so it does not depend on the order of the files, and one source never stands on both sides.
 """
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -16,16 +17,16 @@ from numpy.typing import NDArray
 
 from regard.data.door import SMOOTHING, SetAside, admitted, examples
 from regard.data.keeping import MediaKeeper
-from regard.data.labels import Labels
+from regard.data.labels import Labels, Tags
 from regard.data.media import medium_of
-from regard.data.parts import encoded, room
+from regard.data.parts import by_words, encoded, room
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, Census, Protection, Treatment
 from regard.data.ragged import Ragged, RaggedWriter, text_of
 from regard.data.readers import Example
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
 from regard.data.sides import Vocabulary, target_file
 from regard.data.subwords import Subwords, train
-from regard.sources import Source, Text
+from regard.sources import Says, Source, Text
 from regard.tokens import MASK_SIGN, SEPARATOR_SIGN, UNKNOWN, shortened
 
 # What subwords are learnt from, at most, on each side: sentencepiece holds all of it in memory, many times over.
@@ -42,19 +43,19 @@ def silent(what: str, done: int, total: int | None) -> None:
 
 
 def make(
-    settings: DataSettings, folder: Path, mark: str, report: Report, *, source: Source | None = None, labels: bool
+    settings: DataSettings, folder: Path, mark: str, report: Report, *, source: Source | None = None, says: Says
 ) -> None:
-    """Everything that `corpus.py` opens, in a new folder. `source`: what is read; `labels`: targets are classes."""
+    """Everything that `corpus.py` opens, in a new folder. `source`: what is read; `says`: what targets are."""
     own_valid = any((settings.valid_pairs, settings.valid_source, settings.valid_target, settings.valid_text))
     source = source or Text()
-    pairs_of_texts = source.kind == "text" and not labels and not settings.text  # whose sides can be compared
+    pairs_of_texts = source.kind == "text" and says == "text" and not settings.text  # whose sides can be compared
     with SetAside(folder / "set_aside.jsonl") as aside:
         origins = {"train": _Origins()}
-        hashes = _read(settings, source, labels, folder, "train", origins, aside, report)
+        hashes = _read(settings, source, says, folder, "train", origins, aside, report)
         if not len(hashes):
             raise ValueError(_nothing_left("training", aside))
         if own_valid:
-            judged = _read(settings, source, labels, folder, "valid", origins, aside, report)
+            judged = _read(settings, source, says, folder, "valid", origins, aside, report)
             if not len(judged):
                 raise ValueError(_nothing_left("validation", aside))
         alike = pairs_of_texts and not settings.whole  # an answer is short however long its story
@@ -63,18 +64,23 @@ def make(
         treatments = _census(folder, usual) if kept else dict.fromkeys(KINDS, TEXT)
         protection = Protection(treatments)
         usual &= _same_placeholders(folder, protection, origins["train"], aside, usual)
-        subwords = _learn(settings, folder, usual, protection, report, source=source, labels=labels)
+        subwords = _learn(settings, folder, usual, protection, report, source=source, says=says)
         for side, vocabulary in subwords.items():
-            path = folder / "source.subwords" if side == "source" else target_file(folder, labels=labels)
+            path = folder / "source.subwords" if side == "source" else target_file(folder, says)
             path.write_bytes(vocabulary.model)
-        cut = partial(_cut, settings, source, folder)
+        if says == "tags":
+            usual &= _word_by_word(folder, "train", origins["train"], aside)
+        cut = partial(_cut, settings, source, folder, tagged=says == "tags")
         fit = usual & cut("train", subwords, protection, origins["train"], aside, usual, report)
         index = np.flatnonzero(fit)
         if not len(index):
             raise ValueError(_nothing_left("training", aside))
         if own_valid:
             everything = np.ones(len(origins["valid"].lines), bool)
+            if says == "tags":
+                everything = _word_by_word(folder, "valid", origins["valid"], aside)
             fit_valid = cut("valid", subwords, protection, origins["valid"], aside, everything, report)
+            fit_valid &= everything
             if not fit_valid.any():
                 raise ValueError(_nothing_left("validation", aside))
             np.save(folder / "valid.index.npy", np.flatnonzero(fit_valid))
@@ -135,7 +141,7 @@ def _hash(source: str) -> int:
 def _read(
     settings: DataSettings,
     source: Source,
-    labels: bool,
+    says: Says,
     folder: Path,
     name: str,
     origins: dict[str, "_Origins"],
@@ -146,7 +152,7 @@ def _read(
     origins[name] = _Origins()
     medium = medium_of(source)
     read = examples(settings, valid=name == "valid")
-    found = admitted(read, settings, aside, labels=labels, names=medium is not None and not settings.text)
+    found = admitted(read, settings, aside, labels=says != "text", names=medium is not None and not settings.text)
     if settings.text:
         return _store(_one_side(found, said=source.kind == "nothing"), folder, name, origins[name], report)
     if medium is not None:
@@ -199,6 +205,18 @@ def _keep_links(found: Iterator[Example], path: Path) -> Iterator[Example]:
         for example in found:
             links.append([word for link in example.links for word in link])
             yield example
+
+
+def _word_by_word(folder: Path, name: str, origins: _Origins, aside: SetAside) -> NDArray[np.bool_]:
+    """False for texts that have not as many tags as words."""
+    texts = _Texts(folder, name, Protection({}))
+    same = np.ones(len(texts), bool)
+    for at in range(len(texts)):
+        words, tags = (len(side.split()) for side in texts.raw(at))
+        if words != tags:
+            aside.put(origins.example(folder, name, at), "not as many tags as words")
+            same[at] = False
+    return same
 
 
 def _usual_lengths(folder: Path, settings: DataSettings, origins: _Origins, aside: SetAside) -> NDArray[np.bool_]:
@@ -265,7 +283,7 @@ def _learn(
     report: Report,
     *,
     source: Source,
-    labels: bool,
+    says: Says,
 ) -> dict[str, Vocabulary]:
     """The vocabulary of each side that has one."""
     report("learning subwords", 0, None)
@@ -297,13 +315,16 @@ def _learn(
 
     found: dict[str, Vocabulary] = {}
     known = settings.source_vocabulary
-    if source.kind == "text" and not labels and (settings.subwords.joint or settings.text):
+    if source.kind == "text" and says == "text" and (settings.subwords.joint or settings.text):
         both = vocabulary(known, "source", *(() if settings.text else ("target",)))
         return {"source": both, "target": both}
     if source.kind == "text":
         found["source"] = vocabulary(known, "source")
-    target = Labels.of(texts.side(int(at), "target") for at in np.flatnonzero(usable)) if labels else None
-    found["target"] = target or vocabulary(settings.target_vocabulary, "target")
+    if says == "text":
+        found["target"] = vocabulary(settings.target_vocabulary, "target")
+    else:
+        said = (texts.side(int(at), "target") for at in np.flatnonzero(usable))
+        found["target"] = Tags.of(said) if says == "tags" else Labels.of(said)
     return found
 
 
@@ -326,8 +347,11 @@ def _cut(
     aside: SetAside,
     wanted: NDArray[np.bool_],
     report: Report,
+    *,
+    tagged: bool = False,
 ) -> NDArray[np.bool_]:
-    """Write the tokens of all examples; False for those that are too long. Unwanted ones are stored empty."""
+    """Write the tokens of all examples; False for those that are too long. Unwanted ones are stored empty. tagged:
+    sources are cut word by word, and where each word begins is written, too."""
     fit = np.ones(len(origins.lines), bool)
     narrow = max(len(vocabulary) for vocabulary in subwords.values()) < 1 << 16
     if narrow:
@@ -337,16 +361,25 @@ def _cut(
     for side, vocabulary in subwords.items():
         reads = source if side == "source" else Text()
         most = room(reads, settings.longest)
-        with RaggedWriter(folder / f"{name}.{side}", kind) as writer:
+        with (
+            RaggedWriter(folder / f"{name}.{side}", kind) as writer,
+            RaggedWriter(folder / f"{name}.firsts", np.int32)
+            if tagged and side == "source"
+            else contextlib.nullcontext() as firsts,
+        ):
             for start in range(0, len(texts), CUT_AT_ONCE):
                 some = range(start, min(start + CUT_AT_ONCE, len(texts)))
                 read = [texts.side(at, side) if wanted[at] else "" for at in some]
                 tokens = encoded(read, reads, vocabulary.encode)
+                if firsts is not None:
+                    tokens, begins = by_words(read, vocabulary.encode)
+                    for places, sequence in zip(begins, tokens, strict=True):
+                        firsts.append(places if len(sequence) <= most else [])
                 for at, sequence in zip(some, tokens, strict=True):
-                    if not vocabulary.ends and sequence == [UNKNOWN] and wanted[at]:
+                    if not vocabulary.ends and UNKNOWN in sequence and wanted[at]:
                         aside.put(origins.example(folder, name, at), "a label that training has not")
                         fit[at] = False
-                    if side == "source" and settings.whole:
+                    if side == "source" and settings.whole and not tagged:
                         sequence = shortened(sequence, most)  # noqa: PLW2901
                     if len(sequence) > most and not settings.text:
                         if fit[at]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from regard.data.sentences import sentences
 from regard.sources import Source, Text
-from regard.tokens import BEGIN, END, SEPARATOR_SIGN, shortened
+from regard.tokens import BEGIN, END, SEPARATOR_SIGN, UNKNOWN, shortened
 
 BETWEEN = f" {SEPARATOR_SIGN} "
 Cut = Callable[[Sequence[str]], list[list[int]]]  # texts to tokens
@@ -39,6 +39,22 @@ def encoded(texts: Sequence[str], source: Source, cut: Cut) -> list[list[int]]:
             tokens = [*tokens, END, *next(flat)]
         found.append(tokens)
     return found
+
+
+def by_words(texts: Sequence[str], cut: Cut) -> tuple[list[list[int]], list[list[int]]]:
+    """Tokens of each text, cut word by word, and where each word's first one stands. A word of which nothing is left
+    has an unknown one."""
+    words = [text.split() for text in texts]
+    flat = iter(cut([word for each in words for word in each]))
+    tokens: list[list[int]] = []
+    firsts: list[list[int]] = []
+    for each in words:
+        tokens.append([])
+        firsts.append([])
+        for _ in each:
+            firsts[-1].append(len(tokens[-1]))
+            tokens[-1] += next(flat) or [UNKNOWN]
+    return tokens, firsts
 
 
 def framed(tokens: Sequence[int], source: Source, most: int | None = None) -> list[int]:

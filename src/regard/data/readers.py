@@ -118,6 +118,8 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
         from regard.data.tables import read_json_lines, read_table
 
         return read_json_lines(path, layout) if suffix in ("jsonl", "ndjson") else read_table(path, layout)
+    if suffix in ("conll", "bio", "iob", "iob2"):
+        return _read_tagged(path)
     if suffix in ("po", "pot"):
         from regard.data.catalogues import read_po
 
@@ -134,6 +136,25 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
         f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .po, .tmx and .xlf, each also "
         f"with .gz. Two text files side by side are given as --source and --target."
     )
+
+
+def _read_tagged(path: Path) -> Iterator[Example]:
+    """A word a line, its tag last, a blank line after each sentence, as the CoNLL tasks have it."""
+    words: list[str] = []
+    tags: list[str] = []
+    first, wrong = 1, ""
+    for number, (line, flaw) in enumerate(lines_of(path), 1):
+        columns = line.split()
+        if columns and columns[0] != "-DOCSTART-":
+            first = first if words else number
+            words.append(columns[0])
+            tags.append(columns[-1])
+            wrong = wrong or flaw or ("" if len(columns) > 1 else "a word without a tag")
+        elif words:
+            yield Example(" ".join(words), " ".join(tags), str(path), first, wrong)
+            words, tags, wrong = [], [], ""
+    if words:
+        yield Example(" ".join(words), " ".join(tags), str(path), first, wrong)
 
 
 def _opened(path: Path, *, wide: bool = False) -> IO[bytes]:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from regard.data.labels import Labels
+from regard.data.labels import Labels, Tags
 from regard.data.media import Medium
 from regard.data.settings import SubwordSettings
 from regard.data.subwords import Subwords
+from regard.sources import Says
 
 SourceSide = Subwords | Medium
 Given = Any  # one source as a model is given it: tokens with their end, or an array
@@ -52,12 +53,17 @@ def in_text(side: SourceSide) -> Subwords:
     raise ValueError(f"this model reads {side.what}, not text; give it files of these.")
 
 
-def target_file(folder: Path, *, labels: bool) -> Path:
+def target_file(folder: Path, says: Says) -> Path:
     """Where a folder has what its model says."""
-    return folder / ("target.labels" if labels else "target.subwords")
+    return folder / ("target.subwords" if says == "text" else "target.labels")
 
 
-def load_target(folder: Path, *, labels: bool) -> Vocabulary:
-    """What a folder's model says."""
-    path = target_file(folder, labels=labels)
-    return Labels.load(path) if labels else Subwords.load(path)
+def load_target(folder: Path, says: Says) -> Vocabulary:
+    """What a folder's model says. Raises ValueError for a file of another kind."""
+    path = target_file(folder, says)
+    if says == "text":
+        return Subwords.load(path)
+    labels = Labels.load(path)
+    if isinstance(labels, Tags) != (says == "tags"):
+        raise ValueError(f"{path}: it has {'tags' if isinstance(labels, Tags) else 'classes'}, and the model others.")
+    return labels

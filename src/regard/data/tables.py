@@ -118,6 +118,8 @@ def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[s
     if source is None or target is None or max(source, target) >= len(names):
         return None
     given, said = record[names[source]], record[names[target]]
+    if isinstance(given, list) and isinstance(said, list) and len(given) == len(said):  # words, and their tags
+        given, said = " ".join(map(str, given)), " ".join(map(str, said))
     said = said if isinstance(said, list) else [said]
     if layout.target_column is not None or names[target].lower() in CLASS_NAMES:  # a class may be a number
         said = [str(each) if isinstance(each, int | float) else each for each in said]

@@ -69,7 +69,7 @@ def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | No
     """Into a folder; `tensors` in place of the model's own, such as an average."""
     if isinstance(bundle.source_side, Subwords):
         write_durably(folder / "source.subwords", bundle.source_side.model)
-    write_durably(target_file(folder, labels=bundle.description.model.labels), bundle.target_side.model)
+    write_durably(target_file(folder, bundle.description.model.says), bundle.target_side.model)
     weights = tensors_of(bundle.model) if tensors is None else tensors
     write_durably(folder / "model.safetensors", as_bytes(weights, {"format": "pt"}))
     # Last, since a folder with a model.toml is taken for a whole model.

@@ -94,7 +94,7 @@ def open_folder(folder: Path) -> Opened:
     except ValueError as error:
         raise ValueError(f"{folder / 'model.toml'}: {error}") from None
     source = medium_of(description.model.source) or Subwords.load(folder / "source.subwords")
-    return Opened(folder, description, source, load_target(folder, labels=description.model.labels))
+    return Opened(folder, description, source, load_target(folder, description.model.says))
 
 
 def stamp_of(folder: Path) -> str:

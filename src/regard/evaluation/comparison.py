@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from regard.evaluation.cider import cider
 from regard.evaluation.metrics import (
     BY_SACREBLEU,
+    BY_SETS,
     PER_SENTENCE,
     References,
     _sacrebleu,
     corpus_score,
-    macro_f1,
     nearest,
 )
 
@@ -75,9 +75,9 @@ def _resampler(
     if measure == "cider":  # with the rarity of words in the whole set
         own = np.array(cider(outputs, references))
         return lambda chosen: float(100 * own[chosen].mean())
-    if measure == "f1":
+    if measure in BY_SETS:
         said, right = np.array(outputs, object), np.array(references[0], object)
-        return lambda chosen: 100 * macro_f1(said[chosen].tolist(), right[chosen].tolist())
+        return lambda chosen: 100 * BY_SETS[measure][0](said[chosen].tolist(), right[chosen].tolist())
     function, _ = PER_SENTENCE[measure]
     each = np.array([max(function(o, r) for r in rs) for o, rs in zip(outputs, several, strict=True)])
     return lambda chosen: float(100 * each[chosen].mean())

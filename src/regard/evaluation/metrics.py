@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.evaluation.cider import cider
+from regard.evaluation.tags import name_f1, right_tags
 
 BY_SACREBLEU = ("bleu", "bleu1", "bleu2", "bleu3", "chrf", "ter")
 References = Sequence[Sequence[str]]  # one list of all sentences for each set of references
@@ -56,8 +57,9 @@ def corpus_score(
     if name == "cider":
         own = cider(outputs, references)
         return Score(name, 100 * sum(own) / len(own), "CIDEr-D, times 100; words between blanks")
-    if name == "f1":
-        return Score(name, 100 * macro_f1(outputs, references[0]), "mean over classes")
+    if name in BY_SETS:
+        of_all, about = BY_SETS[name]
+        return Score(name, 100 * of_all(outputs, references[0]), about)
     function, higher = PER_SENTENCE[name]
     if name in ("cer", "wer"):
         return Score(name, _error_rate(outputs, references, name == "wer"), "edits / reference length", False)
@@ -140,4 +142,10 @@ PER_SENTENCE: dict[str, tuple[Callable[[str, str], float], bool]] = {
     "rouge2": (lambda o, r: rouge_n(o, r, 2), True),
     "rougeL": (rouge_l, True),
 }
-NAMES = (*BY_SACREBLEU, *PER_SENTENCE, "cider", "f1")
+# Of a whole set, each output against one reference.
+BY_SETS: dict[str, tuple[Callable[[Sequence[str], Sequence[str]], float], str]] = {
+    "f1": (macro_f1, "mean over classes"),
+    "tags": (right_tags, "percent of all tags"),
+    "names": (name_f1, "F1 of whole names"),
+}
+NAMES = (*BY_SACREBLEU, *PER_SENTENCE, "cider", *BY_SETS)

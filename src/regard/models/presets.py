@@ -272,6 +272,17 @@ PRESETS: dict[str, tuple[str, Preset]] = {
             "training": {**_TRANSFORMER_TRAINING, "learning_rate": 1.5e-3, "judge": "exact", "smoothing": 0.0},
         },
     ),
+    "tagger": (
+        "text to a tag of every word: bidirectional LSTM (Huang et al. 2015)",
+        {
+            "model": {
+                "encoder": {"kind": "recurrent", "cell": "lstm", "width": 128, "embedding": 128, "dropout": 0.3},
+                "decoder": {"kind": "places", "says": "tags", "width": 128, "activation": "relu"},
+                "tie": "none",
+            },
+            "training": {**_RECURRENT_TRAINING, "smoothing": 0.0, "judge": "names", "average": 0.99},
+        },
+    ),
     "memory": (
         "story and question to answer: sentences are the places, counted back from the question (memory networks, "
         "Sukhbaatar et al. 2015; as places of a Transformer, Dehghani et al. 2018)",

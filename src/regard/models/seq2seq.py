@@ -89,7 +89,7 @@ class Seq2Seq(nn.Module):
     def logits(self, features: Tensor) -> Tensor:
         """features [..., E] -> [..., V]"""
         scores: Tensor = self.output(features)
-        if self.settings.labels:
+        if self.settings.says != "text":
             scores[..., : END + 1] = -torch.inf  # the special entries are no classes
         return scores
 

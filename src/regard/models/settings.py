@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from regard.settings import Settings
-from regard.sources import Source, Text
+from regard.sources import Says, Source, Text
 
 Size = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -119,13 +119,15 @@ class NoDecoder(_Part):
 
 
 class PlacesDecoder(_Part):
-    """Something is said at every place that was read: the word that was hidden there, as BERT does.
+    """Something is said at every place that was read: the word that was hidden there, as BERT does, or a tag of the
+    word that begins there.
 
     inner: a layer, its activation and a norm before the output, as BERT has them. follows: whether the second of two
     parts follows the first is told at the mark that begins a source (Devlin et al. 2018, arXiv:1810.04805).
     """
 
     kind: Literal["places"] = "places"
+    says: Literal["words", "tags"] = "words"
     inner: bool = True
     activation: Literal["relu", "gelu", "gelu-tanh", "tanh"] = "gelu"
     norm_epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -234,6 +236,16 @@ class ModelSettings(Settings):
         return self.decoder.kind == "pooling"
 
     @property
+    def says(self) -> Says:
+        """What it says: a text, a class, or a class of every word."""
+        return "tags" if self.tags else "label" if self.labels else "text"
+
+    @property
+    def tags(self) -> bool:
+        """Whether it says a class of every word."""
+        return self.decoder.kind == "places" and self.decoder.says == "tags"
+
+    @property
     def aligns(self) -> bool:
         """Whether the words that it says come from words that it reads."""
         return self.step_by_step and isinstance(self.source, Text) and self.source.places == "subwords"
@@ -241,7 +253,7 @@ class ModelSettings(Settings):
     @property
     def guesses(self) -> bool:
         """Whether it says what was hidden in the text it reads."""
-        return self.decoder.kind == "places"
+        return self.decoder.kind == "places" and self.decoder.says == "words"
 
     @property
     def step_by_step(self) -> bool:
@@ -262,8 +274,10 @@ class ModelSettings(Settings):
                 raise ValueError(f"decoder.copy_words: there are no words to copy in {self.source.kind}")
             if self.tie == "all":
                 raise ValueError(f"tie is all, but {self.source.kind} have no embeddings to share; tie the target")
-        if (self.labels or self.decoder.kind == "none") and self.tie != "none":
+        if (self.says != "text" or self.decoder.kind == "none") and self.tie != "none":
             raise ValueError("tie: only words have embeddings to share; set it to none")
+        if self.tags and (self.source.kind != "text" or self.encoder.kind == "none"):
+            raise ValueError("decoder.says: tags are of the words of a text that an encoder reads")
         if self.guesses and (self.source.kind != "text" or self.encoder.kind != "transformer"):
             raise ValueError("decoder.kind: places is for a transformer encoder that reads text")
         if self.guesses and self.tie == "target":
@@ -271,7 +285,7 @@ class ModelSettings(Settings):
         if isinstance(self.source, Text) and self.source.places == "sentences":
             if self.copies:
                 raise ValueError("decoder.copy_words: there are no words to copy where the places are sentences")
-            if self.guesses:
+            if self.decoder.kind == "places":
                 raise ValueError("decoder.kind: places are guessed at word by word; set source.places to subwords")
         if self.output_bias and self.tie == "none":
             raise ValueError("output_bias: an output layer that is no embedding has one anyway; leave it out")

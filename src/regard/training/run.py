@@ -37,6 +37,7 @@ from regard.decoding.shortlist import shortlist_of
 from regard.models.settings import ModelSettings
 from regard.seeing.curves import draw_curves
 from regard.settings import read_toml
+from regard.sources import Says
 from regard.tokens import END
 from regard.training.allocator import keep_memory
 from regard.training.beginning import begin_with
@@ -230,7 +231,7 @@ def _check_further(settings: RunSettings, where: Where, run: Path) -> None:
 def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter, *, again: bool) -> Corpus:
     """The run's data. A run that goes on has its own: its files may have changed since, or gone."""
     data = run / "data"
-    what: dict[str, Any] = {"source": settings.model.source, "labels": settings.model.labels}
+    what: dict[str, Any] = {"source": settings.model.source, "says": settings.model.says}
     if place.leads:
         own = reopened(data, **what) if again else None
         corpus = own or prepare(settings.data, data, **what, report=reporter.reading)
@@ -243,10 +244,10 @@ def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Rep
 
 def _check_same(run: Path, corpus: Corpus) -> None:
     """Raises ValueError if data that had to be prepared anew give other subwords than the run began with."""
-    labels = isinstance(corpus.target_side, Labels)
+    says: Says = "label" if isinstance(corpus.target_side, Labels) else "text"
     for before, side in (
         (run / "source.subwords", corpus.source_side),
-        (target_file(run, labels=labels), corpus.target_side),
+        (target_file(run, says), corpus.target_side),
     ):
         if before.exists() and before.read_bytes() != getattr(side, "model", None):
             raise ValueError(
@@ -308,7 +309,7 @@ def made_of(model: ModelSettings) -> str:
 
 def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
     """What will be trained, on how much."""
-    says = f"{len(corpus.target_side) - END - 1:,} classes" if settings.model.labels else ""
+    says = f"{len(corpus.target_side) - END - 1:,} classes" if settings.model.says != "text" else ""
     says = says or f"{bundle.model.target_vocabulary:,} subwords"
     lines = [
         f"{settings.preset}: {made_of(settings.model)}, {bundle.model.size:,} parameters, {says}",

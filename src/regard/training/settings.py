@@ -40,7 +40,7 @@ class TrainingSettings(Settings):
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
-    judge: Literal["bleu", "chrf", "exact", "wer", "cer", "rougeL", "loss"] = "bleu"  # what validation goes by
+    judge: Literal["bleu", "chrf", "exact", "wer", "cer", "rougeL", "names", "loss"] = "bleu"  # what validation goes by
     patience: Count = 10  # validations without a better one, after which training stops
     save_every: Count | None = None  # steps between checkpoints beside those at validation
 
@@ -94,7 +94,7 @@ class RunSettings(Settings):
                     "parts follows the first"
                 )
         if self.data.alignment:
-            if self.model.source.kind != "text" or self.model.labels:
+            if not self.model.aligns:
                 raise ValueError("data.alignment: links are between the words of two texts")
             if decoder.kind == "recurrent" and decoder.attend == "never":
                 raise ValueError("data.alignment: a decoder without attention cannot learn where to look")
@@ -143,6 +143,7 @@ def run_settings(
 
         begun = settings_from(init, begun)
     everything = _set(merged(merged({**begun, "preset": name}, {**file, "preset": name}), given), assignments)
+    everything.get("model", {}).get("source", {}).setdefault("kind", "text")
     if task == "classify" and everything.get("data", {}).get("question_column") is not None:  # two texts, one class
         source = everything["model"].setdefault("source", {"kind": "text"})
         source["segments"] = max(2, source.get("segments", 1))

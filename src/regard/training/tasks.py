@@ -23,6 +23,7 @@ TASKS: dict[str, dict[Medium, str]] = {
     "speech": {"speech": "listen-attend-spell"},
     "summarise": {"text": "pointer-generator"},
     "answer": {"text": "answer"},
+    "tag": {"text": "tagger"},
     "language": {"nothing": "gpt-tiny"},
     "mask": {"nothing": "bert-tiny"},
 }

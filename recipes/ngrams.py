@@ -1,0 +1,92 @@
+"""The perplexity of a 5-gram model with modified Kneser–Ney smoothing (Chen and Goodman 1999), to compare with.
+
+python recipes/ngrams.py RUN TRAIN TEST [--order 5]
+
+RUN is a run of `regard train --task language`: its subwords cut both texts, so that a token is a token on both sides.
+Lines are documents, as in `regard evaluate`; each has an end, which is to be foreseen, too.
+"""
+
+import argparse
+import math
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from regard.data.door import tidy
+from regard.data.subwords import Subwords
+from regard.tokens import BEGIN, END
+
+Gram = tuple[int, ...]
+
+
+class KneserNey:
+    """Interpolated, with three discounts at each order; the lowest order is interpolated with an even share."""
+
+    def __init__(self, texts: list[list[int]], order: int, vocabulary: int) -> None:
+        self.order, self.vocabulary = order, vocabulary
+        counts = [Counter[Gram]() for _ in range(order + 1)]
+        for text in texts:
+            padded = [BEGIN] * (order - 1) + text + [END]
+            for at in range(order - 1, len(padded)):
+                counts[order][tuple(padded[at - order + 1 : at + 1])] += 1
+        # Below the highest order, what counts is before how many different words a gram stands.
+        for n in range(order - 1, 0, -1):
+            for gram in counts[n + 1]:
+                counts[n][gram[1:]] += 1
+        self.counts = counts
+        self.totals = [defaultdict[Gram, int](int) for _ in range(order + 1)]
+        self.kinds = [defaultdict[Gram, list[int]](lambda: [0, 0, 0]) for _ in range(order + 1)]
+        self.discounts = [(0.0, 0.0, 0.0)] * (order + 1)
+        for n in range(1, order + 1):
+            often = Counter(min(count, 4) for count in counts[n].values())
+            one, two, three, four = (max(1, often[k]) for k in (1, 2, 3, 4))
+            y = one / (one + 2 * two)
+            self.discounts[n] = (1 - 2 * y * two / one, 2 - 3 * y * three / two, 3 - 4 * y * four / three)
+            for gram, count in counts[n].items():
+                self.totals[n][gram[:-1]] += count
+                self.kinds[n][gram[:-1]][min(count, 3) - 1] += 1
+
+    def probability(self, gram: Gram) -> float:
+        """Of a gram's last word after the others."""
+        n = len(gram)
+        if not n:
+            return 1 / self.vocabulary
+        lower = self.probability(gram[1:])
+        before = gram[:-1]
+        total = self.totals[n].get(before, 0)
+        if not total:
+            return lower
+        count = self.counts[n].get(gram, 0)
+        own = max(0.0, count - self.discounts[n][min(count, 3) - 1]) if count else 0.0
+        spared = sum(d * kind for d, kind in zip(self.discounts[n], self.kinds[n][before], strict=True))
+        return (own + spared * lower) / total
+
+    def perplexity(self, texts: list[list[int]]) -> tuple[float, int]:
+        """exp of the mean loss of a token, ends counted, and how many there are."""
+        total, tokens = 0.0, 0
+        for text in texts:
+            padded = [BEGIN] * (self.order - 1) + text + [END]
+            for at in range(self.order - 1, len(padded)):
+                total -= math.log(self.probability(tuple(padded[at - self.order + 1 : at + 1])))
+                tokens += 1
+        return math.exp(total / tokens), tokens
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("train", type=Path)
+    parser.add_argument("test", type=Path)
+    parser.add_argument("--order", type=int, default=5)
+    given = parser.parse_args()
+    subwords = Subwords.load(given.run / "target.subwords")
+    train, test = (
+        subwords.encode([tidy(line) for line in path.read_text("utf-8").splitlines() if line.strip()])
+        for path in (given.train, given.test)
+    )
+    for order in range(1, given.order + 1):
+        found, tokens = KneserNey(train, order, len(subwords)).perplexity(test)
+        print(f"{order}-grams: perplexity {found:.2f} of a token, over {tokens:,}")
+
+
+if __name__ == "__main__":
+    main()
