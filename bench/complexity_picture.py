@@ -88,7 +88,7 @@ def draw(curves: list[Curve], path: Path) -> None:
         plt.rcParams.update({"font.size": 9, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": "#999999"})
         plt.rcParams.update({"xtick.color": INK, "ytick.color": INK})
         figure, grid = plt.subplots(2, 3, figsize=(15, 8.4))
-        figure.subplots_adjust(left=0.05, right=0.905, top=0.93, bottom=0.06, wspace=0.6, hspace=0.36)
+        figure.subplots_adjust(left=0.05, right=0.905, top=0.93, bottom=0.06, wspace=0.68, hspace=0.36)
         for frame, panel in zip(grid.flat, PANELS, strict=True):
             drawn = [(line, found[line.variant or line.kind, line.axis, line.what]) for line in panel.lines]
             ends = [_one(frame, line, curve) for line, curve in drawn]
