@@ -20,8 +20,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "decoding": {"seeing", "models", "data", "attention", "native", "settings", "tokens"},
     "documents": {"decoding", "data"},
     "evaluation": {"decoding", "models", "data", "attention", "tokens"},
-    "interop": {"decoding", "models", "data", "attention"},
-    "training": {"evaluation", "seeing", "decoding", "models", "data", "attention", "native", "settings", "tokens"},
+    "interop": {"decoding", "models", "data", "attention", "sources", "tokens"},
+    "training": {
+        *("evaluation", "seeing", "decoding", "models", "data", "attention", "native", "settings", "sources", "tokens"),
+    },
     "lab": {"training", "evaluation", "seeing", "decoding", "models", "data", "attention"},
 }
 SEE_EVERYTHING = {"cli", "serving", "__main__"}

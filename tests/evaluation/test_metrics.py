@@ -124,7 +124,9 @@ def test_bleu_is_tokenised_as_asked_for_and_says_so(tokenize: str) -> None:
 
 
 def test_more_references_never_make_a_sentence_worse() -> None:
-    for name in sorted({*NAMES} - {"cider", "f1"}):  # a mean over references of several sentences; classes have one
+    for name in sorted(
+        {*NAMES} - {"cider", "f1", "tags", "names"}
+    ):  # a mean over references of several sentences; classes have one
         one, two = (
             corpus_score(name, OUTPUTS[:1], [FIRST[:1]]),
             corpus_score(name, OUTPUTS[:1], [FIRST[:1], OUTPUTS[:1]]),

@@ -145,7 +145,14 @@ def kind_of(name: str) -> tuple[str, bool]:
     return model.get("source", {}).get("kind", "text"), model["decoder"]["kind"] == "pooling"
 
 
-TRANSLATING = [name for name in PRESETS if kind_of(name) == ("text", False)]
+def says_word_by_word(name: str) -> bool:
+    """Whether a preset has a decoder to search, and words to look at."""
+    model = PRESETS[name][1]["model"]
+    sentences = model.get("source", {}).get("places") == "sentences"
+    return model["decoder"]["kind"] in ("recurrent", "convolutional", "transformer") and not sentences
+
+
+TRANSLATING = [name for name in PRESETS if kind_of(name) == ("text", False) and says_word_by_word(name)]
 EVERYTHING: list[Pair] = [*PAIRS, *TRANSLATING]
 EVERY_DECODER: list[Pair] = [pair for pair in EVERYTHING if isinstance(pair, str) or pair[1] != "luong"] + [
     ("recurrent", "luong")

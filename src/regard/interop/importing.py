@@ -1,4 +1,4 @@
-"""Hugging Face's folders as runs: config.json, safetensors, vocabulary files. Nothing is unpickled or fetched.
+"""Hugging Face's folders as runs: config.json, safetensors, vocabulary files. Nothing is run or fetched.
 
 What has no use here but belongs to the model (its configuration, its vocabulary's files, tensors that only training
 there would need) is kept in the run's folder `imported`, so that an export gives back what came.
@@ -95,8 +95,8 @@ def weights_in(folder: Path) -> dict[str, Tensor]:
         return tensors
     if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
         raise ValueError(
-            f"{folder}: its weights are pickled, and unpickling can run anything; save them as safetensors first, with "
-            f"model.save_pretrained(folder) in transformers."
+            f"{folder}: the format of its weights can run anything when it is opened; save them as safetensors first, "
+            f"with model.save_pretrained(folder) in transformers."
         )
     raise ValueError(f"{folder}: it has no model.safetensors.")
 
