@@ -57,7 +57,7 @@ def test_a_batch_asks_for_a_tag_where_each_word_begins(made: tuple[Corpus, Tagge
         assert corpus.target_side.decode([said]) == [tags]
         assert batch.source[row, 0] == BEGIN
         asked = (batch.after[row] != PAD).nonzero()[:, 0].tolist()
-        pieces = corpus.source_side.pieces(batch.source[row].tolist())  # type: ignore[union-attr]
+        pieces = corpus.source_side.pieces(batch.source[row].tolist())
         assert all(pieces[place].startswith("▁") for place in asked)
         assert len(asked) == len(text.split())
 

@@ -124,9 +124,8 @@ def test_bleu_is_tokenised_as_asked_for_and_says_so(tokenize: str) -> None:
 
 
 def test_more_references_never_make_a_sentence_worse() -> None:
-    for name in sorted(
-        {*NAMES} - {"cider", "f1", "tags", "names"}
-    ):  # a mean over references of several sentences; classes have one
+    # CIDEr is a mean over the references of several sentences; classes and tags have one reference.
+    for name in sorted({*NAMES} - {"cider", "f1", "tags", "names"}):
         one, two = (
             corpus_score(name, OUTPUTS[:1], [FIRST[:1]]),
             corpus_score(name, OUTPUTS[:1], [FIRST[:1], OUTPUTS[:1]]),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from regard.attention import reference
 from regard.models.embedding import Embedding
+from regard.tokens import END, PAD
 
 POSITIONS = ["none", "sinusoidal", "learned", "rotary"]
 
@@ -53,3 +54,34 @@ def test_dropout_acts_in_training_only() -> None:
 def test_scaled_vectors_have_about_unit_variance() -> None:
     torch.manual_seed(0)
     assert Embedding(500, 64, scale=True)(torch.arange(500)[None]).std().item() == pytest.approx(1, rel=0.05)
+
+
+def sums_by_hand(table: torch.Tensor, sentences: list[list[int]]) -> torch.Tensor:
+    """Each sentence as the sum of its words, weighted by place and number (Sukhbaatar et al. 2015, section 4.1), and
+    the vector of its end."""
+    E = table.shape[1]
+    found = []
+    for words in sentences:
+        total = table[END].clone()
+        for at, word in enumerate(words, 1):
+            for k in range(1, E + 1):
+                share = at / max(1, len(words))
+                total[k - 1] += table[word, k - 1] * ((1 - share) - k / E * (1 - 2 * share))
+        found.append(total)
+    return torch.stack(found)
+
+
+def test_whole_sentences_are_sums_counted_from_the_last_one_back() -> None:
+    torch.manual_seed(1)
+    embedding = Embedding(9, 6, segments=3, recent=True, whole=True)
+    first, second = [[4, 5, 6], [7], [], [8, 4]], [[5, 5]]
+    rows = [[token for sentence in each for token in (*sentence, END)] for each in (first, second)]
+    tokens = torch.tensor([rows[0], rows[1] + [PAD] * (len(rows[0]) - len(rows[1]))])
+    x, mask = embedding.read(tokens, tokens != PAD)
+    assert mask.tolist() == [[True] * 4, [True] + [False] * 3]
+    ago = embedding.segment[torch.tensor([2, 2, 1, 0])]
+    torch.testing.assert_close(x[0], sums_by_hand(embedding.weight, first) + ago)
+    torch.testing.assert_close(x[1, :1], sums_by_hand(embedding.weight, second) + embedding.segment[:1])
+    assert (x[1, 1:] == 0).all()
+    alone, _ = embedding.read(tokens[1:, :3], tokens[1:, :3] != PAD)
+    torch.testing.assert_close(alone[0, 0], x[1, 0])

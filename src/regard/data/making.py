@@ -5,7 +5,6 @@ by a hash of the source, so it does not depend on the order of the files, and on
 """
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.door import SMOOTHING, SetAside, admitted, examples
+from regard.data.holding import held_out, source_hash
 from regard.data.keeping import MediaKeeper
 from regard.data.labels import Labels, Tags
 from regard.data.media import medium_of
@@ -31,7 +31,6 @@ from regard.tokens import MASK_SIGN, SEPARATOR_SIGN, UNKNOWN, shortened
 
 # What subwords are learnt from, at most, on each side: sentencepiece holds all of it in memory, many times over.
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
-LARGEST_VALID = 2_000
 CUT_AT_ONCE = 10_000
 SENTENCE = 60  # bytes of plain text that count as an example
 
@@ -92,7 +91,7 @@ def make(
             if not len(index):
                 raise ValueError("every training source is in the validation set too; nothing is left to learn from.")
         else:
-            held = _held_out(hashes[index], settings.valid_size)
+            held = held_out(hashes[index], settings.valid_size)
             np.save(folder / "valid.index.npy", index[held])
             index = index[~held]
         np.save(folder / "train.index.npy", index)
@@ -132,10 +131,6 @@ class _Origins:
             text_of(Ragged(folder / f"{name}.{side}_text", np.uint8)[number]) for side in ("source", "target")
         )
         return Example(source, target, file, int(self.lines[number]))
-
-
-def _hash(source: str) -> int:
-    return int.from_bytes(hashlib.blake2b(source.casefold().encode(), digest_size=8).digest(), "little")
 
 
 def _read(
@@ -187,7 +182,7 @@ def _store(found: Iterator[Example], folder: Path, name: str, origins: _Origins,
                 origins.starts.append(number - 1)
             source.append(example.source.encode("utf-8", "replace"))
             target.append(example.target.encode("utf-8", "replace"))
-            some_hashes.append(_hash(example.source or example.target))
+            some_hashes.append(source_hash(example.source or example.target))
             some_lines.append(example.line)
             if number % CUT_AT_ONCE == 0:
                 hashes.append(np.array(some_hashes, np.uint64))
@@ -389,21 +384,3 @@ def _cut(
                     writer.append(sequence)
                 report(f"cutting the {side}", some.stop, len(texts))
     return fit
-
-
-def _held_out(hashes: NDArray[np.uint64], wanted: int | None) -> NDArray[np.bool_]:
-    """Which examples to judge by: those of the smallest hashes, whole groups of one source, about `wanted` in all."""
-    wanted = min(LARGEST_VALID, max(1, len(hashes) // 20)) if wanted is None else wanted
-    if len(np.unique(hashes)) < 2:
-        raise ValueError(
-            "the examples all have one source; there is nothing to hold out for validation: name other examples with "
-            "--valid."
-        )
-    order = np.sort(hashes)
-    edge = order[min(wanted, len(order)) - 1]
-    held: NDArray[np.bool_] = hashes <= edge
-    if held.all():
-        raise ValueError(
-            f"data.valid_size: {wanted:,} of {len(hashes):,} examples would leave none to learn from; hold out fewer."
-        )
-    return held

@@ -24,7 +24,7 @@ from regard.tokens import END
 from tests.decoding.conftest import LINES, bundle_of
 from tests.models.variants import DECODERS, ENCODERS, TRANSLATING
 
-RUN = ["transformer", "post norm", "rms", "gelu", "swiglu", "geglu", "no position", "learned"]
+RUN = ["transformer", "post norm", "rms", "gelu", "gelu-tanh", "silu", "swiglu", "geglu", "no position", "learned"]
 TEXTS = [*LINES[:4], "the dog ran", "cat", "park on the mat", "zebra!"]
 
 
