@@ -221,3 +221,37 @@ def test_an_index_cannot_name_files_elsewhere(imported: Any, tmp_path: Path) -> 
 
     with pytest.raises(ValueError, match="is no safetensors file of this folder"):
         import_folder(broken(folder, tmp_path, elsewhere), tmp_path / "other")
+
+
+def test_a_hostile_configuration_is_one_sentence_at_once(imported: Any, tmp_path: Path) -> None:
+    def config(**more: Any) -> Any:
+        def apply(copy: Path) -> None:
+            about = json.loads((copy / "config.json").read_text())
+            (copy / "config.json").write_text(json.dumps(about | more))
+
+        return apply
+
+    bert, marian = imported("bert BertForSequenceClassification"), imported("marian MarianMTModel")
+    cases = [
+        (bert, config(num_hidden_layers=10**9), "num_hidden_layers"),
+        (bert, config(hidden_size=10**9), "hidden_size"),
+        (bert, config(hidden_size=4096, intermediate_size=10**5, num_hidden_layers=2), "tensor"),
+        (bert, config(vocab_size=100_000), "vocab_size says 100,000"),
+        (bert, config(hidden_act=[1]), "activation"),
+        (bert, config(model_type=["bert"]), "model_type"),
+        (bert, config(id2label=[1, 2]), "id2label"),
+        (bert, config(id2label={"0": "a\nb", "1": "c"}), "id2label"),
+        (marian, config(encoder_layers=10**7), "encoder_layers"),
+        (marian, config(pad_token_id=10**7), "no vocabulary"),
+        (marian, lambda copy: (copy / "target.spm").write_bytes(b""), "empty"),
+        (marian, lambda copy: (copy / "vocab.json").write_text("[]"), "vocab.json"),
+    ]
+    for folder, change, said in cases:
+        with pytest.raises(ValueError, match=said):
+            import_folder(broken(folder, tmp_path, change), tmp_path / "run")
+    gpt = imported("gpt2 GPT2LMHeadModel")
+    for content in ("[]", '{"a": "b"}'):
+        with pytest.raises(ValueError, match="vocabulary"):
+            import_folder(
+                broken(gpt, tmp_path, lambda copy, c=content: (copy / "vocab.json").write_text(c)), tmp_path / "run"
+            )

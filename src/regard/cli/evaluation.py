@@ -94,6 +94,8 @@ def evaluate(
     if run is not None and about is not None and (about.model.source.kind == "nothing" or about.model.guesses):
         from regard.cli.language import judge
 
+        if any(each is not None for each in (metric, source, reference, outputs, compare, picture, output)):
+            raise ValueError(f"{run}: a language model has its perplexity only; give files of plain text, and no more.")
         judge(run, pairs or [], device, as_json)
         return
     metric = metric or _usual_metrics(about)

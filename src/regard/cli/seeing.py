@@ -129,6 +129,8 @@ def see(
             captured = replace(translator.attend(each, own, attribution=attribution, to=language), model=name)
             if found is not None:
                 captured = replace(captured, beam=branches(translator, found))
+            if which == "cross" and "cross" not in captured.kinds and captured.kinds and not attribution:
+                which, first["kind"] = captured.kinds[0], captured.kinds[0]
             several.append((name, captured))
     if as_json:
         records = [storing.as_record(captured, top=top) for _, captured in several]

@@ -56,7 +56,7 @@ def train(
     task: Annotated[
         str | None,
         typer.Option(
-            help="translate, caption, speech, classify, summarise, answer or language; by the files if not given."
+            help="translate, caption, speech, classify, summarise, answer, tag, language or mask; by the files if none."
         ),
     ] = None,
     preset: Annotated[

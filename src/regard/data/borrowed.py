@@ -163,6 +163,8 @@ class _Pieces:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except (RuntimeError, ValueError, KeyError, TypeError):
             raise ValueError("the vocabulary is damaged: sentencepiece cannot read it.") from None
+        if not len(model) or not self._processor.get_piece_size():
+            raise ValueError("the vocabulary is damaged: its sentencepiece model is empty.")
         pieces = about.get("pieces")
         if not isinstance(pieces, list) or len(pieces) != about["size"]:
             raise ValueError("the vocabulary has other entries than it says.")

@@ -34,16 +34,21 @@ def tensors_of(module: nn.Module) -> dict[str, Tensor]:
 
 def put_tensors(module: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
     """Copy tensors into a module. Raises ValueError naming what is missing, too much, or of another shape."""
+    check_tensors(module, tensors, where)
+    own = tensors_of(module)
+    with torch.no_grad():
+        for name, value in tensors.items():
+            own[name].copy_(value)
+
+
+def check_tensors(module: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Raises ValueError naming what a module misses, what is too much, or what is of another shape."""
     own = tensors_of(module)
     for name in own.keys() ^ tensors.keys():
         raise ValueError(f"{where}: tensor {name} {'is missing' if name in own else 'has no place in this model'}.")
-    with torch.no_grad():
-        for name, value in tensors.items():
-            if own[name].shape != value.shape:
-                raise ValueError(
-                    f"{where}: tensor {name} is {tuple(value.shape)}, the model has {tuple(own[name].shape)}."
-                )
-            own[name].copy_(value)
+    for name, value in tensors.items():
+        if own[name].shape != value.shape:
+            raise ValueError(f"{where}: tensor {name} is {tuple(value.shape)}, the model has {tuple(own[name].shape)}.")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

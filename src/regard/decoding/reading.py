@@ -128,7 +128,7 @@ class Reader(Translator):
                 gaps = (source[row] == MASK).nonzero()[:, 0]
                 logits = possible(model.logits(features[row, gaps]))
                 logits[:, [END, MASK]] = -torch.inf  # no words
-                values, tokens = logits.log_softmax(-1).topk(best, -1)
+                values, tokens = logits.log_softmax(-1).topk(min(best, logits.shape[-1] - MASK - 1), -1)
                 found[number] = [
                     [Guess(self._word(token), float(value.exp()), token) for value, token in zip(*gap, strict=True)]
                     for gap in zip(values, tokens.tolist(), strict=True)

@@ -19,14 +19,27 @@ ACTIVATIONS = {
     "swish": "silu",
 }
 Config = dict[str, Any]
+MANY, WIDE, LONG = 1_000, 1 << 16, 1 << 20  # layers, numbers of a vector, entries of a table: no model has more
+SIZES = {
+    **dict.fromkeys(("num_hidden_layers", "n_layers", "n_layer", "encoder_layers", "decoder_layers"), MANY),
+    **dict.fromkeys(("hidden_size", "dim", "n_embd", "d_model", "num_attention_heads", "n_heads", "n_head"), WIDE),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads", "type_vocab_size"), WIDE),
+    **dict.fromkeys(("intermediate_size", "hidden_dim", "encoder_ffn_dim", "decoder_ffn_dim"), LONG),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "vocab_size"), LONG),
+}
 BOTH = ("weight", "bias")
 
 
 def family_of(config: Config, names: set[str]) -> Family:
     """Of a configuration and the names of its tensors. Raises ValueError for what is not known here."""
     kind = config.get("model_type")
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         raise ValueError(f"config.json: model_type {kind!r} is not known; known are {', '.join(FAMILIES)}.")
+    for name, value in config.items():
+        if name in SIZES and not (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= SIZES[name]):
+            raise ValueError(
+                f"config.json: {name} = {value!r} is not possible; it must lie between 1 and {SIZES[name]:,}."
+            )
     return FAMILIES[kind](config, names)
 
 
@@ -38,7 +51,7 @@ def _only(config: Config, **usual: Any) -> None:
 
 
 def _activation(name: str) -> str:
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(f"config.json: the activation {name!r} is not known; known are {', '.join(ACTIVATIONS)}.")
     return ACTIVATIONS[name]
 
@@ -51,8 +64,11 @@ def _linear(theirs: str, *ours: str, transposed: bool = False) -> list[Place]:
 
 
 def _labels(config: Config) -> tuple[str, ...]:
-    named = config.get("id2label") or {str(at): f"LABEL_{at}" for at in range(config.get("num_labels", 2))}
-    return tuple(str(named[at]) for at in sorted(named, key=int))
+    named = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    numbers = isinstance(named, dict) and all(str(at).isdecimal() for at in named)
+    if not numbers or not all(isinstance(label, str) and label.isprintable() and label for label in named.values()):
+        raise ValueError("config.json: id2label must give each class, by its number, a name of one line.")
+    return tuple(named[at] for at in sorted(named, key=int))
 
 
 # --- encoders alone -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.data.labels import Labels
 from regard.data.sides import Vocabulary
-from regard.decoding.bundle import Bundle, as_bytes, new_model, put_tensors, read_tensors, save_bundle
+from regard.decoding.bundle import Bundle, as_bytes, check_tensors, new_model, put_tensors, read_tensors, save_bundle
 from regard.decoding.folder import Description, write_durably
 from regard.interop.families import family_of
 from regard.interop.places import taken
@@ -42,7 +42,14 @@ def import_folder(folder: Path, run: Path) -> Bundle:
         raise ValueError(f"{folder / 'config.json'}: {error.args[0]} is missing.") from None
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
-    source, target = vocabularies(folder, config)
+    except (TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"{folder / 'config.json'}: it cannot be understood ({error}).") from None
+    try:
+        source, target = vocabularies(folder, config)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{folder}: its vocabulary cannot be understood ({error}).") from None
+    except ValueError as error:
+        raise ValueError(str(error) if str(error).startswith(str(folder)) else f"{folder}: {error}") from None
     ours, kept = taken(family, theirs, source, str(folder))
     model_settings = family.model
     says: Vocabulary = Labels(family.labels) if family.labels else target
@@ -52,8 +59,8 @@ def import_folder(folder: Path, run: Path) -> Bundle:
         ours["output.bias"] = torch.zeros(len(target))
         ours["output.bias"][target.missing] = NEVER
     description = Description(
-        source_language=_language(config, "source"),
-        target_language=_language(config, "target"),
+        source_language=_language(folder, config, "source"),
+        target_language=_language(folder, config, "target"),
         longest=_longest(model_settings),
         whole=bool(family.labels) or not model_settings.step_by_step,
         per_token=0.0 if model_settings.source.kind == "nothing" else 2.0,
@@ -62,6 +69,8 @@ def import_folder(folder: Path, run: Path) -> Bundle:
     from regard.data.media import medium_of
 
     side = medium_of(model_settings.source) or source
+    with torch.device("meta"):  # before memory is spent: whether the tensors are those of such a model
+        check_tensors(new_model(model_settings, side, says), ours, str(folder))
     with torch.random.fork_rng(devices=[]):
         model = new_model(model_settings, side, says)
     put_tensors(model, {name: tensor.float() for name, tensor in ours.items()}, str(folder))
@@ -107,8 +116,12 @@ def _longest(model: Any) -> int:
     return min((most for most in parts if most is not None), default=512)
 
 
-def _language(config: dict[str, Any], side: str) -> str | None:
-    """As some of Marian's configurations name it: opus-mt-en-de."""
+def _language(folder: Path, config: dict[str, Any], side: str) -> str | None:
+    """As Marian's vocabulary or configuration names it: opus-mt-en-de."""
+    told = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
+    known = told.get(f"{side}_lang") if isinstance(told, dict) else None
+    if config["model_type"] == "marian" and isinstance(known, str) and known.isascii() and 2 <= len(known) <= 12:
+        return known
     name = str(config.get("_name_or_path") or "")
     parts = name.rpartition("opus-mt-")[2].split("-") if "opus-mt-" in name else []
     return parts[0 if side == "source" else 1] if len(parts) == 2 else None

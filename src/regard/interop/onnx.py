@@ -92,6 +92,9 @@ def graphs(bundle: Bundle) -> dict[str, bytes]:
         part.backend = "dense"  # plain tensor algebra, which every runtime has
     try:
         files = _made(model, about)
+    except (AssertionError, RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
+        reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
+        raise ValueError(f"onnx: this model has parts that ONNX does not know ({reason}).") from None
     finally:
         for part, before in changed:
             part.backend = before

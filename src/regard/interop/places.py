@@ -65,6 +65,12 @@ def taken(
         if tensor is None:
             raise ValueError(f"{where}: tensor {place.theirs} is missing.")
         left.discard(place.theirs)
+        rows = tensor.shape[-1] if place.how == "row" else len(tensor)
+        if place.how in ("words", "row") and rows != words.about["size"]:
+            raise ValueError(
+                f"{where}: tensor {place.theirs} has {rows:,} entries, and config.json's vocab_size says "
+                f"{words.about['size']:,}."
+            )
         if place.skip:
             kept[place.theirs] = tensor[: place.skip].clone()
         ours |= zip(place.ours, _here(place, tensor[place.skip :], words), strict=True)

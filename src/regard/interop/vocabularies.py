@@ -99,9 +99,19 @@ def _from_files(folder: Path, family: str) -> Any:
     except ImportError:
         raise ValueError("importing needs the package tokenizers: pip install 'regard[interop]'.") from None
     settings = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
+    try:
+        return json.loads(_made(folder, family, settings, BertWordPieceTokenizer, ByteLevelBPETokenizer).to_str())
+    except ValueError:
+        raise
+    except Exception as error:  # the package raises nothing more precise
+        raise ValueError(f"{folder}: its vocabulary cannot be read ({error}).") from None
+
+
+def _made(folder: Path, family: str, settings: dict[str, Any], pieces: Any, pairs: Any) -> Any:
+    """A tokenizer of the package, from its older files."""
     made: Any
     if (folder / "vocab.txt").exists():
-        made = BertWordPieceTokenizer(
+        made = pieces(
             str(folder / "vocab.txt"),
             lowercase=bool(settings.get("do_lower_case", True)),
             strip_accents=settings.get("strip_accents"),
@@ -109,12 +119,12 @@ def _from_files(folder: Path, family: str) -> Any:
         )
     elif (folder / "vocab.json").exists() and (folder / "merges.txt").exists():
         files = str(folder / "vocab.json"), str(folder / "merges.txt")
-        made = ByteLevelBPETokenizer(*files, add_prefix_space=bool(settings.get("add_prefix_space", False)))
+        made = pairs(*files, add_prefix_space=bool(settings.get("add_prefix_space", False)))
         names = {each for each in USUAL[family].values() if each}
         made.add_special_tokens(sorted(names))
     else:
         raise ValueError(f"{folder}: it has no vocabulary: neither tokenizer.json, nor vocab.txt, nor vocab.json.")
-    return json.loads(made.to_str())
+    return made
 
 
 def _marian(folder: Path, config: dict[str, Any], side: str) -> Borrowed:

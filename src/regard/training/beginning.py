@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from regard.models.seq2seq import Seq2Seq
 
 Part = Literal["encoder", "decoder"]
+NOT_BEGUN = {("decoder", kind) for kind in ("pooling", "places", "recurrent", "convolutional")}
 NEW = ("decoder.layers.{}.memory.", "decoder.layers.{}.memory_norm.")  # what a language model lacks
 
 
@@ -39,12 +40,16 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
             raise ValueError(
                 f"--init: there is one {part}, and {taken[part]} and {run} both have it; give one of them."
             )
+        if preset["model"][part]["kind"] == "none" or (part, preset["model"][part]["kind"]) in NOT_BEGUN:
+            raise ValueError(f"--init: the model of this task has no {part} to begin with {run}; leave it out.")
         taken[part] = run
         own = about.encoder if part == "encoder" else about.decoder
         found["model"][part] = own.model_dump(exclude_none=True)
         side = "source" if part == "encoder" else "target"
         found["data"][f"{side}_vocabulary"] = str((run / f"{side}.subwords").absolute())
         found["data"]["lowercase"] = opened.description.lowercase
+        if own.most_tokens is not None:
+            found["data"]["longest"] = min(own.most_tokens, preset.get("data", {}).get("longest", own.most_tokens))
         if part == "encoder":
             found["model"]["source"] = about.source.model_dump()
         found["training"]["learning_rate"] = 0.04 / own.width  # 5e-5 for BERT, more for what is smaller

@@ -148,6 +148,10 @@ def run_settings(
         source = everything["model"].setdefault("source", {"kind": "text"})
         source["segments"] = max(2, source.get("segments", 1))
     settings = RunSettings.parse(everything)
+    if (task == "mask" and not settings.model.guesses) or (
+        task == "language" and settings.model.source.kind != "nothing"
+    ):
+        raise ValueError(f"--preset: {name} is not for --task {task}; leave one of them out.")
     _check_medium(settings, medium)
     return settings
 
