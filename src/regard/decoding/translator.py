@@ -186,10 +186,10 @@ class Translator:
     def _found(self, texts: Sequence[str], options: Options, done: Callable[[int], None]) -> list[Result]:
         """A result for each text, placeholders and all."""
         how = self.search(options)
+        if options.alignment and self.description.model.labels:
+            raise ValueError("alignment: a class comes from all of a text; attention shows from what most.")
         if options.alignment and not self.description.model.aligns:
-            raise ValueError(
-                "alignment: it is between words that are read and words that are said; see attention instead."
-            )
+            raise ValueError("alignment: this model does not read word by word; attention shows what it looks at.")
         sources = self._sources(texts, options)
         results = {
             number: Result(source.text, "", 0.0, [], [], wrong=source.wrong)
