@@ -40,7 +40,7 @@ class _Numbers:
     def __init__(self, size: int) -> None:
         import numpy as np
 
-        self.entries = np.arange(size)
+        self.entries, self.about = np.arange(size), {"size": size}
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -97,9 +97,9 @@ def main() -> None:
         times = medians(candidates, seconds=20, least=3)
         for name, seconds in times.items():
             print(f"  {name:14} {batch * NEW / seconds:8.1f} tokens/s")
-        for name, promised in (("float32", 1.0), ("int8", PROMISED)):
-            ratio = times["transformers"] / times[name]
-            claims.append(Claim(f"going on, batch {batch}, {name}", "transformers, float32", ratio, promised))
+        print(f"  ours in float32: {times['transformers'] / times['float32']:.2f}x")
+        ratio = times["transformers"] / times["int8"]
+        claims.append(Claim(f"going on, batch {batch}, int8", "transformers, float32", ratio, PROMISED))
     report(claims)
 
 

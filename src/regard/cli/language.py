@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.common import Device, Json
+from regard.cli.common import Device, Json, Precision
 from regard.cli.translation import Teller, as_they_come
 
 Texts = list[str]
@@ -43,6 +43,7 @@ def generate(
     forbid: Annotated[Texts | None, typer.Option(help="A word or phrase not to say. May be repeated.")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Tell each text's score.")] = False,
     device: Device = "auto",
+    precision: Precision = "auto",
     as_json: Json = False,
 ) -> None:
     """Let a language model go on from how a text begins. One text is told word by word, as it is said."""
@@ -71,7 +72,7 @@ def generate(
         forbidden=tuple(forbid or ()),
         scores=scores and as_json,
     )
-    model = load(run, device=device)
+    model = load(run, device=device, precision=precision)
     assert isinstance(model, Continuer)
     if given != "-" and nbest == 1 and options.beam == 1 and not scores and not as_json:
 
