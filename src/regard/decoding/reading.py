@@ -56,7 +56,8 @@ class Reader(Translator):
         self.check_given(texts)
         asked = self._gapped(texts)
         right = [number for number, each in enumerate(asked) if not each.wrong]
-        found = {n: self._filled(asked[n], gaps) for n, gaps in self._each([asked[n] for n in right], right, options)}
+        guessed = self._guessed([asked[number] for number in right], max(1, options.nbest))
+        found = {number: self._filled(asked[number], gaps) for number, gaps in zip(right, guessed, strict=True)}
         done(len(texts))
         return [
             found[number] if number in found else Result(each.text, "", 0.0, [], [], wrong=each.wrong)
@@ -106,11 +107,6 @@ class Reader(Translator):
     def fits(self, text: str) -> bool:
         """What is too long is said to be."""
         return True
-
-    def _each(
-        self, asked: Sequence[Asked], numbers: Sequence[int], options: Options
-    ) -> list[tuple[int, list[list[Guess]]]]:
-        return list(zip(numbers, self._guessed(asked, max(1, options.nbest)), strict=True))
 
     @torch.inference_mode()
     def _guessed(self, asked: Sequence[Asked], best: int) -> list[list[list[Guess]]]:

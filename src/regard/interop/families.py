@@ -74,7 +74,7 @@ def _labels(config: Config) -> tuple[str, ...]:
 # --- encoders alone -----------------------------------------------------------------------------------------
 
 
-def _encoder(config: Config, **more: Any) -> dict[str, Any]:
+def _encoder(**more: Any) -> dict[str, Any]:
     return {
         "kind": "transformer",
         "norm_place": "post",
@@ -94,7 +94,6 @@ def _bert(config: Config, names: set[str]) -> Family:
     width, epsilon = config["hidden_size"], config.get("layer_norm_eps", 1e-12)
     types = config.get("type_vocab_size", 2)
     encoder = _encoder(
-        config,
         width=width,
         layers=config["num_hidden_layers"],
         heads=config["num_attention_heads"],
@@ -166,7 +165,6 @@ def _distilbert(config: Config, names: set[str]) -> Family:
     _only(config, sinusoidal_pos_embds=False)
     width = config["dim"]
     encoder = _encoder(
-        config,
         width=width,
         layers=config["n_layers"],
         heads=config["n_heads"],
