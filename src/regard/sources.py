@@ -18,7 +18,8 @@ class Text(Settings):
 
     `sentences`: each sentence is a part, and parts are counted from the last one back: what was said how long ago.
     `places`: what is attended to: every subword, or sentences only, each the sum of its words, as in memory networks.
-    `begin`: a mark stands before every source, which comes to stand for the whole, as BERT has it.
+    `begin`: a mark stands before every source, which comes to stand for the whole, as BERT has it. `marks`: how many
+    ends a part has before the next one; RoBERTa has two.
     """
 
     kind: Literal["text"] = "text"
@@ -26,6 +27,7 @@ class Text(Settings):
     sentences: bool = False
     places: Literal["subwords", "sentences"] = "subwords"
     begin: bool = False
+    marks: Literal[1, 2] = 1
 
     @model_validator(mode="after")
     def _parts_are_told_apart(self) -> "Text":
@@ -109,5 +111,6 @@ class Nothing(Settings):
     begin: bool = True
 
 
-Says = Literal["text", "label", "tags"]  # what is said of it: a text, a class, or a class of every word
+# What is said of it: a text, a class, a class of every word, or a part of it.
+Says = Literal["text", "label", "tags", "span"]
 Source = Annotated[Text | Images | Speech | Nothing, Field(discriminator="kind")]

@@ -130,7 +130,7 @@ def make(kind: str, folder: Path) -> Any:
             vocab_size=size, d_model=32, max_position_embeddings=64, activation_function="swish", scale_embedding=True,
             **sides, **ids,
         )  # fmt: skip
-    if head.endswith("SequenceClassification"):
+    if head.endswith("Classification"):
         config.num_labels = 3
         config.id2label = {0: "bad", 1: "fair", 2: "good"}
         config.label2id = {"bad": 0, "fair": 1, "good": 2}

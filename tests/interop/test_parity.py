@@ -27,6 +27,12 @@ ENCODERS = [
     "distilbert DistilBertForMaskedLM",
     "distilbert DistilBertModel",
     "distilbert DistilBertForSequenceClassification",
+    "bert BertForTokenClassification",
+    "roberta RobertaForTokenClassification",
+    "distilbert DistilBertForTokenClassification",
+    "bert BertForQuestionAnswering",
+    "roberta RobertaForQuestionAnswering",
+    "distilbert DistilBertForQuestionAnswering",
 ]
 
 
@@ -80,7 +86,7 @@ def test_hidden_words_have_the_same_logits(imported: Any, kind: str) -> None:
         torch.testing.assert_close(found, expected.seq_relationship_logits.flip(1), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", [each for each in ENCODERS if "Classification" in each])
+@pytest.mark.parametrize("kind", [each for each in ENCODERS if "SequenceClassification" in each])
 def test_classes_have_the_same_logits(imported: Any, kind: str) -> None:
     theirs, bundle, _ = imported(kind)
     ours = sequences(bundle)
@@ -91,6 +97,46 @@ def test_classes_have_the_same_logits(imported: Any, kind: str) -> None:
         found = bundle.model.logits(bundle.model(ours, mask, ours[:, :1]).features)[:, 0, END + 1 :]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     assert bundle.target_side.labels == ("bad", "fair", "good")
+
+
+@pytest.mark.parametrize("kind", [each for each in ENCODERS if "TokenClassification" in each])
+def test_tags_have_the_same_logits(imported: Any, kind: str) -> None:
+    from transformers import AutoTokenizer
+
+    theirs, bundle, folder = imported(kind)
+    assert bundle.target_side.labels == ("bad", "fair", "good")
+    split = {"add_prefix_space": True} if "roberta" in kind else {}
+    tokenizer = AutoTokenizer.from_pretrained(folder / "theirs", **split)
+    tagger = load(folder / "run")
+    text = "a dog runs in the park 13 again"
+    whole = tokenizer(text.split(), is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = theirs(**whole).logits[0].argmax(-1)
+    words = whole.word_ids(0)
+    firsts = [words.index(at) for at in range(len(text.split()))]
+    said = [("bad", "fair", "good")[int(expected[place])] for place in firsts]
+    assert [tag for _, tag in tagger.tags(text)] == said  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [each for each in ENCODERS if "QuestionAnswering" in each])
+def test_spans_have_the_same_logits(imported: Any, kind: str) -> None:
+    from transformers import AutoTokenizer
+
+    theirs, bundle, folder = imported(kind)
+    answerer = load(folder / "run")
+    tokenizer = AutoTokenizer.from_pretrained(folder / "theirs")
+    passage, question = "A dog runs in the park, and two cats sleep.", "the quick fox?"
+    whole = tokenizer(question, passage, return_tensors="pt", return_offsets_mapping=True)
+    offsets = whole.pop("offset_mapping")[0].tolist()
+    with torch.no_grad():
+        expected = theirs(**whole)
+    read = answerer._read(f"{passage}\t{question}")  # type: ignore[attr-defined]
+    assert bundle.source_side.theirs(read.rows[0]) == whole["input_ids"][0].tolist()
+    (logits,) = answerer._logits(read.rows)  # type: ignore[attr-defined]
+    both = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
+    torch.testing.assert_close(logits[:, END + 1 :], both, rtol=1e-4, atol=1e-4)
+    first = read.about[0][0].first
+    assert [list(each) for each in read.about[0][0].offsets] == offsets[first:-1]
 
 
 def test_two_parts_are_bert_s_segments(imported: Any) -> None:

@@ -45,7 +45,8 @@ def evaluate(
         str | None,
         typer.Option(
             help="With commas between: bleu, bleu1 to bleu3, chrf, ter, exact, cer, wer, rouge1, rouge2, rougeL, "
-            "cider, f1 (of classes); those that suit the run if not given."
+            "cider, f1 (of classes), tags, names (their F1), span_exact and span_f1 (SQuAD's); those that suit the run "
+            "if not given."
         ),
     ] = None,
     gold: Annotated[
@@ -168,6 +169,8 @@ def _usual_metrics(about: "Description | None") -> str:
         return "bleu,chrf,ter,exact"
     if about.model.labels:
         return "exact,f1"
+    if about.model.spans:
+        return "span_exact,span_f1,exact"
     if about.model.tags:
         return "tags,names,exact"
     if about.model.source.kind == "images":
@@ -183,13 +186,15 @@ class _Files(NamedTuple):
     names: bool = False
     folder: Path | None = None
     classes: bool = False
+    unsaid: bool = False  # what is said may be nothing
 
     @staticmethod
     def of(about: "Description | None", folder: Path | None) -> "_Files":
         names = about is not None and about.model.source.kind != "text"
         if folder is not None and not names:
             raise ValueError("--media: it is for runs that read pictures or recordings; this one reads text.")
-        return _Files(names, folder, about is not None and about.model.says != "text")
+        said = about is not None and about.model.says != "text"
+        return _Files(names, folder, said, about is not None and about.model.spans)
 
     def flaw(self, example: "Example") -> str:
         """Why a file is not even looked for, in words; empty if it is."""
@@ -278,7 +283,8 @@ def _test_set(
     if pairs:
         found = []
         for example in (example for path in pairs for example in read_pairs(path, layout)):
-            if wrong := example.wrong or flaw(example.source, example.target) or files.flaw(example):
+            target = example.target or ("-" if files.unsaid else "")
+            if wrong := example.wrong or flaw(example.source, target) or files.flaw(example):
                 aside[wrong] += 1
             else:
                 found.append(replace(example, target=tidy(example.target)))

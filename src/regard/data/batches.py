@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.data.augmenting import augmented
 from regard.data.corpus import Corpus, Pairs
+from regard.data.labels import Ends
 from regard.data.links import guide
 from regard.data.masking import Masked, guesses
 from regard.data.media import Medium
@@ -138,7 +139,7 @@ def load_batch(
     sampling = None if varied is None else varied.subwords
     sides = [pairs.tokens(int(number)) for number in numbers]
     sources, targets = [source for source, _ in sides], [target for _, target in sides]
-    if sampling is not None and sampling.sampling:
+    if sampling is not None and sampling.sampling and not isinstance(corpus.target_side, Ends):
         texts = [pairs.texts(int(number)) for number in numbers]
         if corpus.protection.uses_symbols:
             texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]

@@ -53,6 +53,12 @@ class Borrowed(Subwords):
             texts = [text.replace(MASK_SIGN, self.about["mask"]) for text in texts]
         return [self._ours[np.array(each, np.int64)].tolist() if each else [] for each in self._cutter.cut(list(texts))]
 
+    def offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Tokens of a text, and where each lies in it, the blank before a word left out. Raises ValueError."""
+        entries, places = self._cutter.placed(text)
+        trimmed = [(min(a + int(text[a:b].startswith(" ")), b), b) for a, b in places]
+        return self._ours[np.array(entries, np.int64)].tolist() if entries else [], trimmed
+
     def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
         """The same: it is cut in one way only."""
         return self.encode(texts)
@@ -137,6 +143,10 @@ class _Tokenizer:
     def cut(self, texts: list[str]) -> list[list[int]]:
         return [each.ids for each in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
 
+    def placed(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        cut = self._tokenizer.encode(text, add_special_tokens=False)
+        return cut.ids, cut.offsets
+
     def text(self, entries: list[int]) -> str:
         text: str = self._tokenizer.decode(entries, skip_special_tokens=False)
         return text
@@ -175,6 +185,9 @@ class _Pieces:
     def cut(self, texts: list[str]) -> list[list[int]]:
         cut = self._processor.encode(texts, out_type=str)
         return [[self._numbers.get(piece, self._unknown) for piece in each] for each in cut]
+
+    def placed(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        raise ValueError("this vocabulary does not tell where its pieces lie in a text, which spans of it need.")
 
     def text(self, entries: list[int]) -> str:
         said = [self._list[entry] for entry in entries]

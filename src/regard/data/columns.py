@@ -60,8 +60,11 @@ def columns_taken(path: Path, layout: Layout) -> str:
 
 def question_columns(path: Path) -> dict[str, Any]:
     """Settings that name the columns of a story, a question and an answer: by their names, or the first three."""
-    if path.name.lower().removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson"):
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix in ("jsonl", "ndjson"):
         first = _fields_of(path)
+    elif suffix == "json":
+        return {}  # SQuAD's says itself what is what
     else:
         first = [name.strip() for name in next(rows_of(path, separator_of(path)), (1, [], ""))[1]]
     named = {name.lower(): name for name in first}

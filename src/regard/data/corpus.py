@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.making import Report, make, silent
+from regard.data.cutting import Report
+from regard.data.making import make, silent
 from regard.data.masking import Masked
 from regard.data.media import Medium, medium_of
 from regard.data.parts import framed, has_parts

@@ -95,12 +95,13 @@ def admitted(
     *,
     labels: bool = False,
     names: bool = False,
+    unsaid: bool = False,
 ) -> Iterator[Example]:
     """The examples that are right, white space tidied; the others are set aside. Labels keep their case, and names of
-    files every sign."""
+    files every sign. unsaid: a target may be empty."""
     for example in found:
         source, target = example.source if names else tidy(example.source), tidy(example.target)
-        if reason := example.wrong or flaw(source, target, settings.most_characters):
+        if reason := example.wrong or flaw(source, target or ("-" if unsaid else ""), settings.most_characters):
             aside.put(example, reason)
             continue
         if settings.lowercase:

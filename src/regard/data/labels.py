@@ -60,6 +60,8 @@ class Labels:
         kind: type[Labels] = Labels
         if isinstance(content, dict) and set(content) == {"tags"}:
             kind, content = Tags, content["tags"]
+        elif isinstance(content, dict) and set(content) == {"ends", "unanswered"}:
+            return Ends(unanswered=content["unanswered"] is True)
         if not isinstance(content, list) or not all(isinstance(label, str) for label in content):
             raise ValueError(f"{path}: expected a list of labels.")
         try:
@@ -128,3 +130,17 @@ class Tags(Labels):
         """Raises ValueError, naming those that there are, for tags that are none."""
         for tag in label.split():
             super().check(tag)
+
+
+class Ends(Labels):
+    """What a place may be of a span: its first, or its last. unanswered: a span may be none, which is told at the mark
+    that begins a source (Devlin et al. 2018, arXiv:1810.04805, section 4.3)."""
+
+    def __init__(self, *, unanswered: bool = False) -> None:
+        super().__init__(("first", "last"))
+        self.unanswered = unanswered
+
+    @property
+    def model(self) -> bytes:
+        """As a file's content."""
+        return json.dumps({"ends": self.labels, "unanswered": self.unanswered}).encode()

@@ -4,9 +4,8 @@ Texts are checked and stored, subwords are learnt from a sample, texts are cut i
 by a hash of the source, so it does not depend on the order of the files, and one source never stands on both sides.
 """
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,27 +13,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.cutting import CUT_AT_ONCE, Origins, Report, Texts, cut_sides, cut_spans
 from regard.data.door import SMOOTHING, SetAside, admitted, examples
 from regard.data.holding import held_out, source_hash
 from regard.data.keeping import MediaKeeper
-from regard.data.labels import Labels, Tags
+from regard.data.labels import Ends, Labels, Tags
 from regard.data.media import medium_of
-from regard.data.parts import by_words, encoded, room
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, Census, Protection, Treatment
-from regard.data.ragged import Ragged, RaggedWriter, text_of
+from regard.data.ragged import Ragged, RaggedWriter
 from regard.data.readers import Example
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
 from regard.data.sides import Vocabulary, target_file
 from regard.data.subwords import Subwords, train
 from regard.sources import Says, Source, Text
-from regard.tokens import MASK_SIGN, SEPARATOR_SIGN, UNKNOWN, shortened
+from regard.tokens import MASK_SIGN, SEPARATOR_SIGN
 
 # What subwords are learnt from, at most, on each side: sentencepiece holds all of it in memory, many times over.
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
-CUT_AT_ONCE = 10_000
 SENTENCE = 60  # bytes of plain text that count as an example
-
-Report = Callable[[str, int, int | None], None]  # what is being done, how many are done, of how many if known
 
 
 def silent(what: str, done: int, total: int | None) -> None:
@@ -49,7 +45,7 @@ def make(
     source = source or Text()
     pairs_of_texts = source.kind == "text" and says == "text" and not settings.text  # whose sides can be compared
     with SetAside(folder / "set_aside.jsonl") as aside:
-        origins = {"train": _Origins()}
+        origins = {"train": Origins()}
         hashes = _read(settings, source, says, folder, "train", origins, aside, report)
         if not len(hashes):
             raise ValueError(_nothing_left("training", aside))
@@ -69,7 +65,9 @@ def make(
             path.write_bytes(vocabulary.model)
         if says == "tags":
             usual &= _word_by_word(folder, "train", origins["train"], aside)
-        cut = partial(_cut, settings, source, folder, tagged=says == "tags")
+        cut = partial(cut_sides, settings, source, folder, tagged=says == "tags")
+        if says == "span":
+            cut = partial(cut_spans, settings, source, folder)
         fit = usual & cut("train", subwords, protection, origins["train"], aside, usual, report)
         index = np.flatnonzero(fit)
         if not len(index):
@@ -117,43 +115,36 @@ def _nothing_left(what: str, aside: SetAside) -> str:
     )
 
 
-class _Origins:
-    """Where each stored example came from, in little memory."""
-
-    def __init__(self) -> None:
-        self.files: list[str] = []
-        self.starts: list[int] = []  # the number of the first example of each file
-        self.lines: NDArray[np.int64] = np.zeros(0, np.int64)
-
-    def example(self, folder: Path, name: str, number: int) -> Example:
-        file = self.files[int(np.searchsorted(self.starts, number, "right")) - 1]
-        source, target = (
-            text_of(Ragged(folder / f"{name}.{side}_text", np.uint8)[number]) for side in ("source", "target")
-        )
-        return Example(source, target, file, int(self.lines[number]))
-
-
 def _read(
     settings: DataSettings,
     source: Source,
     says: Says,
     folder: Path,
     name: str,
-    origins: dict[str, "_Origins"],
+    origins: dict[str, Origins],
     aside: SetAside,
     report: Report,
 ) -> NDArray[np.uint64]:
     """Check and store the examples of the training or the validation files; their sources' hashes."""
-    origins[name] = _Origins()
+    origins[name] = Origins()
     medium = medium_of(source)
     read = examples(settings, valid=name == "valid")
-    found = admitted(read, settings, aside, labels=says != "text", names=medium is not None and not settings.text)
+    found = admitted(
+        read,
+        settings,
+        aside,
+        labels=says in ("label", "tags"),
+        names=medium is not None and not settings.text,
+        unsaid=says == "span",
+    )
     if settings.text:
         return _store(_one_side(found, said=source.kind == "nothing"), folder, name, origins[name], report)
     if medium is not None:
         with MediaKeeper(folder / f"{name}.source", medium, settings.media, aside) as keeper:
             stored = _store(keeper.readable(found), folder, name, origins[name], report)
         return keeper.hashes if len(stored) else stored
+    if says == "span":
+        found = _keep_occurrences(found, folder / f"{name}.occurrences")
     if settings.alignment and name == "train":
         found = _keep_links(found, folder / "train.links")
     return _store(found, folder, name, origins[name], report)
@@ -165,7 +156,7 @@ def _one_side(found: Iterator[Example], *, said: bool) -> Iterator[Example]:
         yield replace(example, source="") if said else replace(example, target="")
 
 
-def _store(found: Iterator[Example], folder: Path, name: str, origins: _Origins, report: Report) -> NDArray[np.uint64]:
+def _store(found: Iterator[Example], folder: Path, name: str, origins: Origins, report: Report) -> NDArray[np.uint64]:
     """Write the texts of all examples; their sources' hashes."""
     hashes: list[NDArray[np.uint64]] = []
     some_hashes: list[int] = []
@@ -202,9 +193,17 @@ def _keep_links(found: Iterator[Example], path: Path) -> Iterator[Example]:
             yield example
 
 
-def _word_by_word(folder: Path, name: str, origins: _Origins, aside: SetAside) -> NDArray[np.bool_]:
+def _keep_occurrences(found: Iterator[Example], path: Path) -> Iterator[Example]:
+    """The same examples; which occurrence of its target each means is written."""
+    with RaggedWriter(path, np.int32) as which:
+        for example in found:
+            which.append([example.occurrence])
+            yield example
+
+
+def _word_by_word(folder: Path, name: str, origins: Origins, aside: SetAside) -> NDArray[np.bool_]:
     """False for texts that have not as many tags as words."""
-    texts = _Texts(folder, name, Protection({}))
+    texts = Texts(folder, name, Protection({}))
     same = np.ones(len(texts), bool)
     for at in range(len(texts)):
         words, tags = (len(side.split()) for side in texts.raw(at))
@@ -214,7 +213,7 @@ def _word_by_word(folder: Path, name: str, origins: _Origins, aside: SetAside) -
     return same
 
 
-def _usual_lengths(folder: Path, settings: DataSettings, origins: _Origins, aside: SetAside) -> NDArray[np.bool_]:
+def _usual_lengths(folder: Path, settings: DataSettings, origins: Origins, aside: SetAside) -> NDArray[np.bool_]:
     """False for examples whose sides' lengths differ far more than is usual in this corpus."""
     source, target = (Ragged(folder / f"train.{side}_text", np.uint8).lengths for side in ("source", "target"))
     ratio = np.log((source + SMOOTHING) / (target + SMOOTHING))
@@ -227,47 +226,24 @@ def _usual_lengths(folder: Path, settings: DataSettings, origins: _Origins, asid
 def _census(folder: Path, usable: NDArray[np.bool_]) -> dict[str, Treatment]:
     """What becomes of each kind of placeholder that the training examples have."""
     census = Census()
-    read = _Texts(folder, "train", Protection({}))
+    read = Texts(folder, "train", Protection({}))
     for at in np.flatnonzero(usable):
         census.add(*read.raw(int(at)))
     return census.treatments()
 
 
 def _same_placeholders(
-    folder: Path, protection: Protection, origins: _Origins, aside: SetAside, usable: NDArray[np.bool_]
+    folder: Path, protection: Protection, origins: Origins, aside: SetAside, usable: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """False for examples whose sides have not the same placeholders: they would teach to lose them."""
     same = np.ones(len(usable), bool)
     if protection.uses_symbols:
-        read = _Texts(folder, "train", protection)
+        read = Texts(folder, "train", protection)
         for at in np.flatnonzero(usable):
             if protection.protect_pair(*read.raw(int(at))) is None:
                 aside.put(origins.example(folder, "train", int(at)), "other placeholders than its source")
                 same[at] = False
     return same
-
-
-class _Texts:
-    """Stored texts of both sides, as they are learnt from: with symbols in place of their placeholders."""
-
-    def __init__(self, folder: Path, name: str, protection: Protection) -> None:
-        self._sides = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
-        self._protection = protection
-
-    def __len__(self) -> int:
-        return len(self._sides[0])
-
-    def raw(self, at: int) -> tuple[str, str]:
-        """As they were read."""
-        return text_of(self._sides[0][at]), text_of(self._sides[1][at])
-
-    def side(self, at: int, side: str) -> str:
-        """One of them, with symbols; as it was read, where the sides have not the same."""
-        place = 0 if side == "source" else 1
-        if not self._protection.uses_symbols:
-            return text_of(self._sides[place][at])
-        raw = self.raw(at)
-        return (self._protection.protect_pair(*raw) or raw)[place]
 
 
 def _learn(
@@ -290,7 +266,7 @@ def _learn(
     size = size or vocabulary_size(letters // SENTENCE if settings.text else count)
     numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
 
-    texts = _Texts(folder, "train", protection)
+    texts = Texts(folder, "train", protection)
     masks = (MASK_SIGN,) if settings.text and source.kind == "text" else ()
     languages = tuple(LANGUAGE_SIGN.format(language) for language in settings.target_languages)
     symbols = (*masks, *languages, *(SYMBOLS if protection.uses_symbols else ()))
@@ -319,7 +295,10 @@ def _learn(
         found["target"] = vocabulary(settings.target_vocabulary, "target")
     else:
         said = (texts.side(int(at), "target") for at in np.flatnonzero(usable))
-        found["target"] = Tags.of(said) if says == "tags" else Labels.of(said)
+        if says == "span":
+            found["target"] = Ends(unanswered=not all(said))
+        else:
+            found["target"] = Tags.of(said) if says == "tags" else Labels.of(said)
     return found
 
 
@@ -329,58 +308,3 @@ def vocabulary_size(examples_count: int) -> int:
         if examples_count <= most:
             return size
     return 32_000
-
-
-def _cut(
-    settings: DataSettings,
-    source: Source,
-    folder: Path,
-    name: str,
-    subwords: dict[str, Vocabulary],
-    protection: Protection,
-    origins: _Origins,
-    aside: SetAside,
-    wanted: NDArray[np.bool_],
-    report: Report,
-    *,
-    tagged: bool = False,
-) -> NDArray[np.bool_]:
-    """Write the tokens of all examples; False for those that are too long. Unwanted ones are stored empty. tagged:
-    sources are cut word by word, and where each word begins is written, too."""
-    fit = np.ones(len(origins.lines), bool)
-    narrow = max(len(vocabulary) for vocabulary in subwords.values()) < 1 << 16
-    if narrow:
-        (folder / f"{name}.narrow").touch()
-    kind = np.uint16 if narrow else np.int32
-    texts = _Texts(folder, name, protection)
-    for side, vocabulary in subwords.items():
-        reads = source if side == "source" else Text()
-        most = room(reads, settings.longest)
-        with (
-            RaggedWriter(folder / f"{name}.{side}", kind) as writer,
-            RaggedWriter(folder / f"{name}.firsts", np.int32)
-            if tagged and side == "source"
-            else contextlib.nullcontext() as firsts,
-        ):
-            for start in range(0, len(texts), CUT_AT_ONCE):
-                some = range(start, min(start + CUT_AT_ONCE, len(texts)))
-                read = [texts.side(at, side) if wanted[at] else "" for at in some]
-                tokens = encoded(read, reads, vocabulary.encode)
-                if firsts is not None:
-                    tokens, begins = by_words(read, vocabulary.encode)
-                    for places, sequence in zip(begins, tokens, strict=True):
-                        firsts.append(places if len(sequence) <= most else [])
-                for at, sequence in zip(some, tokens, strict=True):
-                    if not vocabulary.ends and UNKNOWN in sequence and wanted[at]:
-                        aside.put(origins.example(folder, name, at), "a label that training has not")
-                        fit[at] = False
-                    if side == "source" and settings.whole and not tagged:
-                        sequence = shortened(sequence, most)  # noqa: PLW2901
-                    if len(sequence) > most and not settings.text:
-                        if fit[at]:
-                            aside.put(origins.example(folder, name, at), f"over {settings.longest} tokens")
-                        fit[at] = False
-                        sequence = []  # noqa: PLW2901
-                    writer.append(sequence)
-                report(f"cutting the {side}", some.stop, len(texts))
-    return fit

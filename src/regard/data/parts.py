@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from regard.data.sentences import sentences
+from regard.data.subwords import Subwords
 from regard.sources import Source, Text
 from regard.tokens import BEGIN, END, SEPARATOR_SIGN, UNKNOWN, shortened
 
@@ -28,7 +29,7 @@ def parted(text: str, source: Source) -> str:
 
 def encoded(texts: Sequence[str], source: Source, cut: Cut) -> list[list[int]]:
     """Tokens of each text, with an end between its parts, as BERT has them (Devlin et al. 2018, arXiv:1810.04805)."""
-    if not has_parts(source):
+    if not (isinstance(source, Text) and has_parts(source)):
         return cut(texts)
     parts = [parted(text, source).split(SEPARATOR_SIGN) for text in texts]
     flat = iter(cut([part.strip() for each in parts for part in each]))
@@ -36,16 +37,17 @@ def encoded(texts: Sequence[str], source: Source, cut: Cut) -> list[list[int]]:
     for each in parts:
         tokens = next(flat)
         for _ in each[1:]:
-            tokens = [*tokens, END, *next(flat)]
+            tokens = [*tokens, *[END] * source.marks, *next(flat)]
         found.append(tokens)
     return found
 
 
-def by_words(texts: Sequence[str], cut: Cut) -> tuple[list[list[int]], list[list[int]]]:
+def by_words(texts: Sequence[str], subwords: Subwords) -> tuple[list[list[int]], list[list[int]]]:
     """Tokens of each text, cut word by word, and where each word's first one stands. A word of which nothing is left
     has an unknown one."""
     words = [text.split() for text in texts]
-    flat = iter(cut([word for each in words for word in each]))
+    before = " " if subwords.keeps_blanks else ""  # where a blank is part of the word that it goes before
+    flat = iter(subwords.encode([(before if at else "") + word for each in words for at, word in enumerate(each)]))
     tokens: list[list[int]] = []
     firsts: list[list[int]] = []
     for each in words:

@@ -29,6 +29,7 @@ class Example:
     wrong: str = ""
     links: tuple[tuple[int, int], ...] = ()  # of source and target words, from 0, if any are known
     content: Any = None  # of a picture that has no file of its own
+    occurrence: int = 0  # of a target that stands in its source: which time, from 0
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,10 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
         return read_json_lines(path, layout) if suffix in ("jsonl", "ndjson") else read_table(path, layout)
     if suffix in ("conll", "bio", "iob", "iob2"):
         return _read_tagged(path)
+    if suffix == "json":
+        from regard.data.squad import read_squad
+
+        return read_squad(path, _opened(path))
     if suffix in ("po", "pot"):
         from regard.data.catalogues import read_po
 
@@ -133,8 +138,8 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
     if path.exists():
         _opened(path).close()  # a folder or a device is told as such
     raise ValueError(
-        f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .po, .tmx and .xlf, each also "
-        f"with .gz. Two text files side by side are given as --source and --target."
+        f"{path}: this is not a known kind of file; there are .tsv, .csv, .jsonl, .json (SQuAD's), .conll, .po, .tmx "
+        f"and .xlf, each also with .gz. Two text files side by side are given as --source and --target."
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from regard.data.labels import Labels, Tags
+from regard.data.labels import Ends, Labels, Tags
 from regard.data.media import Medium
 from regard.data.settings import SubwordSettings
 from regard.data.subwords import Subwords
@@ -64,6 +64,7 @@ def load_target(folder: Path, says: Says) -> Vocabulary:
     if says == "text":
         return Subwords.load(path)
     labels = Labels.load(path)
-    if isinstance(labels, Tags) != (says == "tags"):
-        raise ValueError(f"{path}: it has {'tags' if isinstance(labels, Tags) else 'classes'}, and the model others.")
+    kinds: dict[type[Labels], Says] = {Tags: "tags", Ends: "span", Labels: "label"}
+    if kinds[type(labels)] != says:
+        raise ValueError(f"{path}: what it has is said by a {kinds[type(labels)]} model, and this one is another.")
     return labels

@@ -70,6 +70,24 @@ class Subwords:
         tokens: list[list[int]] = self._processor.encode(list(texts))
         return tokens
 
+    def offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Tokens of a text, and where each lies in it, the blank before a word left out. Raises ValueError."""
+        plain = text.replace(SPACE, "_")
+        tokens: list[int] = self._processor.encode(plain)
+        pieces: list[str] = self._processor.encode(plain, out_type=str)
+        letters = [at for at, letter in enumerate(plain) for _ in letter.encode("utf-8", "replace")]
+        letters = [0, *letters, len(plain)]  # a blank goes before the text
+        found, at = [], 0
+        for token, piece in zip(tokens, pieces, strict=True):
+            size = 1 if self._processor.is_byte(token) else len(piece.replace(SPACE, " ").encode())
+            after = min(at + size, len(letters) - 1)
+            begin, end = letters[min(at + piece.startswith(SPACE), after)], letters[after - 1] + 1 if after > 1 else 0
+            found.append((min(begin, end), end))
+            at = after
+        if plain and at != len(letters) - 1:
+            raise ValueError("this vocabulary changes texts, so that places in them cannot be told.")
+        return tokens, found
+
     def _gapped(self, text: str) -> list[int]:
         """A text in which what is to be guessed is marked: a mark stands for a word with the blank before it."""
         first, *others = self._processor.encode(text.split(MASK_SIGN))

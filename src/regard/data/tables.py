@@ -10,6 +10,7 @@ from regard.data.columns import CLASS_NAMES, columns_in, has_header, listed, whi
 from regard.data.parts import BETWEEN
 from regard.data.readers import Example, Layout, lines_of
 from regard.data.rows import LOOKED_AT, TAB, rows_of, separator_of
+from regard.data.spans import which_occurrence
 
 
 def read_table(path: Path, layout: Layout) -> Iterator[Example]:
@@ -85,12 +86,13 @@ def read_json_lines(path: Path, layout: Layout) -> Iterator[Example]:
         if sides is None:
             yield Example(line, "", str(path), number, wrong or "a side is missing")
         else:
-            for target in sides[1]:
-                yield Example(sides[0], target, str(path), number, wrong)
+            for target, occurrence in sides[1]:
+                yield Example(sides[0], target, str(path), number, wrong, occurrence=occurrence)
 
 
-def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[str, list[str]] | None:
-    """The source, and its targets: a picture may have several."""
+def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[str, list[tuple[str, int]]] | None:
+    """The source, and its targets, of which a picture may have several, each with which time it stands in the source,
+    where that is said, as in SQuAD's answers."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]  # as Hugging Face's datasets write them
     if isinstance(record, list):
@@ -117,17 +119,24 @@ def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[s
             )
     if source is None or target is None or max(source, target) >= len(names):
         return None
-    given, said = record[names[source]], record[names[target]]
+    given: Any = record[names[source]]
+    said: Any = record[names[target]]
     if isinstance(given, list) and isinstance(said, list) and len(given) == len(said):  # words, and their tags
         given, said = " ".join(map(str, given)), " ".join(map(str, said))
+    starts: Any = None
+    if isinstance(said, dict) and isinstance(said.get("text"), list):
+        said, starts = said["text"] or [""], said.get("answer_start")
     said = said if isinstance(said, list) else [said]
     if layout.target_column is not None or names[target].lower() in CLASS_NAMES:  # a class may be a number
         said = [str(each) if isinstance(each, int | float) else each for each in said]
     if not isinstance(given, str) or not said or not all(isinstance(each, str) for each in said):
         return None
+    which = [0] * len(said)
+    if isinstance(starts, list) and len(starts) == len(said) and all(isinstance(start, int) for start in starts):
+        which = [which_occurrence(given, each, start) for each, start in zip(said, starts, strict=True)]
     if layout.question_column is not None:
         question = record.get(str(layout.question_column))
         if not isinstance(question, str):
             return None
         given = with_question(given, question)
-    return given, said
+    return given, list(zip(said, which, strict=True))

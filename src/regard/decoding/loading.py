@@ -144,6 +144,10 @@ def in_torch(
         from regard.decoding.tagging import Tagger
 
         return Tagger(bundle.description, *sides, engine, lambda: bundle, why, choice)
+    if bundle.description.model.spans:
+        from regard.decoding.answering import Answerer
+
+        return Answerer(bundle.description, *sides, engine, lambda: bundle, why, choice)
     if not bundle.description.model.step_by_step and not bundle.description.model.labels:
         from regard.decoding.reading import Reader
 

@@ -3,6 +3,7 @@
 Papineni et al. 2002; Popović 2015; Snover et al. 2006; Post 2018 (arXiv:1804.08771); Lin 2004.
 """
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -134,6 +135,18 @@ def rouge_l(output: str, reference: str) -> float:
     return 2 * row[-1] / (len(a) + len(b)) if row[-1] else 0.0
 
 
+def _answer(text: str) -> list[str]:
+    """The words of an answer, as SQuAD compares them: without case, punctuation and articles."""
+    kept = "".join(letter for letter in text.lower() if unicodedata.category(letter)[0] not in "PS")
+    return [word for word in kept.split() if word not in ("a", "an", "the")]
+
+
+def span_f1(output: str, reference: str) -> float:
+    """F1 of an answer's words (Rajpurkar et al. 2016, arXiv:1606.05250); without any, whether both are."""
+    said, right = _answer(output), _answer(reference)
+    return _overlap(Counter(said), Counter(right)) if said and right else float(said == right)
+
+
 PER_SENTENCE: dict[str, tuple[Callable[[str, str], float], bool]] = {
     "exact": (exact, True),
     "cer": (lambda o, r: edits(o, r) / max(1, len(r)), False),
@@ -141,6 +154,8 @@ PER_SENTENCE: dict[str, tuple[Callable[[str, str], float], bool]] = {
     "rouge1": (lambda o, r: rouge_n(o, r, 1), True),
     "rouge2": (lambda o, r: rouge_n(o, r, 2), True),
     "rougeL": (rouge_l, True),
+    "span_exact": (lambda o, r: float(_answer(o) == _answer(r)), True),
+    "span_f1": (span_f1, True),
 }
 # Of a whole set, each output against one reference.
 BY_SETS: dict[str, tuple[Callable[[Sequence[str], Sequence[str]], float], str]] = {

@@ -127,7 +127,7 @@ def _bert(config: Config, names: set[str]) -> Family:
         places += _linear(f"{there}.output.LayerNorm", f"{ours}.feedforward_norm")
     pooler = [f"{at}pooler.dense.{part}" for part in BOTH]
     ids = [f"{here}.position_ids", f"{here}.token_type_ids"]
-    reads = {"kind": "text", "begin": True, "segments": max(2, types)}
+    reads = {"kind": "text", "begin": True, "segments": max(2, types), "marks": 2 if roberta else 1}
     if f"{'lm_head' if roberta else 'cls.predictions'}.bias" in names:
         if roberta:
             head, norm, table, bias = "lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias"
@@ -153,6 +153,8 @@ def _bert(config: Config, names: set[str]) -> Family:
         again = {f"{table}.weight": places[0].theirs, f"{table}.bias": bias}
         unused = ids if follows else [*ids, *pooler]
         return Family(ModelSettings.parse(model), places, again=again, unused=unused)
+    if placed := _at_places(config, reads, encoder, places, f"{at}pooler.dense.weight", names, [*ids, *pooler]):
+        return placed
     if "classifier.weight" in names or "classifier.out_proj.weight" in names:
         dense, out = ("classifier.dense", "classifier.out_proj") if roberta else (f"{at}pooler.dense", "classifier")
         _only(config, problem_type=None)
@@ -191,7 +193,7 @@ def _distilbert(config: Config, names: set[str]) -> Family:
         places += _linear(f"{there}.ffn.lin2", f"{ours}.feedforward.outer")
         places += _linear(f"{there}.output_layer_norm", f"{ours}.feedforward_norm")
     ids = [f"{at}embeddings.position_ids"]
-    reads = {"kind": "text", "begin": True}
+    reads: dict[str, Any] = {"kind": "text", "begin": True}
     if "vocab_projector.bias" in names:
         places += [*_linear("vocab_transform", "decoder.inner"), *_linear("vocab_layer_norm", "decoder.norm")]
         places.append(Place("vocab_projector.bias", ("output.bias",), "words"))
@@ -199,10 +201,37 @@ def _distilbert(config: Config, names: set[str]) -> Family:
         model = {"source": reads, "encoder": encoder, "decoder": decoder, "tie": "all", "output_bias": True}
         again = {"vocab_projector.weight": places[0].theirs}
         return Family(ModelSettings.parse(model), places, again=again, unused=ids)
+    if placed := _at_places(config, reads, encoder, places, "pre_classifier.weight", names, ids):
+        return placed
     if "classifier.weight" in names:
         return _classes(config, reads, encoder, places, "pre_classifier", "classifier", "relu", unused=ids)
     model = {"source": reads, "encoder": encoder, "decoder": {"kind": "none", "width": width}, "tie": "none"}
     return Family(ModelSettings.parse(model), places, unused=ids)
+
+
+def _at_places(
+    config: Config,
+    reads: dict[str, Any],
+    encoder: dict[str, Any],
+    places: list[Place],
+    pooled: str,
+    names: set[str],
+    unused: list[str],
+) -> Family | None:
+    """A layer on every place: where an answer begins and ends, or a tag. None where a class is told of the whole, by a
+    layer of the name `pooled`."""
+    span = "qa_outputs.weight" in names
+    if not span and ("classifier.weight" not in names or pooled in names):
+        return None
+    out = "qa_outputs" if span else "classifier"
+    decoder = {"kind": "places", "says": "span" if span else "tags", "width": encoder["width"], "inner": False}
+    if span:
+        reads = {**reads, "segments": max(2, reads.get("segments", 1))}
+        if reads["segments"] > 1 and not any("encoder.embedding.segment" in place.ours for place in places):
+            places = [*places, Place("", ("encoder.embedding.segment",), "nothing")]
+    model = {"source": reads, "encoder": encoder, "decoder": decoder, "tie": "none"}
+    places = [*places, *(Place(f"{out}.{part}", (f"output.{part}",), "classes") for part in BOTH)]
+    return Family(ModelSettings.parse(model), places, labels=() if span else _labels(config), unused=unused)
 
 
 def _classes(

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.labels import Labels
+from regard.data.labels import Ends, Labels, Tags
 from regard.data.sides import Vocabulary
 from regard.decoding.bundle import Bundle, as_bytes, check_tensors, new_model, put_tensors, read_tensors, save_bundle
 from regard.decoding.folder import Description, write_durably
 from regard.interop.families import family_of
-from regard.interop.places import taken
+from regard.interop.places import Family, taken
 from regard.interop.vocabularies import FILES, read_json, vocabularies
 
 KEPT = "imported"  # the folder of what an export gives back
@@ -52,7 +52,7 @@ def import_folder(folder: Path, run: Path) -> Bundle:
         raise ValueError(str(error) if str(error).startswith(str(folder)) else f"{folder}: {error}") from None
     ours, kept = taken(family, theirs, source, str(folder))
     model_settings = family.model
-    says: Vocabulary = Labels(family.labels) if family.labels else target
+    says: Vocabulary = _said(family, target)
     if model_settings.step_by_step and any(token in target.missing for token in (1,)):
         # What stands for an unknown word there is nothing; here it must never be said.
         model_settings = model_settings.model_copy(update={"output_bias": True})
@@ -108,6 +108,15 @@ def weights_in(folder: Path) -> dict[str, Tensor]:
             f"with model.save_pretrained(folder) in transformers."
         )
     raise ValueError(f"{folder}: it has no model.safetensors.")
+
+
+def _said(family: Family, words: Vocabulary) -> Vocabulary:
+    """What a model says."""
+    if family.model.says == "text":
+        return words
+    if family.model.says == "span":
+        return Ends()
+    return Tags(family.labels) if family.model.tags else Labels(family.labels)
 
 
 def _longest(model: Any) -> int:

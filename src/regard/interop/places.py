@@ -15,7 +15,7 @@ from regard.data.borrowed import Borrowed
 from regard.models.settings import ModelSettings
 from regard.tokens import END
 
-How = Literal["as it is", "transposed", "words", "flipped", "row", "repeated", "classes", "sinusoids"]
+How = Literal["as it is", "transposed", "words", "flipped", "row", "repeated", "classes", "sinusoids", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Place:
     how: transposed, as GPT-2 keeps its matrices; words: rows are the vocabulary's entries, in their order; flipped:
     rows the other way round; row: one row there, a vector here; repeated: one row there, the same twice here; classes:
     rows are classes, before which our special entries come; sinusoids: what need not be written there, since it is
-    known. skip: rows that come before the first that is used.
+    known; nothing: what is not there at all, zeros here. skip: rows that come before the first that is used.
     """
 
     theirs: str
@@ -59,6 +59,9 @@ def taken(
             if same not in theirs or not torch.equal(theirs[name], theirs[same]):
                 raise ValueError(f"{where}: tensor {name} is not {same}, which it is in every such model known here.")
     for place in family.places:
+        if place.how == "nothing":
+            ours[place.ours[0]] = torch.zeros(2, family.model.encoder.width)
+            continue
         tensor = theirs.get(place.theirs)
         if tensor is None and place.how == "sinusoids":
             tensor = halves(*_size_of(family, place))
@@ -90,6 +93,10 @@ def given(
             if name not in ours:
                 raise ValueError(f"{where}: tensor {name} is missing.")
         used |= set(place.ours)
+        if place.how == "nothing":
+            if ours[place.ours[0]].any():
+                raise ValueError(f"{where}: {place.ours[0]} was trained, and such models have no place for that.")
+            continue
         tensor = _there(place, [ours[name] for name in place.ours], words)
         if place.how == "sinusoids":
             if not torch.equal(tensor, halves(*tensor.shape)):

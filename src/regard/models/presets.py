@@ -283,6 +283,19 @@ PRESETS: dict[str, tuple[str, Preset]] = {
             "training": {**_RECURRENT_TRAINING, "smoothing": 0.0, "judge": "names", "average": 0.99},
         },
     ),
+    "span": (
+        "passage and question to the part of the passage that answers it (BERT for SQuAD, Devlin et al. 2018)",
+        {
+            "model": {
+                "source": {"kind": "text", "segments": 2, "begin": True},
+                "encoder": {**_SMALL, "layers": 4, "dropout": 0.1, "position": "rotary"},
+                "decoder": {"kind": "places", "says": "span", "width": _SMALL["width"], "inner": False},
+                "tie": "none",
+            },
+            "data": {"whole": True, "longest": 384},
+            "training": {**_TRANSFORMER_TRAINING, "tokens": 4096, "smoothing": 0.0, "judge": "span_f1"},
+        },
+    ),
     "memory": (
         "story and question to answer: sentences are the places, counted back from the question (memory networks, "
         "Sukhbaatar et al. 2015; as places of a Transformer, Dehghani et al. 2018)",

@@ -119,15 +119,15 @@ class NoDecoder(_Part):
 
 
 class PlacesDecoder(_Part):
-    """Something is said at every place that was read: the word that was hidden there, as BERT does, or a tag of the
-    word that begins there.
+    """Something is said at every place that was read: the word that was hidden there, as BERT does, a tag of the word
+    that begins there, or whether a span begins or ends there: the answer to a question about a passage.
 
     inner: a layer, its activation and a norm before the output, as BERT has them. follows: whether the second of two
     parts follows the first is told at the mark that begins a source (Devlin et al. 2018, arXiv:1810.04805).
     """
 
     kind: Literal["places"] = "places"
-    says: Literal["words", "tags"] = "words"
+    says: Literal["words", "tags", "span"] = "words"
     inner: bool = True
     activation: Literal["relu", "gelu", "gelu-tanh", "tanh"] = "gelu"
     norm_epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -237,13 +237,20 @@ class ModelSettings(Settings):
 
     @property
     def says(self) -> Says:
-        """What it says: a text, a class, or a class of every word."""
-        return "tags" if self.tags else "label" if self.labels else "text"
+        """What it says: a text, a class, a class of every word, or a span of what it reads."""
+        if self.decoder.kind == "places" and self.decoder.says != "words":
+            return self.decoder.says
+        return "label" if self.labels else "text"
 
     @property
     def tags(self) -> bool:
         """Whether it says a class of every word."""
-        return self.decoder.kind == "places" and self.decoder.says == "tags"
+        return self.says == "tags"
+
+    @property
+    def spans(self) -> bool:
+        """Whether it says where an answer begins and ends in what it reads."""
+        return self.says == "span"
 
     @property
     def aligns(self) -> bool:
@@ -276,8 +283,10 @@ class ModelSettings(Settings):
                 raise ValueError(f"tie is all, but {self.source.kind} have no embeddings to share; tie the target")
         if (self.says != "text" or self.decoder.kind == "none") and self.tie != "none":
             raise ValueError("tie: only words have embeddings to share; set it to none")
-        if self.tags and (self.source.kind != "text" or self.encoder.kind == "none"):
-            raise ValueError("decoder.says: tags are of the words of a text that an encoder reads")
+        if (self.tags or self.spans) and (self.source.kind != "text" or self.encoder.kind == "none"):
+            raise ValueError("decoder.says: tags and spans are of a text that an encoder reads")
+        if self.spans and not (isinstance(self.source, Text) and self.source.begin and self.source.segments > 1):
+            raise ValueError("decoder.says: a span is of a passage with a question; set source.begin and segments = 2")
         if self.guesses and (self.source.kind != "text" or self.encoder.kind != "transformer"):
             raise ValueError("decoder.kind: places is for a transformer encoder that reads text")
         if self.guesses and self.tie == "target":

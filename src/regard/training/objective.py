@@ -15,7 +15,7 @@ from regard.models.memory import Copied, Decoded, Memory, Packing
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.seeing.captured import Choice
-from regard.tokens import PAD
+from regard.tokens import END, PAD
 from regard.training.precision import chosen, products_in
 from regard.training.settings import TrainingSettings
 
@@ -85,6 +85,8 @@ class Objective(nn.Module):
         if spread and decoded.cross:
             steps = torch.cat([there] * 2) if twice else there
             lesson = lesson + self._spread(decoded.cross[-1].mean(1), memory.mask, steps) / (2 if twice else 1)
+        if self.model.settings.spans:
+            return self._between(decoded.features, memory.mask, after, twice=twice)
         if twice:
             first, second = decoded.features.chunk(2)
             loss = agreeing_loss(
@@ -112,6 +114,26 @@ class Objective(nn.Module):
         if decoded.draws:
             total = total + self._learn_where_to_look(decoded, loss.per_token, there)
         return Loss(total, loss.per_token.double().sum())
+
+    def _between(self, features: Tensor, mask: Tensor, after: Tensor, *, twice: bool) -> Loss:
+        """Of spans: cross-entropy over the places of a source, once for the first, once for the last of a span.
+
+        features [B, Ts, E], mask [B, Ts], after [B, 2]: the two places, counted from 1; PAD where a row has none.
+        """
+        logits = self.model.output(features)[..., END + 1 :].float().masked_fill(~mask[..., None], -torch.inf)
+        logs = logits.log_softmax(1).transpose(1, 2)  # [B, 2, Ts]
+        both = logs.chunk(2) if twice else (logs,)
+        there = mask[: len(after), None].expand_as(both[0])
+        places = (after - 1).clamp_min(0)[..., None]
+        loss = torch.stack([-each.gather(2, places)[..., 0] for each in both]).mean(0)
+        even = torch.stack([-torch.where(there, each, 0).sum(2) / there.sum(2) for each in both]).mean(0)
+        smoothing = self.settings.smoothing
+        total = ((1 - smoothing) * loss + smoothing * even).sum()
+        if twice:
+            p, q = (torch.where(there, each, 0) for each in both)
+            apart = (torch.where(there, p.exp() - q.exp(), 0) * (p - q)).sum() / 2
+            total = total + self.settings.agreement / 2 * apart
+        return Loss(total, loss.detach().double().sum())
 
     def _foreseen(self, memory: Memory, follows: Tensor) -> Tensor:
         """Next-sentence prediction: the mean cross-entropy over pairs of spans."""

@@ -309,8 +309,10 @@ def made_of(model: ModelSettings) -> str:
 
 def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
     """What will be trained, on how much."""
-    says = f"{len(corpus.target_side) - END - 1:,} classes" if settings.model.says != "text" else ""
-    says = says or f"{bundle.model.target_vocabulary:,} subwords"
+    says = {
+        "text": f"{bundle.model.target_vocabulary:,} subwords",
+        "span": "answers that stand in what is read",
+    }.get(settings.model.says, f"{len(corpus.target_side) - END - 1:,} classes")
     lines = [
         f"{settings.preset}: {made_of(settings.model)}, {bundle.model.size:,} parameters, {says}",
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "

@@ -40,7 +40,9 @@ class TrainingSettings(Settings):
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
-    judge: Literal["bleu", "chrf", "exact", "wer", "cer", "rougeL", "names", "loss"] = "bleu"  # what validation goes by
+    judge: Literal["bleu", "chrf", "exact", "wer", "cer", "rougeL", "names", "span_f1", "loss"] = (
+        "bleu"  # what validation goes by
+    )
     patience: Count = 10  # validations without a better one, after which training stops
     save_every: Count | None = None  # steps between checkpoints beside those at validation
 

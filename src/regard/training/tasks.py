@@ -23,6 +23,7 @@ TASKS: dict[str, dict[Medium, str]] = {
     "speech": {"speech": "listen-attend-spell"},
     "summarise": {"text": "pointer-generator"},
     "answer": {"text": "answer"},
+    "span": {"text": "span"},
     "tag": {"text": "tagger"},
     "language": {"nothing": "gpt-tiny"},
     "mask": {"nothing": "bert-tiny"},
@@ -104,4 +105,4 @@ def columns_for(task: str | None, files: tuple[Path, ...]) -> dict[str, Any]:
         return {}
     if task == "classify":
         return class_columns(files[0])
-    return question_columns(files[0]) if task == "answer" else {}
+    return question_columns(files[0]) if task in ("answer", "span") else {}

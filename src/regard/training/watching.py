@@ -28,7 +28,7 @@ def example(pairs: Pairs) -> int:
 
 def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
     """What the model attends to now, over the example's own target; nothing for a model that does not attend."""
-    if isinstance(corpus.valid, Passages):
+    if isinstance(corpus.valid, Passages) or bundle.description.model.decoder.kind == "places":
         return
     model = bundle.model
     tokens = corpus.valid.tokens(example(corpus.valid))
