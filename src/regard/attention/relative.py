@@ -67,13 +67,13 @@ class Rotary(nn.Module, Position):
 
     def turn(self, x: Tensor, offset: int) -> Tensor:
         places = torch.arange(offset, offset + x.shape[-2], device=x.device)
-        angle = (places[:, None] * frequencies(self.rotated, self.base, x.device)).repeat_interleave(
-            2, -1
-        )  # [T, rotated]
+        angle = places[:, None] * frequencies(self.rotated, self.base, x.device)
+        angle = torch.stack([angle, angle], -1).flatten(-2)  # [T, rotated]
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         moving, still = x[..., : self.rotated], x[..., self.rotated :]
         quarter = torch.stack([-moving[..., 1::2], moving[..., ::2]], -1).flatten(-2)  # each pair turned by 90 degrees
-        return torch.cat([moving * cos + quarter * sin, still], -1)
+        turned = moving * cos + quarter * sin
+        return turned if self.rotated == self.width else torch.cat([turned, still], -1)
 
 
 class ALiBi(Position):

@@ -138,7 +138,7 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
     if path.exists():
         _opened(path).close()  # a folder or a device is told as such
     raise ValueError(
-        f"{path}: this is not a known kind of file; there are .tsv, .csv, .jsonl, .json (SQuAD's), .conll, .po, .tmx "
+        f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .json (SQuAD's), .conll, .po, .tmx "
         f"and .xlf, each also with .gz. Two text files side by side are given as --source and --target."
     )
 

@@ -72,7 +72,7 @@ class _Reader(nn.Module):
             return mean
         features = self.model.decoder(tokens[:, :1], memory).features
         logits: Tensor = self.model.logits(features)
-        return logits if self.model.settings.guesses else logits[:, 0]
+        return logits if self.model.settings.decoder.kind == "places" else logits[:, 0]
 
 
 def graphs(bundle: Bundle) -> dict[str, bytes]:
@@ -105,7 +105,7 @@ def graphs(bundle: Bundle) -> dict[str, bytes]:
     files["export.json"] = json.dumps(record, indent=2).encode()
     if isinstance(bundle.source_side, Subwords):
         files["source.subwords"] = bundle.source_side.model
-    files["target.labels" if about.labels else "target.subwords"] = bundle.target_side.model
+    files["target.subwords" if about.says == "text" else "target.labels"] = bundle.target_side.model
     return files
 
 
@@ -121,7 +121,8 @@ def _made(model: Any, about: Any) -> dict[str, bytes]:
     given = {"tokens": places, "mask": places}
     if not about.step_by_step:
         says = "vectors" if about.decoder.kind == "none" else "logits"
-        return {"model.onnx": _graph(_Reader(model), (tokens, mask), given, {says: places if about.guesses else batch})}
+        shape = places if about.decoder.kind == "places" else batch
+        return {"model.onnx": _graph(_Reader(model), (tokens, mask), given, {says: shape})}
     states = torch.randn(2, EXAMPLE, model.encoder.memory_width)
     names = {"words": steps, "states": places, "mask": places}
     return {
