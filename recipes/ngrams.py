@@ -28,19 +28,23 @@ class KneserNey:
             padded = [BEGIN] * (order - 1) + text + [END]
             for at in range(order - 1, len(padded)):
                 counts[order][tuple(padded[at - order + 1 : at + 1])] += 1
-        # Below the highest order, what counts is before how many different words a gram stands.
+        # Below the highest order, what counts is after how many different words a gram stands; nothing but the beginning
+        # stands before one that begins a text, which is counted as often as it is there.
         for n in range(order - 1, 0, -1):
-            for gram in counts[n + 1]:
-                counts[n][gram[1:]] += 1
+            for gram, count in counts[n + 1].items():
+                counts[n][gram[1:]] += count if gram[1] == BEGIN else 1
         self.counts = counts
         self.totals = [defaultdict[Gram, int](int) for _ in range(order + 1)]
         self.kinds = [defaultdict[Gram, list[int]](lambda: [0, 0, 0]) for _ in range(order + 1)]
         self.discounts = [(0.0, 0.0, 0.0)] * (order + 1)
         for n in range(1, order + 1):
-            often = Counter(min(count, 4) for count in counts[n].values())
+            often = Counter(count for count in counts[n].values() if count <= 4)
             one, two, three, four = (max(1, often[k]) for k in (1, 2, 3, 4))
             y = one / (one + 2 * two)
-            self.discounts[n] = (1 - 2 * y * two / one, 2 - 3 * y * three / two, 3 - 4 * y * four / three)
+            found = (1 - 2 * y * two / one, 2 - 3 * y * three / two, 3 - 4 * y * four / three)
+            # Where few grams are rare, as of single subwords, these are no estimates; as KenLM does, take usual ones.
+            right = all(0 < discount <= k for k, discount in enumerate(found, 1))
+            self.discounts[n] = found if right else (0.5, 1.0, 1.5)
             for gram, count in counts[n].items():
                 self.totals[n][gram[:-1]] += count
                 self.kinds[n][gram[:-1]][min(count, 3) - 1] += 1
