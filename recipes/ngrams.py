@@ -28,8 +28,8 @@ class KneserNey:
             padded = [BEGIN] * (order - 1) + text + [END]
             for at in range(order - 1, len(padded)):
                 counts[order][tuple(padded[at - order + 1 : at + 1])] += 1
-        # Below the highest order, what counts is after how many different words a gram stands; nothing but the beginning
-        # stands before one that begins a text, which is counted as often as it is there.
+        # Below the highest order, what counts is after how many different words a gram stands; before one that begins a
+        # text stands nothing but the beginning, and it is counted as often as it is there.
         for n in range(order - 1, 0, -1):
             for gram, count in counts[n + 1].items():
                 counts[n][gram[1:]] += count if gram[1] == BEGIN else 1

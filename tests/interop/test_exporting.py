@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from regard.data.batches import padded
-from regard.decoding.bundle import load_bundle
+from regard.decoding.bundle import load_bundle, tensors_of
 from regard.decoding.loading import load
 from regard.interop.exporting import export
 from regard.interop.importing import import_folder
@@ -236,7 +236,7 @@ def test_a_hostile_configuration_is_one_sentence_at_once(imported: Any, tmp_path
         (bert, config(num_hidden_layers=10**9), "num_hidden_layers"),
         (bert, config(hidden_size=10**9), "hidden_size"),
         (bert, config(hidden_size=4096, intermediate_size=10**5, num_hidden_layers=2), "tensor"),
-        (bert, config(vocab_size=100_000), "vocab_size says 100,000"),
+        (bert, config(vocab_size=100_000), r"vocab_size\) 100,000"),
         (bert, config(hidden_act=[1]), "activation"),
         (bert, config(model_type=["bert"]), "model_type"),
         (bert, config(id2label=[1, 2]), "id2label"),
@@ -255,3 +255,102 @@ def test_a_hostile_configuration_is_one_sentence_at_once(imported: Any, tmp_path
             import_folder(
                 broken(gpt, tmp_path, lambda copy, c=content: (copy / "vocab.json").write_text(c)), tmp_path / "run"
             )
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_a_folder_of_ctranslate2_comes_back(imported: Any, tmp_path: Path, kind: str) -> None:
+    run = imported("marian MarianMTModel") / "run"
+    export(run, "ctranslate2", tmp_path / "folder", kind=kind)
+    import_folder(tmp_path / "folder", tmp_path / "again")
+    first, second = load(run, engine="torch"), load(tmp_path / "again", engine="torch")
+    if kind == "float32":
+        for line in LINES:
+            a, b = first.translate(line, beam=4), second.translate(line, beam=4)
+            assert a.text == b.text
+            assert a.score == pytest.approx(b.score, abs=1e-5)
+        before, after = (tensors_of(each.bundle.model) for each in (first, second))
+        for name in before:
+            if name != "output.bias" and "place" not in name:
+                assert torch.equal(before[name].sort(0).values, after[name].sort(0).values)
+    else:
+        before, after = (tensors_of(each.bundle.model) for each in (first, second))
+        for name, tensor in before.items():
+            if name.startswith("encoder.layers") and name.endswith("weight") and tensor.ndim == 2:
+                rows = tensor.abs().amax(1, keepdim=True)
+                assert bool(((tensor - after[name]).abs() <= rows / 254 * 1.01).all())
+
+
+@pytest.mark.parametrize("tie", ["all", "target", "none"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"norm_place": "post", "activation": "gelu"},
+        {"norm": "rms", "activation": "swiglu"},
+        {"position": "learned", "positions": 128, "scale_embedding": False},
+    ],
+)
+def test_runs_of_every_shape_come_back_from_ctranslate2(tmp_path: Path, tie: str, more: dict[str, Any]) -> None:
+    run = own_run(tmp_path, tie, more)
+    export(run, "ctranslate2", tmp_path / "folder")
+    import_folder(tmp_path / "folder", tmp_path / "again")
+    first, second = load(run, engine="torch"), load(tmp_path / "again", engine="torch")
+    for line in LINES[:3]:
+        said = [each.translate(line, beam=1) for each in (first, second)]
+        pieces = [each.target_side.pieces(one.tokens[:40]) for each, one in zip((first, second), said, strict=True)]
+        assert pieces[0] == pieces[1]
+        scored = [each.translate(line, beam=1, prefix="Ein Hund", scores=True) for each in (first, second)]
+        assert scored[0].token_scores[:3] == pytest.approx(scored[1].token_scores[:3], abs=1e-4)
+
+
+def own_run(tmp_path: Path, tie: str, more: dict[str, Any]) -> Path:
+    """A Transformer with random weights and a vocabulary of its own."""
+    from regard.data.settings import SubwordSettings
+    from regard.data.subwords import train
+    from regard.decoding.bundle import Bundle, new_model, save_bundle
+    from regard.decoding.folder import Description
+    from regard.models.settings import ModelSettings
+
+    part = {"kind": "transformer", "width": 16, "heads": 2, "layers": 2, "feedforward": 24, **more}
+    model = ModelSettings.parse({"encoder": part, "decoder": part, "tie": tie})
+    joint = train(LINES * 3, SubwordSettings(), 330)
+    source = joint if tie == "all" else train(LINES[:3] * 3, SubwordSettings(), 310)
+    torch.manual_seed(3)
+    made = new_model(model, source, joint).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    (tmp_path / "run").mkdir()
+    save_bundle(tmp_path / "run", Bundle(Description(longest=100, model=model), made, source, joint))
+    return tmp_path / "run"
+
+
+def test_damaged_folders_of_ctranslate2_are_sentences(imported: Any, tmp_path: Path) -> None:
+    import shutil
+
+    run = imported("marian MarianMTModel") / "run"
+    whole = tmp_path / "folder"
+    export(run, "ctranslate2", whole)
+    content = (whole / "model.bin").read_bytes()
+
+    def model(changed: bytes) -> Any:
+        return lambda folder: (folder / "model.bin").write_bytes(changed)
+
+    part = b"layer_1/ffn/linear_0/bias"
+    cases = [
+        (model(content[: len(content) // 2]), "damaged"),
+        (model(b"\x09" + content[1:]), "format 9"),
+        (model(content.replace(b"TransformerSpec", b"WhisperSpec1234")), "WhisperSpec"),
+        (model(content.replace(part, b"layer_1/ffn/linear_0/bios")), "linear_0/bias is missing"),
+        (lambda folder: (folder / "source.spm").unlink(), "source.spm"),
+        (lambda folder: (folder / "shared_vocabulary.json").unlink(), "vocabulary"),
+        (lambda folder: (folder / "shared_vocabulary.json").write_text('["a", "b"]'), "<unk>"),
+        (lambda folder: (folder / "config.json").write_text("[]"), "JSON object"),
+    ]
+    for number, (change, message) in enumerate(cases):
+        copy = tmp_path / f"broken{number}"
+        shutil.copytree(whole, copy)
+        change(copy)
+        with pytest.raises(ValueError, match=message):
+            import_folder(copy, tmp_path / "x")
+        assert not (tmp_path / "x").exists()

@@ -1,5 +1,6 @@
 """Runs in other projects' formats."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from regard.data.subwords import Subwords
 from regard.decoding.bundle import as_bytes, load_bundle, read_tensors, tensors_of
 from regard.decoding.conversion import KINDS, converted, refuses
 from regard.decoding.folder import Opened, open_folder, write_durably
+from regard.interop.arriving import NEVER
 from regard.interop.families import family_of
-from regard.interop.importing import KEPT, NEVER
+from regard.interop.importing import KEPT
 from regard.interop.places import given
 from regard.interop.vocabularies import FILES, read_json
 
@@ -53,7 +55,9 @@ def _sides(opened: Opened) -> dict[str, bytes]:
     """What cuts texts: sentencepiece's own models, where they are such."""
     found: dict[str, bytes] = {}
     for name, side in (("source", opened.source_side), ("target", opened.target_side)):
-        if isinstance(side, Subwords) and not isinstance(side, Borrowed):
+        if isinstance(side, Borrowed) and side.about["kind"] == "sentencepiece":
+            found[f"{name}.spm"] = base64.b64decode(side.about["model"])
+        elif isinstance(side, Subwords) and not isinstance(side, Borrowed):
             found[f"{name}.spm"] = side.model
     return found
 
@@ -78,7 +82,7 @@ def _huggingface(opened: Opened) -> dict[str, bytes]:
         bias = ours.pop("output.bias")  # which only says what is never said
         if not bool(((bias == 0) | (bias == NEVER)).all()):
             raise ValueError(f"{opened.folder}: tensor output.bias was trained, and has no place in such a model.")
-    theirs = given(family, ours, read_tensors(kept / "rest.safetensors"), words, str(opened.folder))
+    theirs = given(family, ours, read_tensors(kept / "rest.safetensors"), (words, words), str(opened.folder))
     files = {"model.safetensors": as_bytes(theirs, {"format": "pt"})}
     for name in ("config.json", *FILES):
         if (kept / name).exists():

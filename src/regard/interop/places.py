@@ -15,7 +15,9 @@ from regard.data.borrowed import Borrowed
 from regard.models.settings import ModelSettings
 from regard.tokens import END
 
-How = Literal["as it is", "transposed", "words", "flipped", "row", "repeated", "classes", "sinusoids", "nothing"]
+How = Literal[
+    "as it is", "transposed", "words", "flipped", "row", "repeated", "classes", "sinusoids", "nothing", "known"
+]
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,16 @@ class Place:
     how: transposed, as GPT-2 keeps its matrices; words: rows are the vocabulary's entries, in their order; flipped:
     rows the other way round; row: one row there, a vector here; repeated: one row there, the same twice here; classes:
     rows are classes, before which our special entries come; sinusoids: what need not be written there, since it is
-    known; nothing: what is not there at all, zeros here. skip: rows that come before the first that is used.
+    known; nothing: what is not there at all, zeros here; known:
+    what is not needed here. skip: rows that come before the first that is used. also: a second tensor there, which
+    comes after the first here.
     """
 
     theirs: str
     ours: tuple[str, ...]
     how: How = "as it is"
     skip: int = 0
+    also: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,15 @@ class Family:
     labels: tuple[str, ...] = ()  # of a model that tells classes apart
     # Names there that are another's: the same tensor again, if they are there at all.
     again: Mapping[str, str] = field(default_factory=dict)
+    longest: int | None = None  # tokens that it has places for, where its settings do not say it
     unused: Sequence[str] = ()  # what may be there and is kept, but has no use here
 
 
 def taken(
-    family: Family, theirs: Mapping[str, Tensor], words: Borrowed, where: str
+    family: Family, theirs: Mapping[str, Tensor], sides: tuple[Borrowed, Borrowed], where: str
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Their tensors by our names, and those that are only kept. Raises ValueError naming what does not fit."""
+    """Their tensors by our names, and those that are only kept; sides: the vocabularies of what reads and of what says.
+    Raises ValueError naming what does not fit."""
     ours: dict[str, Tensor] = {}
     kept = {name: theirs[name] for name in family.unused if name in theirs}
     left = set(theirs) - set(kept)
@@ -62,17 +69,26 @@ def taken(
         if place.how == "nothing":
             ours[place.ours[0]] = torch.zeros(2, family.model.encoder.width)
             continue
+        if place.how == "known":
+            left.discard(place.theirs)
+            continue
         tensor = theirs.get(place.theirs)
+        if place.also:
+            if place.also not in theirs:
+                raise ValueError(f"{where}: tensor {place.also} is missing.")
+            left.discard(place.also)
+            tensor = None if tensor is None else torch.cat([tensor, theirs[place.also]])
         if tensor is None and place.how == "sinusoids":
             tensor = halves(*_size_of(family, place))
         if tensor is None:
             raise ValueError(f"{where}: tensor {place.theirs} is missing.")
         left.discard(place.theirs)
+        words = _words(place, sides)
         rows = tensor.shape[-1] if place.how == "row" else len(tensor)
         if place.how in ("words", "row") and rows != words.about["size"]:
             raise ValueError(
-                f"{where}: tensor {place.theirs} has {rows:,} entries, and config.json's vocab_size says "
-                f"{words.about['size']:,}."
+                f"{where}: tensor {place.theirs} has {rows:,} entries, and the vocabulary (config.json's "
+                f"vocab_size) {words.about['size']:,}."
             )
         if place.skip:
             kept[place.theirs] = tensor[: place.skip].clone()
@@ -83,7 +99,7 @@ def taken(
 
 
 def given(
-    family: Family, ours: Mapping[str, Tensor], kept: Mapping[str, Tensor], words: Borrowed, where: str
+    family: Family, ours: Mapping[str, Tensor], kept: Mapping[str, Tensor], sides: tuple[Borrowed, Borrowed], where: str
 ) -> dict[str, Tensor]:
     """The other way: our tensors by their names, with what was kept."""
     theirs = {name: tensor for name, tensor in kept.items() if name in family.unused}
@@ -97,7 +113,7 @@ def given(
             if ours[place.ours[0]].any():
                 raise ValueError(f"{where}: {place.ours[0]} was trained, and such models have no place for that.")
             continue
-        tensor = _there(place, [ours[name] for name in place.ours], words)
+        tensor = _there(place, [ours[name] for name in place.ours], _words(place, sides))
         if place.how == "sinusoids":
             if not torch.equal(tensor, halves(*tensor.shape)):
                 raise ValueError(f"{where}: {place.ours[0]} was trained, and such models have no place for that.")
@@ -110,6 +126,10 @@ def given(
     if left := set(ours) - used:
         raise ValueError(f"{where}: tensor {min(left)} has no place in such a model.")
     return theirs
+
+
+def _words(place: Place, sides: tuple[Borrowed, Borrowed]) -> Borrowed:
+    return sides[0 if place.ours[0].startswith("encoder") else 1]
 
 
 def _here(place: Place, tensor: Tensor, words: Borrowed) -> list[Tensor]:
