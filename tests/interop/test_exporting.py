@@ -354,3 +354,25 @@ def test_damaged_folders_of_ctranslate2_are_sentences(imported: Any, tmp_path: P
         with pytest.raises(ValueError, match=message):
             import_folder(copy, tmp_path / "x")
         assert not (tmp_path / "x").exists()
+
+
+def test_what_ctranslate2_s_own_converter_made_says_the_same(imported: Any, tmp_path: Path) -> None:
+    import shutil
+
+    from ctranslate2.converters import TransformersConverter
+    from safetensors.torch import save_file
+
+    theirs = tmp_path / "theirs"
+    shutil.copytree(imported("marian MarianMTModel") / "theirs", theirs)
+    tensors = load_file(theirs / "model.safetensors")
+    tensors["model.shared.weight"][-1] = 0  # padding, with which a text begins, is nothing in all real ones
+    save_file(tensors, theirs / "model.safetensors", {"format": "pt"})
+    import_folder(theirs, tmp_path / "first")
+    made = TransformersConverter(str(theirs), copy_files=["source.spm", "target.spm"])
+    made.convert(str(tmp_path / "folder"))
+    import_folder(tmp_path / "folder", tmp_path / "second")
+    first, second = (load(tmp_path / name, engine="torch") for name in ("first", "second"))
+    for line in LINES:
+        a, b = (each.translate(line, beam=4) for each in (first, second))
+        assert a.text == b.text
+        assert a.score == pytest.approx(b.score, abs=1e-5)
