@@ -79,7 +79,10 @@ def test_the_foundations_stand_alone(name: str) -> None:
 def test_nothing_is_unpickled(path: Path) -> None:
     text = path.read_text()
     assert "pickle" not in text
-    assert "torch.load(" not in text
+    if path.name == "fairseq.py":  # a converter by itself, which opens a checkpoint with its weights alone
+        assert text.count("torch.load(") == text.count("weights_only=True)") == 1
+    else:
+        assert "torch.load(" not in text
     assert "eval(" not in text.replace(".eval(", "")
 
 

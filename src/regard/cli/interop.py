@@ -17,18 +17,53 @@ def add_to(app: typer.Typer) -> None:
         "  regard import path/to/bert-base-uncased -o bert\n  regard fill bert 'A dog [MASK] in the park.'",
     )(import_)
     app.command(
+        "convert-fairseq",
+        epilog="\b\nExamples:\n  regard convert-fairseq checkpoint.pt data-bin --sentencepiece spm.model -o folder\n"
+        "  regard import folder -o run",
+    )(convert_fairseq)
+    app.command(
         "export",
         epilog="\b\nExamples:\n  regard export run --to ctranslate2 -o folder\n"
         "  regard export run --to onnx -o folder\n  regard export bert --to huggingface -o folder",
     )(export)
 
 
+def convert_fairseq(
+    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint of a Transformer, such as checkpoint_best.pt.")],
+    dictionaries: Annotated[Path, typer.Argument(help="The folder with dict.SOURCE.txt and dict.TARGET.txt.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder; made new.")],
+    sentencepiece: Annotated[
+        list[Path] | None,
+        typer.Option(help="The model that cuts texts; given twice, the source's and the target's."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a folder of safetensors of a fairseq checkpoint, for regard import.
+
+    The checkpoint's format could run anything when it is opened: here nothing but tensors and plain values is allowed.
+    Without sentencepiece, texts must come as the checkpoint's training data were: cut already, with blanks between.
+    """
+    from regard.interop.fairseq import convert
+
+    files = convert(checkpoint, dictionaries, output, pieces=tuple(sentencepiece or ()))
+    if as_json:
+        typer.echo(json.dumps({"folder": str(output), "files": files}))
+    else:
+        typer.echo(f"{output}: {', '.join(files)}. Go on with: regard import {output} -o run")
+
+
 def import_(
-    folder: Annotated[Path, typer.Argument(help="A folder of Hugging Face's: config.json, safetensors, vocabulary.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            help="A folder: Hugging Face's (config.json, safetensors, vocabulary), CTranslate2's, or convert-fairseq's."
+        ),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The run's folder; made new.")],
     as_json: Json = False,
 ) -> None:
-    """Make a run of a model that was trained elsewhere: BERT, RoBERTa, DistilBERT, GPT-2, Marian.
+    """Make a run of a model that was trained elsewhere: BERT, RoBERTa, DistilBERT, GPT-2, Marian, and CTranslate2's and
+    fairseq's translation models.
 
     Nothing is fetched, and nothing in it can run.
     """
@@ -49,7 +84,9 @@ def _next(run: Path, reads: str, about: object) -> str:
         return f'Go on from a text with: regard generate {run} "..."'
     if getattr(about, "guesses", False):
         return f'Fill gaps with: regard fill {run} "... ___ ..."'
-    if getattr(about, "labels", False) or getattr(about, "step_by_step", False):
+    if getattr(about, "spans", False):
+        return f"Ask it with: regard translate {run} passage-and-question.tsv"
+    if getattr(about, "says", "text") != "text" or getattr(about, "step_by_step", False):
         return f'Use it with: regard translate {run} "..."'
     return f'Texts become vectors with: regard embed {run} "..." "..."'
 

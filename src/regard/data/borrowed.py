@@ -103,7 +103,7 @@ def as_file(about: dict[str, Any]) -> bytes:
 def _checked(about: Any) -> dict[str, Any]:
     """Raises ValueError if this describes no vocabulary."""
     wrong = ValueError("it is no vocabulary of another project.")
-    if not isinstance(about, dict) or about.get("kind") not in ("wordpiece", "bytes", "sentencepiece"):
+    if not isinstance(about, dict) or about.get("kind") not in ("wordpiece", "bytes", "sentencepiece", "words"):
         raise wrong
     size, special = about.get("size"), about.get("special")
     if not isinstance(size, int) or not 0 < size <= LARGEST or not isinstance(special, list):
@@ -116,7 +116,9 @@ def _checked(about: Any) -> dict[str, Any]:
     return about
 
 
-def _cutter(about: dict[str, Any]) -> "_Tokenizer | _Pieces":
+def _cutter(about: dict[str, Any]) -> "_Tokenizer | _Pieces | _Words":
+    if about["kind"] == "words":
+        return _Words(about)
     return _Pieces(about) if about["kind"] == "sentencepiece" else _Tokenizer(about)
 
 
@@ -175,10 +177,7 @@ class _Pieces:
             raise ValueError("the vocabulary is damaged: sentencepiece cannot read it.") from None
         if not len(model) or not self._processor.get_piece_size():
             raise ValueError("the vocabulary is damaged: its sentencepiece model is empty.")
-        pieces = about.get("pieces")
-        if not isinstance(pieces, list) or len(pieces) != about["size"]:
-            raise ValueError("the vocabulary has other entries than it says.")
-        self._list = [str(piece) for piece in pieces]
+        self._list = _listed(about)
         self._numbers = {piece: number for number, piece in enumerate(self._list)}
         self._unknown = about["special"][UNKNOWN]
 
@@ -196,6 +195,41 @@ class _Pieces:
 
     def piece(self, entry: int) -> str:
         return self._list[entry]
+
+
+class _Words:
+    """Texts that are cut already, with blanks between their pieces; a piece that goes on in the next ends in @@, as
+    subword-nmt has it (Sennrich et al. 2016)."""
+
+    def __init__(self, about: dict[str, Any]) -> None:
+        self._list = _listed(about)
+        self._numbers = {piece: number for number, piece in enumerate(self._list)}
+        self._unknown = about["special"][UNKNOWN]
+
+    def cut(self, texts: list[str]) -> list[list[int]]:
+        return [[self._numbers.get(piece, self._unknown) for piece in text.split()] for text in texts]
+
+    def placed(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        places, at = [], 0
+        for piece in text.split():
+            begin = text.index(piece, at)
+            at = begin + len(piece)
+            places.append((begin, at))
+        return self.cut([text])[0], places
+
+    def text(self, entries: list[int]) -> str:
+        said = " ".join(self._list[entry] for entry in entries)
+        return (said + " ").replace("@@ ", "").strip(" ")
+
+    def piece(self, entry: int) -> str:
+        return SPACE + self._list[entry]
+
+
+def _listed(about: dict[str, Any]) -> list[str]:
+    pieces = about.get("pieces")
+    if not isinstance(pieces, list) or len(pieces) != about["size"]:
+        raise ValueError("the vocabulary has other entries than it says.")
+    return [str(piece) for piece in pieces]
 
 
 def _letters() -> dict[str, int]:

@@ -7,6 +7,7 @@ BERT (Devlin et al. 2018), RoBERTa (Liu et al. 2019), DistilBERT (Sanh et al. 20
 from collections.abc import Callable
 from typing import Any
 
+from regard.interop import fairseq
 from regard.interop.places import Family, Place
 from regard.models.settings import ModelSettings
 
@@ -358,4 +359,5 @@ FAMILIES: dict[str, Callable[[Config, set[str]], Family]] = {
     "distilbert": _distilbert,
     "gpt2": _gpt2,
     "marian": _marian,
+    fairseq.MODEL_TYPE: fairseq.family,
 }

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.decoding.bundle import Bundle, as_bytes, read_tensors
 from regard.decoding.folder import write_durably
+from regard.interop import fairseq
 from regard.interop.arriving import arrived, check_new, save
 from regard.interop.families import family_of
 from regard.interop.vocabularies import FILES, read_json, vocabularies
@@ -52,14 +53,19 @@ def import_folder(folder: Path, run: Path) -> Bundle:
     languages = _language(folder, config, "source"), _language(folder, config, "target")
     bundle, kept = arrived(family, theirs, (source, target), str(folder), languages)
     run.mkdir(parents=True, exist_ok=True)
-    (run / KEPT).mkdir()
-    for name in ("config.json", *FILES):
-        if (folder / name).is_file():
-            shutil.copyfile(folder / name, run / KEPT / name)
-    write_durably(run / KEPT / "rest.safetensors", as_bytes(kept))
-    write_durably(run / KEPT / "tensors.json", json.dumps(sorted(theirs)).encode())
+    if config["model_type"] != fairseq.MODEL_TYPE:  # to which nothing goes back
+        _keep(folder, run / KEPT, kept, sorted(theirs))
     save(run, bundle)
     return bundle
+
+
+def _keep(folder: Path, into: Path, rest: dict[str, Tensor], names: list[str]) -> None:
+    into.mkdir()
+    for name in ("config.json", *FILES):
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, into / name)
+    write_durably(into / "rest.safetensors", as_bytes(rest))
+    write_durably(into / "tensors.json", json.dumps(names).encode())
 
 
 def weights_in(folder: Path) -> dict[str, Tensor]:
@@ -88,6 +94,8 @@ def weights_in(folder: Path) -> dict[str, Tensor]:
 
 def _language(folder: Path, config: dict[str, Any], side: str) -> str | None:
     """As Marian's vocabulary or configuration names it: opus-mt-en-de."""
+    if config["model_type"] == fairseq.MODEL_TYPE:
+        return str(config[side])
     told = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
     known = told.get(f"{side}_lang") if isinstance(told, dict) else None
     if config["model_type"] == "marian" and isinstance(known, str) and known.isascii() and 2 <= len(known) <= 12:

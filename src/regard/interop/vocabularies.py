@@ -33,6 +33,10 @@ def read_json(path: Path) -> Any:
 
 def vocabularies(folder: Path, config: dict[str, Any]) -> tuple[Borrowed, Borrowed]:
     """Of source and target; one and the same but for Marian."""
+    if config["model_type"] == "fairseq-transformer":
+        from regard.interop import fairseq
+
+        return fairseq.vocabulary(folder, "source"), fairseq.vocabulary(folder, "target")
     if config["model_type"] == "marian":
         source, target = (_marian(folder, config, side) for side in ("source", "target"))
         return source, target

@@ -1,0 +1,184 @@
+"""Checkpoints of fairseq's: what they say, and that nothing in them runs. Hugging Face's FSMT is the same model."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regard.data.batches import padded
+from regard.decoding.loading import load
+from regard.interop.fairseq import convert, sinusoids
+from regard.interop.importing import import_folder
+from regard.tokens import BEGIN, END, PAD
+from tests.interop.foreign import LINES
+
+transformers = pytest.importorskip("transformers")
+
+SIZES = {"embed_dim": 32, "layers": 2, "attention_heads": 4, "ffn_embed_dim": 48}
+
+
+def words(count: int) -> list[str]:
+    found = sorted({word for line in LINES for word in line.split()})
+    return [*found, *(f"madeupword{at:04}" for at in range(count))][:count]
+
+
+def settings(**more: Any) -> argparse.Namespace:
+    sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in SIZES.items()}
+    about = {"source_lang": "en", "target_lang": "de", "max_source_positions": 64, "max_target_positions": 64}
+    return argparse.Namespace(arch="transformer", **sides, **about, **more)
+
+
+def theirs(*, shared: bool = False) -> Any:
+    """FSMT with random weights."""
+    torch.manual_seed(5)
+    config = transformers.FSMTConfig(
+        langs=["en", "de"], src_vocab_size=54, tgt_vocab_size=64, d_model=32, encoder_layers=2, decoder_layers=2,
+        encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48,
+        max_position_embeddings=64, scale_embedding=True, tie_word_embeddings=shared, activation_function="relu",
+    )  # fmt: skip
+    model = transformers.FSMTForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "embed_positions" not in name:
+                parameter.copy_(torch.randn_like(parameter) * 0.3)
+    return model
+
+
+def folders(tmp_path: Path, model: Any, args: Any, **content: Any) -> Path:
+    """A checkpoint as fairseq writes it, and its dictionaries."""
+    tensors = {
+        name.removeprefix("model."): tensor
+        for name, tensor in model.state_dict().items()
+        if "embed_positions" not in name and not name.startswith("lm_head")
+    }
+    tensors |= {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}
+    tensors["encoder.embed_positions._float_tensor"] = torch.zeros(1)
+    for language, count in (("en", 50), ("de", 60)):
+        lines = "".join(f"{word} {100 - at}\n" for at, word in enumerate(words(count)))
+        (tmp_path / f"dict.{language}.txt").write_text(lines)
+    torch.save({"args": args, "model": tensors, "extra_state": {"epoch": 3}, **content}, tmp_path / "checkpoint.pt")
+    return tmp_path
+
+
+def test_it_says_what_it_said_there(tmp_path: Path) -> None:
+    model = theirs()
+    folder = folders(tmp_path, model, settings())
+    convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
+    bundle = import_folder(tmp_path / "plain", tmp_path / "run")
+    assert bundle.description.source_language == "en"
+    source, target = bundle.source_side, bundle.target_side
+    ours = padded([[*each, END] for each in source.encode([line.lower() for line in LINES])])
+    before = padded([[BEGIN, *each[:9]] for each in target.encode(LINES[::-1])])
+    mask = ours != PAD
+    entries, said = (torch.from_numpy(side.entries) for side in (source, target))
+    with torch.no_grad():
+        expected = model(
+            input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=said[before], use_cache=False
+        ).logits
+        found = bundle.model.logits(bundle.model(ours, mask, before).features)
+    there = before != PAD
+    torch.testing.assert_close(found[there], expected[..., said][there], rtol=1e-4, atol=1e-4)
+    # The same words, one after the other.
+    translator = load(tmp_path / "run", engine="torch")
+    for line in LINES[:3]:
+        result = translator.translate(line, beam=1)
+        with torch.no_grad():
+            told = model.generate(
+                entries[torch.tensor([result.source_tokens])], num_beams=1, do_sample=False, max_new_tokens=9
+            )
+        mine = target.theirs(result.tokens[:8])  # type: ignore[attr-defined]
+        assert told[0, 1 : 1 + len(mine)].tolist() == mine
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_older_names_and_nested_settings_are_understood(tmp_path: Path, old: bool) -> None:
+    model = theirs()
+    one = folders(tmp_path, model, settings())
+    convert(one / "checkpoint.pt", one, tmp_path / "plain")
+    first = import_folder(tmp_path / "plain", tmp_path / "run")
+    content = torch.load(one / "checkpoint.pt", weights_only=False)
+    if old:
+        tensors = content["model"]
+        for side in ("encoder", "decoder"):
+            norms = ["self_attn_layer_norm", "final_layer_norm"]
+            norms[1:1] = ["encoder_attn_layer_norm"] if side == "decoder" else []
+            for number in range(2):
+                here = f"{side}.layers.{number}"
+                for each in ("weight", "bias"):
+                    for at, name in enumerate(norms):
+                        tensors[f"{here}.layer_norms.{at}.{each}"] = tensors.pop(f"{here}.{name}.{each}")
+                    parts = [tensors.pop(f"{here}.self_attn.{kind}_proj.{each}") for kind in "qkv"]
+                    tensors[f"{here}.self_attn.in_proj_{each}"] = torch.cat(parts)
+    else:
+        content["cfg"] = {"model": content["args"], "task": {"source_lang": "en", "target_lang": "de"}}
+        content["args"] = None
+    torch.save(content, one / "other.pt")
+    convert(one / "other.pt", one, tmp_path / "other")
+    second = import_folder(tmp_path / "other", tmp_path / "again")
+    for name, tensor in first.model.state_dict().items():
+        assert torch.equal(tensor, second.model.state_dict()[name])
+
+
+def test_places_are_those_of_fsmt() -> None:
+    table = theirs().model.encoder.embed_positions.weight
+    torch.testing.assert_close(sinusoids(len(table), 32), table.detach(), rtol=0, atol=1e-6)
+
+
+class Hostile:
+    def __reduce__(self) -> Any:
+        return os.system, ("touch /tmp/regard-was-here",)
+
+
+def test_nothing_in_a_checkpoint_runs(tmp_path: Path) -> None:
+    Path("/tmp/regard-was-here").unlink(missing_ok=True)
+    folder = folders(tmp_path, theirs(), settings(), more=Hostile())
+    with pytest.raises(ValueError, match="plain values alone"):
+        convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
+    assert not Path("/tmp/regard-was-here").exists()
+    assert not (tmp_path / "plain").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"adaptive_input": True}, "adaptive_input"),
+        ({"activation_fn": "mish"}, "mish"),
+        ({"encoder_layers": 3}, "encoder.layers.2.*missing"),
+        ({"share_all_embeddings": True}, "is shared, and it is not"),
+        ({"source_lang": "../x"}, "source_lang"),
+        ({"target_lang": "fr"}, "dict.fr.txt"),
+        ({"encoder_normalize_before": True}, "encoder.layer_norm.weight is missing"),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    about = vars(settings()) | change
+    folder = folders(tmp_path, theirs(), argparse.Namespace(**about))
+
+    def both() -> None:
+        convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
+        import_folder(tmp_path / "plain", tmp_path / "run")
+
+    with pytest.raises(ValueError, match=message):
+        both()
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 100, b"PK\x03\x04"])
+def test_what_is_no_checkpoint_is_a_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.pt").write_bytes(content)
+    with pytest.raises(ValueError, match=r"x\.pt: it cannot be opened"):
+        convert(tmp_path / "x.pt", tmp_path, tmp_path / "out")
+
+
+def test_texts_that_are_cut_already_are_joined(tmp_path: Path) -> None:
+    from regard.interop.fairseq import vocabulary
+
+    (tmp_path / "source.dict.txt").write_text("hou@@ 9\nse 8\nthe 7 #fairseq:overwrite\n", "utf-8")
+    side = vocabulary(tmp_path, "source")
+    (tokens,) = side.encode(["the hou@@ se xyz"])
+    assert side.theirs(tokens) == [6, 4, 5, 3]
+    assert side.decode([tokens[:3]]) == ["the house"]
+    assert side.offsets("the hou@@ se")[1] == [(0, 3), (4, 9), (10, 12)]
