@@ -93,7 +93,7 @@ def _next(run: Path, reads: str, about: object) -> str:
 
 def export(
     run: Annotated[Path, typer.Argument(help="A trained or imported run's folder.")],
-    to: Annotated[str, typer.Option(help="huggingface (what was imported), ctranslate2, onnx or safetensors.")],
+    to: Annotated[str, typer.Option(help="huggingface, ctranslate2, onnx or safetensors.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder; made new.")],
     precision: Annotated[str, typer.Option(help="Of CTranslate2's weights: float32 or int8.")] = "float32",
     as_json: Json = False,

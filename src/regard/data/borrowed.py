@@ -103,7 +103,13 @@ def as_file(about: dict[str, Any]) -> bytes:
 def _checked(about: Any) -> dict[str, Any]:
     """Raises ValueError if this describes no vocabulary."""
     wrong = ValueError("it is no vocabulary of another project.")
-    if not isinstance(about, dict) or about.get("kind") not in ("wordpiece", "bytes", "sentencepiece", "words"):
+    if not isinstance(about, dict) or about.get("kind") not in (
+        "wordpiece",
+        "bytes",
+        "metaspace",
+        "sentencepiece",
+        "words",
+    ):
         raise wrong
     size, special = about.get("size"), about.get("special")
     if not isinstance(size, int) or not 0 < size <= LARGEST or not isinstance(special, list):
@@ -140,7 +146,7 @@ class _Tokenizer:
             raise ValueError("the vocabulary has more entries than it says.")
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._bytes = about["kind"] == "bytes"
+        self._kind = about["kind"]
 
     def cut(self, texts: list[str]) -> list[list[int]]:
         return [each.ids for each in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
@@ -157,7 +163,9 @@ class _Tokenizer:
         raw = self._tokenizer.id_to_token(entry)
         if raw is None:  # a row of the table that no text can have
             return f"<{entry}>"
-        if not self._bytes:
+        if self._kind == "metaspace":
+            return str(raw)
+        if self._kind == "wordpiece":
             return raw[2:] if raw.startswith("##") else SPACE + raw
         try:
             said = bytes(_BYTE[letter] for letter in raw).decode()

@@ -63,13 +63,16 @@ def _sides(opened: Opened) -> dict[str, bytes]:
 
 
 def _huggingface(opened: Opened) -> dict[str, bytes]:
-    """As it was imported: its own configuration and vocabulary, with the weights of now."""
+    """As it was imported, with its own configuration and vocabulary and the weights of now; what was trained here, as
+    the architecture there that is the same model."""
     kept = opened.folder / KEPT
     if not (kept / "config.json").exists():
-        raise ValueError(
-            f"{opened.folder}: only models that were imported go back to Hugging Face's format; for others there are "
-            f"{', '.join(FORMATS[1:])}."
-        )
+        from regard.interop.publishing import published
+
+        try:
+            return published(load_bundle(opened.folder))
+        except ValueError as error:
+            raise ValueError(f"{opened.folder}: {error}") from None
     config: dict[str, Any] = read_json(kept / "config.json")
     family = family_of(config, set(read_json(kept / "tensors.json")))
     bundle = load_bundle(opened.folder)

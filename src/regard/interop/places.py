@@ -16,7 +16,18 @@ from regard.models.settings import ModelSettings
 from regard.tokens import END
 
 How = Literal[
-    "as it is", "transposed", "words", "flipped", "row", "repeated", "classes", "sinusoids", "nothing", "known"
+    "as it is",
+    "transposed",
+    "words",
+    "flipped",
+    "row",
+    "repeated",
+    "classes",
+    "sinusoids",
+    "nothing",
+    "known",
+    "turned",
+    "by heads",
 ]
 
 
@@ -27,9 +38,9 @@ class Place:
     how: transposed, as GPT-2 keeps its matrices; words: rows are the vocabulary's entries, in their order; flipped:
     rows the other way round; row: one row there, a vector here; repeated: one row there, the same twice here; classes:
     rows are classes, before which our special entries come; sinusoids: what need not be written there, since it is
-    known; nothing: what is not there at all, zeros here; known:
-    what is not needed here. skip: rows that come before the first that is used. also: a second tensor there, which
-    comes after the first here.
+    known; nothing: what is not there at all, zeros here; known: what is not needed here; turned: of rotary places,
+    whose pairs stand otherwise in a head; by heads: the same, and queries, keys and values are one, head after head.
+    skip: rows that come before the first that is used. also: a second tensor there, which comes after the first here.
     """
 
     theirs: str
@@ -37,6 +48,7 @@ class Place:
     how: How = "as it is"
     skip: int = 0
     also: str = ""
+    heads: int = 1
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,8 @@ def taken(
                 raise ValueError(f"{where}: tensor {name} is not {same}, which it is in every such model known here.")
     for place in family.places:
         if place.how == "nothing":
-            ours[place.ours[0]] = torch.zeros(2, family.model.encoder.width)
+            segments = place.ours[0] == "encoder.embedding.segment"
+            ours[place.ours[0]] = torch.zeros(*((2, family.model.encoder.width) if segments else (len(sides[1]),)))
             continue
         if place.how == "known":
             left.discard(place.theirs)
@@ -143,12 +156,26 @@ def _here(place: Place, tensor: Tensor, words: Borrowed) -> list[Tensor]:
         tensor = tensor[0][torch.from_numpy(words.entries)]
     elif place.how == "repeated":
         tensor = torch.cat([tensor, tensor])
+    elif place.how == "turned":
+        tensor = tensor[torch.argsort(_turned(len(tensor), place.heads))]
+    elif place.how == "by heads":
+        inner = len(tensor) // (3 * place.heads)
+        parts = (
+            tensor.reshape(place.heads, 3, inner, *tensor.shape[1:]).transpose(0, 1).flatten(1, 2)
+        )  # [3, width, ...]
+        back = torch.argsort(_turned(parts.shape[1], place.heads))
+        return [parts[0][back].contiguous(), parts[1][back].contiguous(), parts[2].contiguous()]
     elif place.how == "classes":
         tensor = torch.cat([tensor.new_zeros(END + 1, *tensor.shape[1:]), tensor])
     return [part.contiguous() for part in tensor.chunk(len(place.ours))]
 
 
 def _there(place: Place, tensors: Sequence[Tensor], words: Borrowed) -> Tensor:
+    if place.how == "by heads":
+        order = _turned(len(tensors[0]), place.heads)
+        three = torch.stack([tensors[0][order], tensors[1][order], tensors[2]])
+        apart = three.reshape(3, place.heads, -1, *three.shape[2:])
+        return apart.transpose(0, 1).flatten(0, 2)
     tensor = torch.cat(list(tensors)) if len(tensors) > 1 else tensors[0]
     if place.how == "transposed":
         return tensor.t()
@@ -160,9 +187,17 @@ def _there(place: Place, tensors: Sequence[Tensor], words: Borrowed) -> Tensor:
         return whole[None] if place.how == "row" else whole
     if place.how == "flipped":
         return tensor.flip(0)
+    if place.how == "turned":
+        return tensor[_turned(len(tensor), place.heads)]
     if place.how == "classes":
         return tensor[END + 1 :]
     return tensor[: len(tensor) // 2] if place.how == "repeated" else tensor
+
+
+def _turned(width: int, heads: int) -> Tensor:
+    """Our rows in their order: rotary places turn neighbours here, and there the two halves of a head."""
+    rows = torch.arange(width).view(heads, -1, 2)
+    return rows.transpose(1, 2).reshape(-1)
 
 
 def _size_of(family: Family, place: Place) -> tuple[int, int]:

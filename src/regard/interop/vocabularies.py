@@ -37,7 +37,7 @@ def vocabularies(folder: Path, config: dict[str, Any]) -> tuple[Borrowed, Borrow
         from regard.interop import fairseq
 
         return fairseq.vocabulary(folder, "source"), fairseq.vocabulary(folder, "target")
-    if config["model_type"] == "marian":
+    if config["model_type"] == "marian" and not (folder / "tokenizer.json").exists():
         source, target = (_marian(folder, config, side) for side in ("source", "target"))
         return source, target
     one = _tokenizer(folder, config)
@@ -48,34 +48,41 @@ def _tokenizer(folder: Path, config: dict[str, Any]) -> Borrowed:
     family = config["model_type"]
     tokenizer = _from_files(folder, family)
     kind = tokenizer.get("model", {}).get("type") if isinstance(tokenizer, dict) else None
-    known = {"WordPiece": "wordpiece", "BPE": "bytes"}
+    known = {"WordPiece": "wordpiece", "BPE": "bytes", "Unigram": "metaspace"}
     if kind not in known:
         raise ValueError(f"{folder}: its tokenizer is of the kind {kind!r}, known are {', '.join(known)}.")
-    names = {**USUAL[family], **_names(folder)}
+    names = {**USUAL.get(family, {}), **_names(folder)}
     if family in ("bert", "distilbert"):  # which call their beginning and end otherwise
         own = _names(folder, ("cls_token", "sep_token"))
         names |= {"bos_token": own.get("cls_token", "[CLS]"), "eos_token": own.get("sep_token", "[SEP]")}
     entries = _entries(tokenizer)
     size = int(config["vocab_size"])
-    special = [None if names[each] is None else entries.get(str(names[each])) for each in SPECIAL]
+    special = [None if names.get(each) is None else entries.get(str(names[each])) for each in SPECIAL]
     if special[3] is None or special[2] is None:
-        raise ValueError(f"{folder}: its tokenizer has no {names['eos_token']!r}, which ends a text.")
+        raise ValueError(f"{folder}: its tokenizer has no {names.get('eos_token')!r}, which ends a text.")
     if any(entry >= size for entry in entries.values()):
         raise ValueError(f"{folder}: its tokenizer has more entries than the {size:,} of config.json's vocab_size.")
     masks = special[4] is not None
     about = {
-        "kind": known[kind],
+        "kind": "metaspace" if _is_metaspace(tokenizer) else known[kind],
         "size": size,
         "special": special if masks else special[:4],
         "mask": names["mask_token"] if masks else None,
-        "keeps_blanks": known[kind] == "bytes",
+        "keeps_blanks": known[kind] == "bytes" and not _is_metaspace(tokenizer),
         "tokenizer": tokenizer,
     }
     return Borrowed(as_file(about))
 
 
+def _is_metaspace(tokenizer: dict[str, Any]) -> bool:
+    """Whether blanks are a letter of its pieces, as sentencepiece has it."""
+    before = tokenizer.get("pre_tokenizer")
+    return isinstance(before, dict) and before.get("type") == "Metaspace"
+
+
 def _entries(tokenizer: dict[str, Any]) -> dict[str, int]:
-    found = dict(tokenizer["model"].get("vocab", {}))
+    vocab = tokenizer["model"].get("vocab", {})
+    found = {str(piece): at for at, (piece, _) in enumerate(vocab)} if isinstance(vocab, list) else dict(vocab)
     found |= {each["content"]: each["id"] for each in tokenizer.get("added_tokens", [])}
     return {str(piece): int(entry) for piece, entry in found.items()}
 

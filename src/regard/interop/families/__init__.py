@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from regard.interop import fairseq
 from regard.interop.families.common import Config
-from regard.interop.families.decoders import gpt2
-from regard.interop.families.encoders import bert, distilbert
+from regard.interop.families.decoders import gpt2, gpt_neox
+from regard.interop.families.encoders import bert, distilbert, esm
 from regard.interop.families.translators import marian
 from regard.interop.places import Family
 
@@ -40,6 +40,9 @@ FAMILIES: dict[str, Callable[[Config, set[str]], Family]] = {
     "roberta": bert,
     "distilbert": distilbert,
     "gpt2": gpt2,
+    "gpt_neox": gpt_neox,
+    "esm": esm,
     "marian": marian,
+    "pegasus": marian,
     fairseq.MODEL_TYPE: fairseq.family,
 }

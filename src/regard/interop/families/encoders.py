@@ -188,3 +188,57 @@ def _classes(
         *(Place(f"{out}.{part}", (f"output.{part}",), "classes") for part in BOTH),
     ]
     return Family(ModelSettings.parse(model), places, labels=labels_of(config), unused=unused)
+
+
+def esm(config: Config, names: set[str]) -> Family:
+    """ESM (Lin et al. 2022): BERT with norms before each part and rotary places."""
+    only(config, position_embedding_type="rotary", emb_layer_norm_before=False, token_dropout=False)
+    only(config, is_folding_model=False, tie_word_embeddings=False)
+    width, heads = config["hidden_size"], config["num_attention_heads"]
+    epsilon = config.get("layer_norm_eps", 1e-12)
+    encoder = {
+        "kind": "transformer",
+        "width": width,
+        "layers": config["num_hidden_layers"],
+        "heads": heads,
+        "feedforward": config["intermediate_size"],
+        "activation": "gelu",
+        "position": "rotary",
+        "norm_epsilon": epsilon,
+        "dropout": config.get("hidden_dropout_prob", 0.1),
+        "attention_dropout": config.get("attention_probs_dropout_prob", 0.1),
+        "scale_embedding": False,
+    }
+    places = [
+        Place("esm.embeddings.word_embeddings.weight", ("encoder.embedding.weight",), "words"),
+        *linear("esm.encoder.emb_layer_norm_after", "encoder.norm"),
+    ]
+    unused = [f"esm.contact_head.regression.{each}" for each in BOTH]
+    unused += [
+        "esm.rotary_embeddings.inv_freq",
+        "esm.embeddings.position_ids",
+        "esm.embeddings.position_embeddings.weight",
+    ]
+    for number in range(config["num_hidden_layers"]):
+        there, ours = f"esm.encoder.layer.{number}", f"encoder.layers.{number}"
+        for part in ("query", "key"):
+            for each in BOTH:
+                name = f"{there}.attention.self.{part}.{each}"
+                places.append(Place(name, (f"{ours}.itself.{part}.{each}",), "turned", heads=heads))
+        places += linear(f"{there}.attention.self.value", f"{ours}.itself.value")
+        places += linear(f"{there}.attention.output.dense", f"{ours}.itself.output")
+        places += linear(f"{there}.attention.LayerNorm", f"{ours}.itself_norm")
+        places += linear(f"{there}.intermediate.dense", f"{ours}.feedforward.inner")
+        places += linear(f"{there}.output.dense", f"{ours}.feedforward.outer")
+        places += linear(f"{there}.LayerNorm", f"{ours}.feedforward_norm")
+        unused.append(f"{there}.attention.self.rotary_embeddings.inv_freq")
+    places += [*linear("lm_head.dense", "decoder.inner"), *linear("lm_head.layer_norm", "decoder.norm")]
+    places += [
+        Place("lm_head.decoder.weight", ("output.weight",), "words"),
+        Place("lm_head.bias", ("output.bias",), "words"),
+    ]
+    reads = {"kind": "text", "begin": True}
+    decoder = {"kind": "places", "width": width, "norm_epsilon": epsilon, "activation": "gelu"}
+    model = {"source": reads, "encoder": encoder, "decoder": decoder, "tie": "none"}
+    longest = config["max_position_embeddings"]
+    return Family(ModelSettings.parse(model), places, longest=longest, unused=unused)

@@ -1,13 +1,15 @@
-"""Encoders with decoders: Marian (Junczys-Dowmunt et al. 2018)."""
+"""Encoders with decoders: Marian (Junczys-Dowmunt et al. 2018), and Pegasus (Zhang et al. 2019), whose norms come
+before each part."""
 
 from typing import Any
 
 from regard.interop.families.common import Config, activation_of, linear, only
-from regard.interop.places import Family, Place
+from regard.interop.places import Family, How, Place
 from regard.models.settings import ModelSettings
 
 
 def marian(config: Config, names: set[str]) -> Family:
+    pre = config["model_type"] == "pegasus"
     only(config, share_encoder_decoder_embeddings=True, tie_word_embeddings=True, is_decoder=False)
 
     def side(name: str) -> dict[str, Any]:
@@ -18,7 +20,7 @@ def marian(config: Config, names: set[str]) -> Family:
             "heads": config[f"{name}_attention_heads"],
             "feedforward": config[f"{name}_ffn_dim"],
             "activation": activation_of(config.get("activation_function", "gelu")),
-            "norm_place": "post",
+            "norm_place": "pre" if pre else "post",
             "position": "learned",  # sinusoids there, in an order of their own; here their table
             "positions": config["max_position_embeddings"],
             "dropout": config.get("dropout", 0.1),
@@ -35,8 +37,11 @@ def marian(config: Config, names: set[str]) -> Family:
     again = {"lm_head.weight": "model.shared.weight"}
     for name in ("encoder", "decoder"):
         at = f"model.{name}"
+        how: How = "as it is" if f"{at}.embed_positions.weight" in names else "sinusoids"
         again[f"{at}.embed_tokens.weight"] = "model.shared.weight"
-        places.append(Place(f"{at}.embed_positions.weight", (f"{name}.embedding.place.table.weight",), "sinusoids"))
+        places.append(Place(f"{at}.embed_positions.weight", (f"{name}.embedding.place.table.weight",), how))
+        if pre:
+            places += linear(f"{at}.layer_norm", f"{name}.norm")
         for number in range(config[f"{name}_layers"]):
             there, ours = f"{at}.layers.{number}", f"{name}.layers.{number}"
             looks = [("self_attn", "itself")] + ([("encoder_attn", "memory")] if name == "decoder" else [])
