@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from regard.data.door import examples
+from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
 from regard.models.presets import PRESETS
 from regard.training.settings import RunSettings, run_settings
-from regard.training.tasks import TASKS, medium_in, preset_for
+from regard.training.tasks import TASKS, medium_in, preset_for, task_in
 from tests.media import picture_bytes, recording_bytes
 
 
@@ -147,3 +148,39 @@ def test_few_answers_that_come_again_need_no_copying(tmp_path: Path) -> None:
     assert preset(["hall", "kitchen", "garden"] * 100) == "memory"
     assert preset([f"place {n}" for n in range(300)]) == "answer"
     assert preset(["hall", "kitchen"] * 5) == "answer", "too few to tell"
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "task"),
+    [
+        ("n.tsv", "question\tanswer\tstory\nWhat ?\train\tIt rains .\n", "answer"),
+        ("j.jsonl", '{"context": "It rains.", "question": "What?", "answer": "rain"}\n', "answer"),
+        ("s.json", '{"data": []}', "span"),
+        ("t.tsv", "It rains .\tWhat does it do ?\train\n", "translate"),
+    ],
+)
+def test_files_of_questions_tell_their_task(tmp_path: Path, name: str, rows: str, task: str) -> None:
+    data = DataSettings(pairs=(table(tmp_path, name, rows),))
+    assert task_in(data, medium_in(data)) == task
+
+
+def test_spans_need_a_question(tmp_path: Path) -> None:
+    path = table(tmp_path, "two.tsv", "It rains .\train\nIt snows .\tsnow\n")
+    with pytest.raises(ValueError, match="context, question and answer"):
+        run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="span")
+
+
+@pytest.mark.parametrize("assigned", [[], ["model.decoder.width=48"]])
+def test_what_is_said_at_places_is_as_wide_as_what_is_read(tmp_path: Path, assigned: list[str]) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("some text\n")
+    given = {"data": {"text": [str(path)]}}
+    how = ["model.encoder.width=64", "model.tie=none", "model.output_bias=false", *assigned]
+    model = run_settings(None, {}, how, given, task="mask").model
+    assert model.decoder.width == (48 if assigned else 64)
+
+
+def test_a_table_is_no_plain_text(tmp_path: Path) -> None:
+    path = table(tmp_path, "a.tsv", "one\tun\n")
+    with pytest.raises(ValueError, match="this is a table"):
+        list(read_documents(path))

@@ -53,7 +53,12 @@ def generate(
     from regard.decoding.options import Options
 
     if open_folder(run).description.model.source.kind != "nothing":
-        raise ValueError(f"{run}: this run reads something before it says anything; use regard translate.")
+        guesses = open_folder(run).description.model.guesses
+        raise ValueError(
+            f"{run}: this run guesses what is hidden; use regard fill."
+            if guesses
+            else f"{run}: this run reads something before it says anything; use regard translate."
+        )
     if tokens < 1:
         raise ValueError(f"--tokens: {tokens} is not possible; it must be at least 1.")
     searched = beam or (1 if greedy else 0)

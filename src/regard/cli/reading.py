@@ -1,6 +1,7 @@
 """regard fill and regard embed: what a model that reads makes of texts."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from regard.cli.common import Device, Json, progress
 from regard.cli.translation import as_they_come
 
 Texts = list[str]
+FILE = re.compile(r"\S+\.(txt|tsv|csv|jsonl|text)(\.gz)?")  # what is a file's name rather than a text
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,9 +45,17 @@ def fill(
     model = load(run, device=device)
     if not isinstance(model, Reader):
         raise ValueError(f"{run}: this run guesses no words; train one with --task mask.")
+    wrong = False
     for lines in as_they_come() if text == "-" else [[text]]:
         for line in lines:
-            gaps = model.fill(line, best=best)
+            try:
+                gaps = model.fill(line, best=best)
+            except ValueError as error:
+                if text != "-":
+                    raise
+                wrong = True  # the lines after it are read all the same
+                typer.echo(json.dumps({"text": line, "wrong": str(error)}) if as_json else str(error), err=not as_json)
+                continue
             if as_json:
                 records = [[{"word": g.word, "probability": round(g.probability, 6)} for g in gap] for gap in gaps]
                 typer.echo(json.dumps({"text": line, "gaps": records}, ensure_ascii=False))
@@ -56,11 +66,13 @@ def fill(
                 for guess in gap:
                     typer.echo(f"  {guess.probability:6.1%}  {guess.word}")
         sys.stdout.flush()
+    if wrong:
+        raise typer.Exit(1)
 
 
 def embed(
     run: Annotated[Path, typer.Argument(help="The folder of a run that reads text.")],
-    texts: Annotated[Texts, typer.Argument(metavar="TEXT... | FILE", help="Texts, or a file with one a line.")],
+    texts: Annotated[Texts, typer.Argument(metavar="TEXT... | FILE | -", help="Texts, or a file with one a line.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Into a .npy file, [texts, width].")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="As long as they are, not of length 1.")] = False,
     device: Device = "auto",
@@ -69,17 +81,27 @@ def embed(
     """Vectors of texts: like texts have like ones. Without -o or --json, how alike the texts are."""
     from regard.data.readers import lines_of
     from regard.decoding.loading import load
+    from regard.decoding.translator import Translator
     from regard.decoding.vectors import vectors
 
-    if len(texts) == 1 and Path(texts[0]).is_file():
+    if len(texts) == 1 and texts[0] == "-":
+        texts = [line for lines in as_they_come() for line in lines]
+    elif len(texts) == 1 and Path(texts[0]).is_file():
         texts = [line for line, _ in lines_of(Path(texts[0]))]
+    elif len(texts) == 1 and FILE.fullmatch(texts[0]):
+        raise ValueError(f"{texts[0]}: there is no such file.")
     if not texts:
         raise ValueError("there is no text.")
+    for number, text in enumerate(texts, 1):
+        if not text.strip():
+            raise ValueError(f"text {number:,} of {len(texts):,} is empty; leave it out.")
     if output is not None and output.suffix.lower() != ".npy":
         raise ValueError(f"-o: {output} must end in .npy.")
     model = load(run, device=device)
     with progress(f"reading with {run}", len(texts), as_json) as done:
         found = vectors(model, texts, normalised=not raw, done=done)
+    if cut := sum(not Translator.fits(model, text) for text in texts):
+        typer.echo(f"{cut:,} texts are longer than the {model.longest:,} tokens that are read, and were cut.", err=True)
     if output is not None:
         import numpy as np
 

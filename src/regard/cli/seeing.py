@@ -256,7 +256,7 @@ def _draw(
         typer.echo("\n" * bool(number) + drawn)
         typer.echo(f"\n{panel.title}")
     if not attribution:
-        typer.echo(f"{WEIGHTS}; {ATTRIBUTION}")
+        typer.echo(f"{WEIGHTS}; {ATTRIBUTION}" if "cross" in several[0][1].kinds else f"{WEIGHTS}.")
 
 
 def _chosen(

@@ -78,6 +78,15 @@ def question_columns(path: Path) -> dict[str, Any]:
     return {}
 
 
+def names_questions(path: Path) -> bool:
+    """Whether a table's columns are a story, a question and an answer, by their names."""
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix not in ("tsv", "tab", "csv", "jsonl", "ndjson"):
+        return False
+    found = question_columns(path)
+    return isinstance(found.get("question_column"), str) and "target_column" in found
+
+
 def _fields_of(path: Path) -> list[str]:
     """The names in the first record of a file of JSON lines."""
     line = next(lines_of(path), ("", ""))[0]

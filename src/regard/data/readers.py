@@ -74,7 +74,10 @@ def read_aligned(source: Path, target: Path) -> Iterator[Example]:
 def read_documents(path: Path) -> Iterator[Example]:
     """A file of plain text: documents with blank lines between or, if it has none, a document a line. Of JSON lines
     each has its document as `text`. Long documents come in pieces, cut between words. Both sides are the text."""
-    if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".tsv", ".tab", ".csv")):
+        raise ValueError(f"{path}: this is a table, and plain text is wanted: a text file, or JSON lines with text.")
+    if name.endswith((".jsonl", ".ndjson")):
         from regard.data.tables import read_json_lines
 
         for example in read_json_lines(path, Layout(source_column="text", target_column="text")):
@@ -139,7 +142,8 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
         _opened(path).close()  # a folder or a device is told as such
     raise ValueError(
         f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .json (SQuAD's), .conll, .po, .tmx "
-        f"and .xlf, each also with .gz. Two text files side by side are given as --source and --target."
+        f"and .xlf, each also with .gz. Two text files side by side are given as --source and --target, plain text "
+        f"without pairs with --task language or --task mask."
     )
 
 

@@ -61,7 +61,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path}: {what}.") from None
     except (SafetensorError, OSError) as error:
         raise ValueError(
-            f"{path}: it is damaged and cannot be read ({error}); regard train --resume makes a run's model again."
+            f"{path}: it is damaged and cannot be read ({error}); copy it again, or make a run's own anew with regard "
+            f"train --resume."
         ) from None
 
 

@@ -21,11 +21,12 @@ from regard.decoding.lexicon import Lexicon
 from regard.decoding.options import Options
 from regard.decoding.results import Result
 from regard.seeing.captured import SPACE, Axis, Branch, Captured, Choice, Kind, Shown, Weights
-from regard.tokens import BEGIN, END
+from regard.tokens import BEGIN, END, MASK_SIGN
 
 if TYPE_CHECKING:
     from regard.decoding.translator import Translator
 
+GAP = "___"  # how what is to be guessed is shown
 JUDGED = 500  # examples that a layer and a head are chosen by
 
 
@@ -36,6 +37,7 @@ def axis(subwords: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...]
         return Axis(tuple(label.removeprefix(SPACE) for label in labels), (False,) * len(labels), "labels")
     inside = len(tokens) - 1
     between = [token == END and at < inside for at, token in enumerate(tokens)]  # the end of a part, not of all
+    labels = [label.replace(MASK_SIGN, GAP) for label in labels]
     shown = ["|" if divides else label for divides, label in zip(between, labels, strict=True)]
     languages = [language_of(label.removeprefix(SPACE)) for label in labels]
     # A blank before a language's sign is part of it.

@@ -58,13 +58,17 @@ class Continuer(Translator):
         """What the model attends to over a whole text, or a result. Raises ValueError for what it cannot read."""
         if attribution:
             raise ValueError("attend: gradient times input is for models that read something.")
+        if isinstance(target, str):
+            raise ValueError("attend: this model reads nothing before it writes; give the whole text as one.")
         if isinstance(target, Result):
             tokens = target.tokens
         else:
             self.check_given([source])
-            (asked,) = self._sources([source if target is None else target], Options())
+            (asked,) = self._sources([source], Options())
             if asked.wrong:
                 raise ValueError(f"{asked.text[:60]!r}: {asked.wrong}.")
+            if not asked.wish.prefix:
+                raise ValueError("attend: there is no text.")
             tokens = [*asked.wish.prefix, END]
         nothing = np.zeros(0, np.uint8)
         told = forced(self.bundle, [nothing], [tokens])[0]

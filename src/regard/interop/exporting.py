@@ -28,6 +28,8 @@ def export(run: Path, to: str, folder: Path, *, kind: str = "float32") -> list[s
         raise ValueError(f"--to: there is no {to!r}; there are {', '.join(FORMATS)}.")
     if kind not in KINDS:
         raise ValueError(f"--precision: there is no {kind!r}; there are {', '.join(KINDS)}.")
+    if kind != "float32" and to != "ctranslate2":
+        raise ValueError(f"--precision: {kind} is for ctranslate2; leave it out for {to}.")
     opened = open_folder(run)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder}: it exists; choose another folder with -o.")

@@ -101,7 +101,7 @@ class Models:
         # The first time is slow, and loads PyTorch.
         if translator.description.model.source.kind == "nothing":
             raise ValueError(f"{folder}: a language model is not served yet; use regard generate.")
-        if not (translator.description.model.step_by_step or translator.description.model.labels):
+        if translator.description.model.guesses or translator.description.model.decoder.kind == "none":
             raise ValueError(f"{folder}: a model that only reads is not served yet; use regard fill or regard embed.")
         if translator.description.model.source.kind != "text":
             translator.results([translator.example], Options(beam=1))  # type: ignore[attr-defined]

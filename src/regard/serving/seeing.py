@@ -66,7 +66,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
         translator = model.translator
         if translator.description.model.source.kind != "text":
             raise Refused(400, f"{model.name} reads files; send one to /v1/look.")
-        searched = not translator.description.model.labels
+        searched = translator.description.model.step_by_step
+        placewise = translator.description.model.decoder.kind == "places"  # nothing is written: words among themselves
 
         def looked() -> dict[str, Any]:
             many = BEAM if searched else 1
@@ -74,7 +75,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
             said = pair.target or "" if found is None else found.text
             if pair.attribution:
                 within_reach(translator, said, service.limits)
-            captured = translator.attend(pair.text, found or pair.target, attribution=pair.attribution)
+            over = pair.target if placewise else found or pair.target
+            captured = translator.attend(pair.text, over, attribution=pair.attribution)
             captured = replace(captured, model=model.name)
             if found is not None and pair.packed and searched:
                 captured = replace(captured, beam=branches(translator, found))

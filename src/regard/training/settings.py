@@ -10,7 +10,7 @@ from regard.data.settings import DataSettings
 from regard.models.presets import preset
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, changed, merged
-from regard.training.tasks import answered_by, columns_for, medium_in, preset_for, task_in
+from regard.training.tasks import answered_by, columns_for, is_squad, medium_in, preset_for, task_in
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -137,6 +137,11 @@ def run_settings(
         asked = (data.source_column, data.target_column, data.question_column)
         if all(each is None for each in asked):
             columns = columns_for(task, data.pairs)
+            if task == "span" and data.pairs and "question_column" not in columns and not is_squad(data.pairs[0]):
+                raise ValueError(
+                    f"--task span: {data.pairs[0]} has no columns for passage, question and answer; call them context, "
+                    f"question and answer, or name them with --set data.source_column, question_column, target_column."
+                )
             given, data = merged({"data": columns}, given), data.model_copy(update=columns)
         name = name or (answered_by(data) if task == "answer" and data.pairs else suits)
     begun = preset(str(name))
@@ -146,6 +151,7 @@ def run_settings(
         begun = settings_from(init, begun)
     everything = _set(merged(merged({**begun, "preset": name}, {**file, "preset": name}), given), assignments)
     everything.get("model", {}).get("source", {}).setdefault("kind", "text")
+    _as_wide(everything.get("model", {}), file.get("model", {}), assignments)
     if task == "classify" and everything.get("data", {}).get("question_column") is not None:  # two texts, one class
         source = everything["model"].setdefault("source", {"kind": "text"})
         source["segments"] = max(2, source.get("segments", 1))
@@ -156,6 +162,14 @@ def run_settings(
         raise ValueError(f"--preset: {name} is not for --task {task}; leave one of them out.")
     _check_medium(settings, medium)
     return settings
+
+
+def _as_wide(model: dict[str, Any], file: dict[str, Any], assignments: list[str]) -> None:
+    """What says something at every place is as wide as what reads, if nobody says otherwise."""
+    decoder = model.get("decoder", {})
+    said = "width" in file.get("decoder", {}) or any(one.startswith("model.decoder.width") for one in assignments)
+    if decoder.get("kind") == "places" and not said and "width" in model.get("encoder", {}):
+        decoder["width"] = model["encoder"]["width"]
 
 
 def _check_medium(settings: RunSettings, found: str | None) -> None:

@@ -5,7 +5,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.columns import MEDIA, MOST, OTHER_MEDIA, class_columns, names_classes, question_columns
+from regard.data.columns import (
+    MEDIA,
+    MOST,
+    OTHER_MEDIA,
+    class_columns,
+    names_classes,
+    names_questions,
+    question_columns,
+)
 from regard.data.door import examples
 from regard.data.keeping import found_in
 from regard.data.media import Pictures, Recordings
@@ -77,7 +85,17 @@ def task_in(settings: DataSettings, medium: Medium) -> str:
     arrays = any("idx3-ubyte" in path.name for path in settings.source)
     if arrays or (settings.pairs and settings.target_column is None and all(map(names_classes, settings.pairs))):
         return "classify"
+    if medium == "text" and settings.pairs and settings.source_column is None and settings.target_column is None:
+        if all(map(is_squad, settings.pairs)):
+            return "span"
+        if all(map(names_questions, settings.pairs)):
+            return "answer"
     return USUAL[medium]
+
+
+def is_squad(path: Path) -> bool:
+    """Whether a file has passages and questions in the form of SQuAD."""
+    return path.name.lower().removesuffix(".gz").endswith(".json")
 
 
 def preset_for(task: str, medium: Medium) -> str:

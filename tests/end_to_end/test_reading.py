@@ -1,0 +1,85 @@
+"""Models that read: hidden words, vectors, spans and tags, by the real command, and spans by a real server."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.end_to_end.runs import regard, small
+from tests.serving.conftest import Server
+
+TINY = [
+    "model.encoder.width=32",
+    "model.encoder.layers=1",
+    "model.encoder.heads=2",
+    "model.encoder.feedforward=64",
+    "data.subwords.size=330",
+    "training.validate_every=6",
+]
+PLAIN = [f"the {a} and the {b} sat on the mat" for a in "abcdefgh" for b in "klmnopqr"]
+
+
+@pytest.mark.slow
+def test_hidden_words_and_vectors(tmp_path: Path) -> None:
+    text, run = tmp_path / "text.txt", tmp_path / "run"
+    text.write_text("\n".join(PLAIN))
+    regard("train", text, "--task", "mask", "-o", run, "--steps", 12, *small(TINY))
+    lines = regard("fill", run, "-", "--json", "--best", 2, check=False, give="the ___ and\n\nthe a ___ the\n")
+    assert lines.returncode == 1
+    records = [json.loads(line) for line in lines.stdout.splitlines()]
+    assert [len(record.get("gaps", ())) for record in records] == [1, 0, 1]
+    assert "no gap" in records[1]["wrong"] or "empty" in records[1]["wrong"]
+    regard("embed", run, text, "-o", tmp_path / "vectors.npy")
+    assert np.load(tmp_path / "vectors.npy").shape == (len(PLAIN), 32)
+    assert len(regard("embed", run, "-", "--json", give="the a\nthe b\n").stdout.splitlines()) == 2
+    for given, said in ((["missing.txt"], "no such file"), (["a", ""], "text 2 of 2 is empty")):
+        told = regard("embed", run, *given, check=False)
+        assert (told.returncode, said in told.stderr) == (2, True)
+    wrong = regard("generate", run, "the", check=False)
+    assert (wrong.returncode, "regard fill" in wrong.stderr) == (2, True)
+    seen = regard("see", run, "the ___ and the k sat").stdout
+    assert "___" in seen
+    assert "--attribution" not in seen
+    precise = regard("export", run, "--to", "onnx", "--precision", "int8", "-o", tmp_path / "x", check=False)
+    assert (precise.returncode, "int8 is for ctranslate2" in precise.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_spans_from_a_table_to_a_server(tmp_path: Path) -> None:
+    rows = [
+        {"context": f"{who} is in the {where}.", "question": f"Where is {who}?", "answer": where}
+        for who in ("Mary", "John", "Anna", "Max")
+        for where in ("garden", "kitchen", "hall", "office", "attic", "cellar")
+    ]
+    table, run = tmp_path / "train.jsonl", tmp_path / "run"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    regard("train", table, "--task", "span", "-o", run, "--steps", 12, *small(TINY))
+    report = json.loads(regard("evaluate", run, table, "--json").stdout)
+    assert [score["name"] for score in report["scores"]] == ["span_exact", "span_f1", "exact"]
+    asked = "Mary is in the garden.\tWhere is Mary?"
+    told = regard("translate", run, "-", give=f"{asked}\n").stdout.strip()
+    assert told
+    assert told in asked
+    server = Server([run])
+    try:
+        answer = server.ask("/v1/translate", {"text": [asked]})
+        assert answer.status == 200
+        assert answer.json()["translations"][0]["text"] == told
+    finally:
+        server.stop()
+
+
+@pytest.mark.slow
+def test_tags_from_a_file_to_a_server(tmp_path: Path) -> None:
+    sentences = [f"{who} O\n{where} B-LOC\n" for who in ("Mary", "John", "Anna") for where in ("Rome", "Oslo", "Bern")]
+    table, run = tmp_path / "train.conll", tmp_path / "run"
+    table.write_text("\n".join(sentences * 4))
+    regard("train", table, "--task", "tag", "-o", run, "--steps", 12, "--set", "model.encoder.width=16")
+    server = Server([run])
+    try:
+        answer = server.ask("/v1/translate", {"text": ["Mary Rome"]})
+        assert answer.status == 200
+        assert len(answer.json()["translations"][0]["text"].split()) == 2
+    finally:
+        server.stop()
