@@ -35,6 +35,7 @@ def weights(run: Path) -> bytes:
     return (run / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_captions_from_files_to_the_page(pictures: Path, tmp_path: Path) -> None:
     table, run, shot = pictures / "captions.jsonl", tmp_path / "run", pictures / "3.png"
     told = regard("train", table, "-o", run, "--steps", 12, *small([*TINY, "model.source.size=32"]))

@@ -62,6 +62,7 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, seed: int) -> None
     assert not list(run.glob("checkpoints/*.tmp"))
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_passed_over_and_the_user_told(tmp_path: Path) -> None:
     data = write_dates(tmp_path / "dates.tsv", 300)
     run = tmp_path / "run"

@@ -94,6 +94,7 @@ def test_mistakes_are_one_sentence(trained: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in run.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_its_own_data(trained: Path, tmp_path: Path) -> None:
     data, run = tmp_path / "dates.tsv", tmp_path / "run"
     shutil.copy(trained / "dates.tsv", data)
@@ -109,6 +110,7 @@ def test_a_run_goes_on_with_its_own_data(trained: Path, tmp_path: Path) -> None:
     assert "have changed since" in refused("train", "--resume", run, "--steps", 6)
 
 
+@pytest.mark.slow
 def test_a_run_is_replaced_only_when_the_new_data_could_be_read(trained: Path, tmp_path: Path) -> None:
     run, wrong = tmp_path / "run", tmp_path / "same.tsv"
     shutil.copytree(trained / "run", run)
@@ -235,6 +237,7 @@ def test_a_run_s_own_columns_are_those_it_is_judged_by(trained: Path, tmp_path: 
     assert own["scores"] == asked["scores"] != other["scores"]
 
 
+@pytest.mark.slow
 def test_a_run_without_whole_checkpoints_is_not_trained_anew_unasked(trained: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained / "run", run)

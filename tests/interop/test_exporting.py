@@ -295,11 +295,11 @@ def test_runs_of_every_shape_come_back_from_ctranslate2(tmp_path: Path, tie: str
     export(run, "ctranslate2", tmp_path / "folder")
     import_folder(tmp_path / "folder", tmp_path / "again")
     first, second = load(run, engine="torch"), load(tmp_path / "again", engine="torch")
-    for line in LINES[:3]:
-        said = [each.translate(line, beam=1) for each in (first, second)]
+    for line in LINES[:1]:
+        said = [each.translate(line, beam=1, most=40) for each in (first, second)]
         pieces = [each.target_side.pieces(one.tokens[:40]) for each, one in zip((first, second), said, strict=True)]
         assert pieces[0] == pieces[1]
-        scored = [each.translate(line, beam=1, prefix="Ein Hund", scores=True) for each in (first, second)]
+        scored = [each.translate(line, beam=1, most=8, prefix="Ein", scores=True) for each in (first, second)]
         assert scored[0].token_scores[:3] == pytest.approx(scored[1].token_scores[:3], abs=1e-4)
 
 

@@ -40,6 +40,7 @@ def test_it_is_built_once_and_kept(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "regard").iterdir()] == [built.name], "nothing half-built is left"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
 def test_several_processes_may_build_at_once(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
@@ -111,6 +112,7 @@ def test_switching_off_is_undone_at_the_end() -> None:
     assert native.library() is before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
 def test_a_damaged_library_is_built_anew(tmp_path: Path) -> None:
     ask(XDG_CACHE_HOME=str(tmp_path))
