@@ -20,9 +20,7 @@ from regard.data.borrowed import Borrowed, as_file
 from regard.decoding.bundle import as_bytes
 from regard.decoding.folder import write_durably
 from regard.interop.arriving import check_new
-from regard.interop.places import Family, Place
 from regard.interop.vocabularies import LARGEST
-from regard.models.settings import ModelSettings
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # which every dictionary of fairseq's begins with
 BEFORE = 2  # rows of its tables of places that no word has: those up to padding's own
@@ -177,41 +175,6 @@ def sinusoids(length: int, width: int) -> Tensor:
     table = torch.cat([angles.sin(), angles.cos(), torch.zeros(length, width % 2)], 1)
     table[1] = 0  # padding's
     return table
-
-
-def family(config: Mapping[str, Any], names: set[str]) -> Family:
-    """How a converted model stands here."""
-
-    def linear(theirs: str, ours: str) -> list[Place]:
-        return [Place(f"{theirs}.{each}", (f"{ours}.{each}",)) for each in BOTH]
-
-    tie = config["tie"]
-    places = [Place("encoder.embed_tokens.weight", ("encoder.embedding.weight",), "words")]
-    if tie != "all":
-        places.append(Place("decoder.embed_tokens.weight", ("decoder.embedding.weight",), "words"))
-    if tie == "none":
-        places.append(Place("decoder.output_projection.weight", ("output.weight",), "words"))
-        places.append(Place("output.bias", ("output.bias",), "words"))
-    parts = {}
-    for name in ("encoder", "decoder"):
-        parts[name] = {"kind": "transformer", "position": "learned", **config[name]}
-        places.append(Place(f"{name}.embed_positions.weight", (f"{name}.embedding.place.table.weight",)))
-        if config[name]["norm_embedding"]:
-            places += linear(f"{name}.layernorm_embedding", f"{name}.embedding.norm")
-        if config[name]["norm_place"] == "pre":
-            places += linear(f"{name}.layer_norm", f"{name}.norm")
-        for number in range(config[name]["layers"]):
-            there = here = f"{name}.layers.{number}"
-            looks = [("self_attn", "itself")] + ([("encoder_attn", "memory")] if name == "decoder" else [])
-            for theirs, mine in looks:
-                for part in ("query", "key", "value"):
-                    places += linear(f"{there}.{theirs}.{part[0]}_proj", f"{here}.{mine}.{part}")
-                places += linear(f"{there}.{theirs}.out_proj", f"{here}.{mine}.output")
-                places += linear(f"{there}.{theirs}_layer_norm", f"{here}.{mine}_norm")
-            places += linear(f"{there}.fc1", f"{here}.feedforward.inner")
-            places += linear(f"{there}.fc2", f"{here}.feedforward.outer")
-            places += linear(f"{there}.final_layer_norm", f"{here}.feedforward_norm")
-    return Family(ModelSettings.parse({**parts, "tie": tie}), places)
 
 
 def vocabulary(folder: Path, side: str) -> Borrowed:

@@ -5,11 +5,11 @@ A configuration that asks for something else than what is described is refused, 
 
 from collections.abc import Callable
 
-from regard.interop import fairseq
+from regard.interop.fairseq import MODEL_TYPE as FAIRSEQ
 from regard.interop.families.common import Config
 from regard.interop.families.decoders import gpt2, gpt_neox
 from regard.interop.families.encoders import bert, distilbert, esm
-from regard.interop.families.translators import marian
+from regard.interop.families.translators import fairseq_transformer, marian
 from regard.interop.places import Family
 
 MANY, WIDE, LONG = 1_000, 1 << 16, 1 << 20  # layers, numbers of a vector, entries of a table: no model has more
@@ -44,5 +44,5 @@ FAMILIES: dict[str, Callable[[Config, set[str]], Family]] = {
     "esm": esm,
     "marian": marian,
     "pegasus": marian,
-    fairseq.MODEL_TYPE: fairseq.family,
+    FAIRSEQ: fairseq_transformer,
 }

@@ -44,13 +44,42 @@ def marian(config: Config, names: set[str]) -> Family:
             places += linear(f"{at}.layer_norm", f"{name}.norm")
         for number in range(config[f"{name}_layers"]):
             there, ours = f"{at}.layers.{number}", f"{name}.layers.{number}"
-            looks = [("self_attn", "itself")] + ([("encoder_attn", "memory")] if name == "decoder" else [])
-            for theirs, mine in looks:
-                for part in ("query", "key", "value"):
-                    places += linear(f"{there}.{theirs}.{part[0]}_proj", f"{ours}.{mine}.{part}")
-                places += linear(f"{there}.{theirs}.out_proj", f"{ours}.{mine}.output")
-                places += linear(f"{there}.{theirs}_layer_norm", f"{ours}.{mine}_norm")
-            places += linear(f"{there}.fc1", f"{ours}.feedforward.inner")
-            places += linear(f"{there}.fc2", f"{ours}.feedforward.outer")
-            places += linear(f"{there}.final_layer_norm", f"{ours}.feedforward_norm")
+            places += _layer(there, ours, attends=name == "decoder")
     return Family(ModelSettings.parse(model), places, again=again)
+
+
+def fairseq_transformer(config: Config, names: set[str]) -> Family:
+    """fairseq's (Ott et al. 2019), once converted."""
+    tie = config["tie"]
+    places = [Place("encoder.embed_tokens.weight", ("encoder.embedding.weight",), "words")]
+    if tie != "all":
+        places.append(Place("decoder.embed_tokens.weight", ("decoder.embedding.weight",), "words"))
+    if tie == "none":
+        places.append(Place("decoder.output_projection.weight", ("output.weight",), "words"))
+        places.append(Place("output.bias", ("output.bias",), "words"))
+    parts = {}
+    for name in ("encoder", "decoder"):
+        parts[name] = {"kind": "transformer", "position": "learned", **config[name]}
+        places.append(Place(f"{name}.embed_positions.weight", (f"{name}.embedding.place.table.weight",)))
+        if config[name]["norm_embedding"]:
+            places += linear(f"{name}.layernorm_embedding", f"{name}.embedding.norm")
+        if config[name]["norm_place"] == "pre":
+            places += linear(f"{name}.layer_norm", f"{name}.norm")
+        for number in range(config[name]["layers"]):
+            places += _layer(f"{name}.layers.{number}", f"{name}.layers.{number}", attends=name == "decoder")
+    return Family(ModelSettings.parse({**parts, "tie": tie}), places)
+
+
+def _layer(there: str, ours: str, *, attends: bool) -> list[Place]:
+    """A layer by the names that fairseq gave its parts, and all who came after kept."""
+    places: list[Place] = []
+    looks = [("self_attn", "itself")] + ([("encoder_attn", "memory")] if attends else [])
+    for theirs, mine in looks:
+        for part in ("query", "key", "value"):
+            places += linear(f"{there}.{theirs}.{part[0]}_proj", f"{ours}.{mine}.{part}")
+        places += linear(f"{there}.{theirs}.out_proj", f"{ours}.{mine}.output")
+        places += linear(f"{there}.{theirs}_layer_norm", f"{ours}.{mine}_norm")
+    places += linear(f"{there}.fc1", f"{ours}.feedforward.inner")
+    places += linear(f"{there}.fc2", f"{ours}.feedforward.outer")
+    places += linear(f"{there}.final_layer_norm", f"{ours}.feedforward_norm")
+    return places
