@@ -58,6 +58,28 @@ def byte_pairs(folder: Path, special: list[str], kind: str, size: int = 400) -> 
     return int(made.get_vocab_size())
 
 
+def unigrams(folder: Path, size: int = 300) -> int:
+    """A tokenizer.json as Pegasus has; the number of its entries."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    made = Tokenizer(models.Unigram())
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.decoder = decoders.Metaspace()
+    special = ["<pad>", "</s>", "<unk>"]
+    trainer = trainers.UnigramTrainer(vocab_size=size, special_tokens=special, unk_token="<unk>")
+    made.train_from_iterator(LINES * 5, trainer)
+    made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    made.save(str(folder / "tokenizer.json"))
+    about = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": "<pad>",
+        "eos_token": "</s>",
+        "unk_token": "<unk>",
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(about))
+    return int(made.get_vocab_size())
+
+
 def marian_pieces(folder: Path) -> int:
     """source.spm, target.spm and vocab.json; the number of entries."""
     import sentencepiece
@@ -112,6 +134,24 @@ def make(kind: str, folder: Path) -> Any:
         config = transformers.RobertaConfig(
             vocab_size=size, max_position_embeddings=66, type_vocab_size=1, layer_norm_eps=1e-5, **SMALL, **ids
         )
+    elif family == "gpt_neox":
+        size = byte_pairs(folder, ["<|endoftext|>"], "GPT2Tokenizer")
+        about = {"tokenizer_class": "GPT2Tokenizer"}
+        about |= {f"{name}_token": "<|endoftext|>" for name in ("bos", "eos", "unk")}
+        (folder / "tokenizer_config.json").write_text(json.dumps(about))
+        config = transformers.GPTNeoXConfig(
+            vocab_size=size, max_position_embeddings=64, use_parallel_residual=False, rotary_pct=1.0,
+            rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+            bos_token_id=0, eos_token_id=0, **SMALL,
+        )  # fmt: skip
+    elif family == "pegasus":
+        size = unigrams(folder)
+        sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
+                 (("layers", 2), ("attention_heads", 4), ("ffn_dim", 48))}  # fmt: skip
+        config = transformers.PegasusConfig(
+            vocab_size=size, d_model=32, max_position_embeddings=64, scale_embedding=True, activation_function="relu",
+            pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, forced_eos_token_id=None, **sizes,
+        )  # fmt: skip
     elif family == "gpt2":
         size = byte_pairs(folder, ["<|endoftext|>"], "GPT2Tokenizer")
         ids = {"bos_token_id": 0, "eos_token_id": 0}

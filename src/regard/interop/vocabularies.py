@@ -15,6 +15,7 @@ USUAL: dict[str, dict[str, str | None]] = {
     "gpt2": dict(zip(SPECIAL, (None, None, "<|endoftext|>", "<|endoftext|>", None), strict=True)),
 }
 USUAL["distilbert"] = USUAL["bert"]
+USUAL["gpt_neox"] = USUAL["gpt2"]
 FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "vocab.json", "merges.txt"),
     *("source.spm", "target.spm", "added_tokens.json", "generation_config.json"),
@@ -58,6 +59,8 @@ def _tokenizer(folder: Path, config: dict[str, Any]) -> Borrowed:
     entries = _entries(tokenizer)
     size = int(config["vocab_size"])
     special = [None if names.get(each) is None else entries.get(str(names[each])) for each in SPECIAL]
+    if isinstance(begins := config.get("decoder_start_token_id"), int) and 0 <= begins < size:
+        special[2] = begins
     if special[3] is None or special[2] is None:
         raise ValueError(f"{folder}: its tokenizer has no {names.get('eos_token')!r}, which ends a text.")
     if any(entry >= size for entry in entries.values()):
