@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +21,7 @@ from regard.models.settings import ModelSettings
 from regard.sources import Nothing
 from regard.tokens import BEGIN, END, MASK, MASK_SIGN, PAD
 from tests.interop.foreign import HARD, LINES
+from tests.interop.test_exporting import run_graph
 
 transformers = pytest.importorskip("transformers")
 
@@ -208,3 +210,26 @@ def test_lower_case_goes_along(tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert tokenizer("A DOG runs")["input_ids"] == [*words.encode(["a dog runs"])[0], END]
     assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "pegasus"
+
+
+@pytest.mark.parametrize("name", ["GPTNeoXForCausalLM", "EsmForMaskedLM", "PegasusForConditionalGeneration"])
+def test_onnx_says_the_same(exported: Any, tmp_path: Path, name: str) -> None:
+    run = exported(name) / "run"
+    export(run, "onnx", tmp_path / "onnx")
+    bundle = load_bundle(run)
+    rows = padded([[BEGIN, *each[:20], END] for each in bundle.target_side.encode(LINES)])
+    mask = rows != PAD
+    with torch.no_grad():
+        if name in READERS:
+            found = run_graph(tmp_path / "onnx" / "model.onnx", tokens=rows.numpy(), mask=mask.numpy())
+            expected = bundle.model.logits(bundle.model.decoder(rows, bundle.model.encode(rows, mask)).features)
+            np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
+        elif name in ALONE_ONES:
+            nothing = torch.zeros(len(rows), 0, dtype=torch.long)
+            found = run_graph(tmp_path / "onnx" / "decoder.onnx", words=rows[:, :12].numpy())
+            expected = bundle.model.logits(bundle.model(nothing, nothing.bool(), rows[:, :12]).features)[:, -1]
+            np.testing.assert_allclose(found, expected.numpy(), atol=1e-4)
+        else:
+            found = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=rows.numpy(), mask=mask.numpy())
+            expected = bundle.model.encode(rows, mask).states
+            np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
