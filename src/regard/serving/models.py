@@ -32,7 +32,7 @@ class Model:
         described = self.translator.description
         return {
             "reads": described.model.source.kind,
-            "says": "labels" if described.model.labels else "text",
+            "says": "labels" if described.model.labels else described.model.says,
             "aligns": described.model.aligns,
             "languages": list(described.target_languages),
         }

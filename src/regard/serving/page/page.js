@@ -81,7 +81,8 @@ function arrange() {
   $("source").parentElement.querySelector(".under").hidden = files;
   $("source-title").textContent = !files ? "Text" : pictures ? "Picture" : "Recording";
   $("target-title").textContent = !files ? "Translation" : chosen().says === "labels" ? "Class" : pictures ? "Caption" : "Transcript";
-  if (chosen() && !files && chosen().says === "labels") $("target-title").textContent = "Class";
+  const title = { labels: "Class", tags: "Tags", span: "Answer" }[chosen()?.says];
+  if (!files && title) $("target-title").textContent = title;
   $("media-label").textContent = pictures ? "Choose a picture …" : "Choose a recording …";
   $("media").accept = pictures ? "image/*" : "audio/*";
   const languages = (chosen() && chosen().languages) || [];
