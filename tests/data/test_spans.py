@@ -72,6 +72,7 @@ def test_an_answer_is_found_where_it_stands(subwords: Subwords) -> None:
 
 def test_what_has_no_place_is_told(subwords: Subwords) -> None:
     assert example_of("a cat", "cat", 0, subwords, READS, 64) == "no question"
+    assert example_of("\twho?", "cat", 0, subwords, READS, 64) == "no passage"
     assert example_of("a cat\twho?", "dog", 0, subwords, READS, 64) == "an answer that is not in its passage"
     long = " ".join(["cat"] * 100)
     assert example_of(f"{long}\twho?", long, 0, subwords, READS, 32) == "an answer longer than what is read at once"
@@ -95,6 +96,7 @@ def test_squad_is_read_with_its_answers(tmp_path: Path) -> None:
         {"question": "Who?", "answers": answers},
         {"question": "Why?", "answers": [], "is_impossible": True},
         {"question": 3},
+        {"question": "When?"},
     ]
     path.write_text(json.dumps({"data": [{"paragraphs": [{"context": "a cat saw the cat", "qas": asked}]}]}))
     found = list(read_pairs(path, Layout()))
@@ -103,6 +105,7 @@ def test_squad_is_read_with_its_answers(tmp_path: Path) -> None:
         ("the cat", 0, 1, False),
         ("", 0, 2, False),
         ("", 0, 3, True),
+        ("", 0, 4, True),
     ]
     assert divided(found[0].source) == ("a cat saw the cat", "Who?")
 

@@ -61,13 +61,52 @@ def test_spans_from_a_table_to_a_server(tmp_path: Path) -> None:
     told = regard("translate", run, "-", give=f"{asked}\n").stdout.strip()
     assert told
     assert told in asked
+    # Tables with other columns, with and without a first line that names them.
+    for name, content in (
+        ("a.tsv", f"{asked}\n"),
+        ("b.tsv", f"passage\tquestion\n{asked}\n"),
+        ("c.csv", "question,story\nWhere is Mary?,Mary is in the garden.\n"),
+        ("d.jsonl", json.dumps({"passage": "Mary is in the garden.", "question": "Where is Mary?"}) + "\n"),
+    ):
+        (tmp_path / name).write_text(content)
+        regard("translate", run, tmp_path / name, "-o", tmp_path / f"out-{name}")
+        assert told in (tmp_path / f"out-{name}").read_text().splitlines()[-1].replace("Mary is in the garden.", "")
+    (tmp_path / "test.tsv").write_text(f"story\tquestion\tanswer\n{asked}\tgarden\n")
+    assert json.loads(regard("evaluate", run, tmp_path / "test.tsv", "--json").stdout)["sentences"] == 1
+    for option in (("--nbest", 3), ("--prefix", "x"), ("--temperature", 0.5)):
+        refused = regard("translate", run, asked, *option, check=False)
+        assert (refused.returncode, "leave it out" in refused.stderr) == (2, True)
     server = Server([run])
     try:
+        assert server.ask("/v1/translate", {"text": [asked], "nbest": 2}).status == 400
         answer = server.ask("/v1/translate", {"text": [asked]})
         assert answer.status == 200
         assert answer.json()["translations"][0]["text"] == told
     finally:
         server.stop()
+
+
+@pytest.mark.slow
+def test_spans_begin_with_what_was_learnt_of_plain_text(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(PLAIN))
+    regard("train", text, "--task", "mask", "-o", tmp_path / "bert", "--steps", 6, *small(TINY))
+    asked = [
+        {"question": "Where is Mary?", "answers": [{"text": "garden", "answer_start": 15}]},
+        {"question": "Where is John?", "answers": [], "is_impossible": True},
+        {"question": "Who knows?"},
+    ]
+    passages = [{"context": f"Mary is in the garden {at}.", "qas": asked} for at in range(20)]
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": passages}]}))
+    how = ("--init", tmp_path / "bert", "-o", tmp_path / "run", "--steps", 6, "--set", "training.validate_every=3")
+    told = regard("train", tmp_path / "squad.json", "--task", "span", *how)
+    assert "20 no answers are given" in told.stdout + told.stderr
+    report = json.loads(regard("evaluate", tmp_path / "run", tmp_path / "squad.json", "--json").stdout)
+    assert report["sentences"] == 40
+    table = tmp_path / "t.tsv"
+    table.write_text("context\tquestion\nMary is in the garden.\tWhere is Mary?\n")
+    done = regard("translate", tmp_path / "run", table, "-o", tmp_path / "out.tsv")
+    assert "no question" not in done.stderr
 
 
 @pytest.mark.slow

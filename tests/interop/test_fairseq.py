@@ -135,7 +135,7 @@ class Hostile:
 def test_nothing_in_a_checkpoint_runs(tmp_path: Path) -> None:
     Path("/tmp/regard-was-here").unlink(missing_ok=True)
     folder = folders(tmp_path, theirs(), settings(), more=Hostile())
-    with pytest.raises(ValueError, match="plain values alone"):
+    with pytest.raises(ValueError, match=r"plain values alone \(it has a posix\.system\)"):
         convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
     assert not Path("/tmp/regard-was-here").exists()
     assert not (tmp_path / "plain").exists()
@@ -150,6 +150,7 @@ def test_nothing_in_a_checkpoint_runs(tmp_path: Path) -> None:
         ({"share_all_embeddings": True}, "is shared, and it is not"),
         ({"source_lang": "../x"}, "source_lang"),
         ({"target_lang": "fr"}, "dict.fr.txt"),
+        ({"encoder_layers": 10**9}, "between 1 and 1,000"),
         ({"encoder_normalize_before": True}, "encoder.layer_norm.weight is missing"),
     ],
 )
@@ -171,6 +172,16 @@ def test_what_is_no_checkpoint_is_a_sentence(tmp_path: Path, content: bytes) -> 
     (tmp_path / "x.pt").write_bytes(content)
     with pytest.raises(ValueError, match=r"x\.pt: it cannot be opened"):
         convert(tmp_path / "x.pt", tmp_path, tmp_path / "out")
+
+
+def test_numbers_that_are_not_finite_are_named(tmp_path: Path) -> None:
+    model = theirs()
+    with torch.no_grad():
+        model.model.encoder.layers[1].fc1.bias[3] = torch.nan
+    folder = folders(tmp_path, model, settings())
+    convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
+    with pytest.raises(ValueError, match="not finite"):
+        import_folder(tmp_path / "plain", tmp_path / "run")
 
 
 def test_texts_that_are_cut_already_are_joined(tmp_path: Path) -> None:

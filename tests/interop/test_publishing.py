@@ -233,3 +233,12 @@ def test_onnx_says_the_same(exported: Any, tmp_path: Path, name: str) -> None:
             found = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=rows.numpy(), mask=mask.numpy())
             expected = bundle.model.encode(rows, mask).states
             np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["GPT2LMHeadModel", "BertForMaskedLM", "MarianMTModel"])
+def test_what_looks_like_a_mark_in_a_text_is_text(exported: Any, tmp_path: Path, name: str) -> None:
+    folder = exported(name)
+    import_folder(folder / "theirs", tmp_path / "again")
+    first, second = (load_bundle(each).target_side for each in (folder / "run", tmp_path / "again"))
+    text = f"a </s> dog <s> in <pad> the {MASK_SIGN if name in READERS else ''} park <unk>"
+    assert first.encode([text]) == second.encode([text])

@@ -187,6 +187,7 @@ class _Files(NamedTuple):
     folder: Path | None = None
     classes: bool = False
     unsaid: bool = False  # what is said may be nothing
+    asked: bool = False  # something is asked about a source
 
     @staticmethod
     def of(about: "Description | None", folder: Path | None) -> "_Files":
@@ -194,7 +195,8 @@ class _Files(NamedTuple):
         if folder is not None and not names:
             raise ValueError("--media: it is for runs that read pictures or recordings; this one reads text.")
         said = about is not None and about.model.says != "text"
-        return _Files(names, folder, said, about is not None and about.model.spans)
+        spans = about is not None and about.model.spans
+        return _Files(names, folder, said, unsaid=spans, asked=spans)
 
     def flaw(self, example: "Example") -> str:
         """Why a file is not even looked for, in words; empty if it is."""
@@ -265,6 +267,7 @@ def _test_set(
 ) -> Judged:
     from collections import Counter
 
+    from regard.data.columns import asked_columns
     from regard.data.door import flaw, tidy
     from regard.data.readers import read_aligned, read_pairs
 
@@ -282,7 +285,9 @@ def _test_set(
     aside: Counter[str] = Counter()
     if pairs:
         found = []
-        for example in (example for path in pairs for example in read_pairs(path, layout)):
+        asked = files.asked or layout.question_column is not None
+        layouts = [asked_columns(path, layout) if asked else layout for path in pairs]
+        for example in (example for path, own in zip(pairs, layouts, strict=True) for example in read_pairs(path, own)):
             target = example.target or ("-" if files.unsaid else "")
             if wrong := example.wrong or flaw(example.source, target) or files.flaw(example):
                 aside[wrong] += 1

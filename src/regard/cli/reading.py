@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -33,25 +34,32 @@ def add_to(app: typer.Typer) -> None:
 
 def fill(
     run: Annotated[Path, typer.Argument(help="The folder of a run trained with --task mask, or imported.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT | -", help="With ___ or [MASK] for each gap; - for lines.")],
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT | FILE | -", help="With ___ or [MASK] for each gap; - for lines.")
+    ],
     best: Annotated[int, typer.Option(help="How many words for each gap.")] = 5,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Guess the words that are hidden in a text."""
+    from regard.data.readers import lines_of
     from regard.decoding.loading import load
     from regard.decoding.reading import Reader
 
     model = load(run, device=device)
     if not isinstance(model, Reader):
         raise ValueError(f"{run}: this run guesses no words; train one with --task mask.")
-    wrong = False
-    for lines in as_they_come() if text == "-" else [[text]]:
+    wrong, several, some = False, text == "-", False
+    texts: Iterable[list[str]] = as_they_come() if several else [[text]]
+    if FILE.fullmatch(text):
+        several, texts = True, [[line for line, _ in lines_of(Path(text))]]
+    for lines in texts:
+        some = some or bool(lines)
         for line in lines:
             try:
                 gaps = model.fill(line, best=best)
             except ValueError as error:
-                if text != "-":
+                if not several:
                     raise
                 wrong = True  # the lines after it are read all the same
                 typer.echo(json.dumps({"text": line, "wrong": str(error)}) if as_json else str(error), err=not as_json)
@@ -66,6 +74,8 @@ def fill(
                 for guess in gap:
                     typer.echo(f"  {guess.probability:6.1%}  {guess.word}")
         sys.stdout.flush()
+    if not some:
+        raise ValueError("there is no text.")
     if wrong:
         raise typer.Exit(1)
 

@@ -136,6 +136,10 @@ def translate(
         from regard.documents import Layout, kind_of
 
         own = layout_of(run, None, None, column, None)  # a run that answers has columns of its own
+        if about.model.spans or own.question_column is not None:
+            from regard.data.columns import asked_columns
+
+            own = asked_columns(path, own)
         answers = own.question_column is not None
         place = own.source_column if answers or column is not None else None
         layout = Layout(

@@ -147,12 +147,32 @@ class _Tokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._kind = about["kind"]
+        self._mask = about["mask"]
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        self._marks = [str(each.content) for each in added if each.special and each.content != self._mask]
 
     def cut(self, texts: list[str]) -> list[list[int]]:
-        return [each.ids for each in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
+        found = [each.ids for each in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
+        for number, text in enumerate(texts):
+            if any(mark in text for mark in self._marks):
+                found[number] = self._as_text(text)
+        return found
+
+    def _as_text(self, text: str) -> list[int]:
+        """Of a text in which somebody wrote what looks like a mark: it is text, and only a gap is one."""
+        self._tokenizer.encode_special_tokens = True
+        try:
+            parts = text.split(self._mask) if self._mask else [text]
+            cut = [self._tokenizer.encode(part, add_special_tokens=False).ids for part in parts]
+        finally:
+            self._tokenizer.encode_special_tokens = False
+        gap: int | None = self._tokenizer.token_to_id(self._mask) if self._mask else None
+        return [*cut[0], *(entry for part in cut[1:] for entry in (gap, *part) if entry is not None)]
 
     def placed(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        self._tokenizer.encode_special_tokens = True
         cut = self._tokenizer.encode(text, add_special_tokens=False)
+        self._tokenizer.encode_special_tokens = False
         return cut.ids, cut.offsets
 
     def text(self, entries: list[int]) -> str:
@@ -226,7 +246,9 @@ class _Words:
         return self.cut([text])[0], places
 
     def text(self, entries: list[int]) -> str:
-        said = " ".join(self._list[entry] for entry in entries)
+        said = " ".join(
+            piece for piece in (self._list[entry] for entry in entries) if piece not in ("<s>", "<pad>", "</s>")
+        )
         return (said + " ").replace("@@ ", "").strip(" ")
 
     def piece(self, entry: int) -> str:

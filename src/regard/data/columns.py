@@ -7,6 +7,7 @@ import functools
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,24 @@ def question_columns(path: Path) -> dict[str, Any]:
     if len(first) == 3:
         return {"source_column": 1, "question_column": 2, "target_column": 3}
     return {}
+
+
+def asked_columns(path: Path, layout: Layout) -> Layout:
+    """A layout for a table of passages and questions: as it is, if the table has its columns; else by the usual names,
+    or the first two, and the answers after them."""
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if suffix not in ("tsv", "tab", "csv", "jsonl", "ndjson") or not path.is_file():
+        return layout
+    first = (
+        _fields_of(path) if suffix in ("jsonl", "ndjson") else [name.strip() for name in (looked_at(path) or [[]])[0]]
+    )
+    known = [column for column in (layout.source_column, layout.question_column) if isinstance(column, str)]
+    if layout.question_column is not None and all(column in first for column in known):
+        return layout
+    found = question_columns(path)
+    if not found and len(first) >= 2:
+        found = {"source_column": 1, "question_column": 2, "target_column": 3 if len(first) > 2 else None}
+    return replace(layout, **{"target_column": layout.target_column, **found}) if found else layout
 
 
 def names_questions(path: Path) -> bool:
@@ -274,8 +293,8 @@ def which_fields(names: list[str], layout: Layout) -> tuple[int | None, int | No
         found.append(next((place for place in places if place not in found), None))
     source, target = found
     if len(names) == 2:  # the one that is left, unless another was asked for
-        if source is None and target is not None and not layout.source_language:
+        if source is None and target is not None and not layout.source_language and layout.source_column is None:
             source = 1 - target
-        elif target is None and source is not None and not layout.target_language:
+        elif target is None and source is not None and not layout.target_language and layout.target_column is None:
             target = 1 - source
     return source, target

@@ -76,7 +76,7 @@ def example_of(
     """What is read, and the places of the answer in it, or of the first mark if there is none; or what is wrong."""
     passage, question = divided(text)
     if not question or not passage:
-        return "no question"
+        return "no question" if passage else "no passage"
     found = windows(passage, question, subwords, source, longest)
     if not answer:
         return found[0].tokens, (0, 0)

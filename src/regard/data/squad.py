@@ -43,6 +43,9 @@ def _examples(passage: Any, asked: Any, file: str, number: int) -> Iterator[Exam
         yield Example("", "", file, number, "no passage, or no question")
         return
     source = f"{passage}{BETWEEN}{question}"
+    if "answers" not in asked and asked.get("is_impossible") is not True:
+        yield Example(source, "", file, number, "no answers are given")
+        return
     if asked.get("is_impossible") is True or not (answers := _list(asked, "answers")):
         yield Example(source, "", file, number)
         return

@@ -35,6 +35,9 @@ def arrived(
 ) -> tuple[Bundle, dict[str, Tensor]]:
     """A model of these tensors, and those that are only kept. Raises ValueError, naming what does not fit."""
     ours, kept = taken(family, theirs, sides, where)
+    for name, tensor in ours.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"{where}: {name} has numbers that are not finite; copy the model again.")
     settings, (source, target) = family.model, sides
     if settings.step_by_step and UNKNOWN in target.missing:
         # What stands for an unknown word there is nothing; here it must never be said.

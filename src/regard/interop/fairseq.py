@@ -8,6 +8,7 @@ import argparse
 import base64
 import json
 import math
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ ABSENT = (
     *("no_token_positional_embeddings", "scale_resids", "scale_heads", "scale_fc", "scale_attn"),
 )
 BOTH = ("weight", "bias")
+MANY, WIDE, LONG = 1_000, 1 << 16, 1 << 20  # layers, numbers of a vector, entries of a table: no model has more
 MODEL_TYPE = "fairseq-transformer"
 OLD_NORMS = {
     "encoder": ("self_attn_layer_norm", "final_layer_norm"),
@@ -76,7 +78,8 @@ def _opened(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             warnings.simplefilter("ignore")
             content = torch.load(checkpoint, map_location="cpu", weights_only=True)
     except Exception as error:  # whatever the format's reader stumbles over
-        reason = str(error).strip().splitlines()[0][:160] if str(error).strip() else type(error).__name__
+        refused = re.search(r"GLOBAL ([\w.]+)|global[: ]+`?([\w.]+\.[\w.]+)", str(error))
+        reason = f"it has a {next(filter(None, refused.groups()))}" if refused else "it is damaged, or no checkpoint"
         raise ValueError(
             f"{checkpoint}: it cannot be opened with its weights and plain values alone ({reason})."
         ) from None
@@ -129,7 +132,18 @@ def _config(settings: Mapping[str, Any], languages: tuple[str, ...]) -> dict[str
             }
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the checkpoint does not say what its {part} is ({error}).") from None
+        _check_sizes(part, parts[part])
     return {"model_type": MODEL_TYPE, "source": languages[0], "target": languages[1], "tie": tie, **parts}
+
+
+def _check_sizes(part: str, settings: Mapping[str, Any]) -> None:
+    """Raises ValueError for what no model has."""
+    limits = {"width": WIDE, "layers": MANY, "heads": WIDE, "feedforward": LONG, "positions": LONG}
+    for name, most in limits.items():
+        if not 1 <= settings[name] <= most:
+            raise ValueError(
+                f"the checkpoint's {part} has {name} {settings[name]:,}; it must lie between 1 and {most:,}."
+            )
 
 
 def _plain(theirs: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -31,6 +31,8 @@ def import_folder(folder: Path, run: Path) -> Bundle:
         from regard.interop.ctranslate import import_ctranslate
 
         return import_ctranslate(folder, run)
+    if any((folder / f"{name}_vocabulary.json").exists() for name in ("shared", "source", "target")):
+        raise ValueError(f"{folder}: it looks like a folder of CTranslate2's, and has no model.bin.")
     check_new(run)
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):

@@ -38,9 +38,9 @@ def published(bundle: Bundle) -> dict[str, bytes]:
     """Files by name. Raises ValueError, saying why, for a model that has no form there."""
     about = bundle.description.model
     words = bundle.target_side
-    if not isinstance(words, Subwords) or isinstance(words, Borrowed):
-        raise ValueError("huggingface: this model says classes, or has the vocabulary of another project.")
     _check(about)
+    if not isinstance(words, Subwords) or isinstance(words, Borrowed):
+        raise ValueError("huggingface: this model has the vocabulary of another project.")
     config, framing = _config(bundle)
     tensors = {name: tensor.clone() for name, tensor in tensors_of(bundle.model).items()}
     _adapt(tensors, bundle, config)
@@ -68,7 +68,9 @@ def _check(about: ModelSettings) -> None:
     if about.source.kind not in ("text", "nothing"):
         why = f"it reads {about.source.kind}"
     elif not (about.step_by_step or about.guesses):
-        why = "it does not say words"
+        why = {"label": "it tells classes apart", "tags": "it says tags", "span": "it says spans"}.get(
+            about.says, "it says nothing"
+        )
     elif about.copies:
         why = "it copies words"
     elif getattr(about.source, "segments", 1) > 1:

@@ -292,7 +292,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 "decoder": {"kind": "places", "says": "span", "width": _SMALL["width"], "inner": False},
                 "tie": "none",
             },
-            "data": {"whole": True, "longest": 384},
+            "data": {"whole": True, "longest": 384, "most_characters": 500_000},
             "training": {**_TRANSFORMER_TRAINING, "tokens": 4096, "smoothing": 0.0, "judge": "span_f1"},
         },
     ),

@@ -219,6 +219,11 @@ async def translated(model: Model, texts: Sequence[str], options: Options, limit
     if model.batcher is None:
         raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
     check_reads_text(model)
+    if model.translator is not None:
+        try:
+            model.translator.check_options(options)
+        except ValueError as error:
+            raise Refused(400, str(error)) from None
     whole = model.translator is not None and model.translator.description.whole
     plans = [[(text, "")] if whole and text.strip() else _plan(text) for text in texts]
     parts = [part for plan in plans for part, _ in plan if part]

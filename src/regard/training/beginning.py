@@ -51,7 +51,11 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
         if own.most_tokens is not None:
             found["data"]["longest"] = min(own.most_tokens, preset.get("data", {}).get("longest", own.most_tokens))
         if part == "encoder":
-            found["model"]["source"] = about.source.model_dump()
+            own_source, wanted = about.source.model_dump(), preset["model"].get("source", {})
+            # Parts that the new task tells apart, and the mark that it needs, come with it.
+            own_source["segments"] = max(own_source["segments"], wanted.get("segments", 1))
+            own_source["begin"] = own_source["begin"] or wanted.get("begin", False)
+            found["model"]["source"] = own_source
         found["training"]["learning_rate"] = 0.04 / own.width  # 5e-5 for BERT, more for what is smaller
         found["training"]["warmup"] = 100
     whole = merged(preset, found)

@@ -5,6 +5,7 @@ A configuration that asks for something else than what is described is refused, 
 
 from collections.abc import Callable
 
+from regard.interop.fairseq import LONG, MANY, WIDE
 from regard.interop.fairseq import MODEL_TYPE as FAIRSEQ
 from regard.interop.families.common import Config
 from regard.interop.families.decoders import gpt2, gpt_neox
@@ -12,7 +13,6 @@ from regard.interop.families.encoders import bert, distilbert, esm
 from regard.interop.families.translators import fairseq_transformer, marian
 from regard.interop.places import Family
 
-MANY, WIDE, LONG = 1_000, 1 << 16, 1 << 20  # layers, numbers of a vector, entries of a table: no model has more
 SIZES = {
     **dict.fromkeys(("num_hidden_layers", "n_layers", "n_layer", "encoder_layers", "decoder_layers"), MANY),
     **dict.fromkeys(("hidden_size", "dim", "n_embd", "d_model", "num_attention_heads", "n_heads", "n_head"), WIDE),

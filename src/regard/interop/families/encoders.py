@@ -193,7 +193,8 @@ def _classes(
 def esm(config: Config, names: set[str]) -> Family:
     """ESM (Lin et al. 2022): BERT with norms before each part and rotary places."""
     only(config, position_embedding_type="rotary", emb_layer_norm_before=False, token_dropout=False)
-    only(config, is_folding_model=False, tie_word_embeddings=False)
+    only(config, is_folding_model=False)
+    tied = config.get("tie_word_embeddings", True)
     width, heads = config["hidden_size"], config["num_attention_heads"]
     epsilon = config.get("layer_norm_eps", 1e-12)
     encoder = {
@@ -233,12 +234,13 @@ def esm(config: Config, names: set[str]) -> Family:
         places += linear(f"{there}.LayerNorm", f"{ours}.feedforward_norm")
         unused.append(f"{there}.attention.self.rotary_embeddings.inv_freq")
     places += [*linear("lm_head.dense", "decoder.inner"), *linear("lm_head.layer_norm", "decoder.norm")]
-    places += [
-        Place("lm_head.decoder.weight", ("output.weight",), "words"),
-        Place("lm_head.bias", ("output.bias",), "words"),
-    ]
+    places.append(Place("lm_head.bias", ("output.bias",), "words"))
+    if not tied:
+        places.append(Place("lm_head.decoder.weight", ("output.weight",), "words"))
+    again = {"lm_head.decoder.weight": places[0].theirs} if tied else {}
     reads = {"kind": "text", "begin": True}
     decoder = {"kind": "places", "width": width, "norm_epsilon": epsilon, "activation": "gelu"}
-    model = {"source": reads, "encoder": encoder, "decoder": decoder, "tie": "none"}
+    model = {"source": reads, "encoder": encoder, "decoder": decoder, "tie": "all" if tied else "none"}
+    model["output_bias"] = tied
     longest = config["max_position_embeddings"]
-    return Family(ModelSettings.parse(model), places, longest=longest, unused=unused)
+    return Family(ModelSettings.parse(model), places, again=again, longest=longest, unused=unused)
