@@ -9,7 +9,7 @@ from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
 from regard.models.presets import PRESETS
 from regard.training.settings import RunSettings, run_settings
-from regard.training.tasks import TASKS, medium_in, preset_for, task_in
+from regard.training.tasks import TASKS, medium_in, preset_for, task_in, task_of
 from tests.media import picture_bytes, recording_bytes
 
 
@@ -184,3 +184,10 @@ def test_a_table_is_no_plain_text(tmp_path: Path) -> None:
     path = table(tmp_path, "a.tsv", "one\tun\n")
     with pytest.raises(ValueError, match="this is a table"):
         list(read_documents(path))
+
+
+def test_presets_tell_their_tasks() -> None:
+    for task, presets in TASKS.items():
+        for name in presets.values():
+            assert task_of(name) == task
+    assert task_of("memory") == "answer"  # which is chosen where few answers come again and again

@@ -124,7 +124,7 @@ def train(
         raise ValueError("-o: name the folder of the run, as in: regard train pairs.tsv -o run")
     from regard.settings import read_toml
     from regard.training.settings import run_settings
-    from regard.training.tasks import PLAIN, medium_in, task_in
+    from regard.training.tasks import PLAIN, task_of
 
     data: dict[str, Any] = {
         "pairs": pairs,
@@ -146,7 +146,7 @@ def train(
     runs = [run.absolute() for run in init or ()]
     settings = run_settings(preset, _found_in(file, folder), assignments, given_settings, task=task, init=runs)
     if not (task or preset or file.get("preset") or quiet or as_json):
-        found = task_in(settings.data, medium_in(settings.data))
+        found = task_of(settings.preset)
         if found != "translate":
             typer.echo(f"By the look of these files this is --task {found}; name another if it is not.", err=True)
     from regard.data.corpus import fingerprint

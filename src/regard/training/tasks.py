@@ -109,6 +109,11 @@ def preset_for(task: str, medium: Medium) -> str:
     return TASKS[task][medium]
 
 
+def task_of(name: str) -> str:
+    """The task that a preset was chosen for."""
+    return next((task for task, presets in TASKS.items() if name in presets.values()), "answer")
+
+
 def answered_by(settings: DataSettings) -> str:
     """The preset for stories and questions: where few answers come again and again, as in made-up stories, nothing need
     be copied, and sentences are better places than words; else answers are copied from what is read."""
