@@ -146,7 +146,7 @@ def train(
     runs = [run.absolute() for run in init or ()]
     settings = run_settings(preset, _found_in(file, folder), assignments, given_settings, task=task, init=runs)
     if not (task or preset or file.get("preset") or quiet or as_json):
-        found = task_of(settings.preset)
+        found = task_of(str(settings.preset))
         if found != "translate":
             typer.echo(f"By the look of these files this is --task {found}; name another if it is not.", err=True)
     from regard.data.corpus import fingerprint
