@@ -23,7 +23,11 @@ def test_the_python_runs(path: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [path if path.name == "README.md" else pytest.param(path, marks=pytest.mark.slow) for path in DOCUMENTS],
+    ids=lambda path: path.name,
+)
 def test_the_commands_run(path: Path, tmp_path: Path) -> None:
     """`regard` commands are run; `make` targets and bench scripts must exist."""
     makefile = (ROOT / "Makefile").read_text()

@@ -137,6 +137,7 @@ def test_a_file_of_outputs_is_compared_with_a_run(trained: Path, tmp_path: Path)
     assert compared["second"] == pytest.approx(alone_score["value"], rel=0.2)
 
 
+@pytest.mark.slow
 def test_pairs_are_aligned_line_by_line(trained: Path, tmp_path: Path) -> None:
     run, test = trained / "run", tmp_path / "test.tsv"
     some = trained.joinpath("test.tsv").read_text().splitlines(keepends=True)[:5]
@@ -224,6 +225,7 @@ def test_what_has_no_two_sides_is_no_test_sentence(trained: Path, tmp_path: Path
     assert json.loads(told("evaluate", run, tmp_path / "test.po", "--json"))["sentences"] == 1
 
 
+@pytest.mark.slow
 def test_a_run_s_own_columns_are_those_it_is_judged_by(trained: Path, tmp_path: Path) -> None:
     rows = [line.split("\t") for line in (trained / "dates.tsv").read_text().splitlines()]
     data, run = tmp_path / "dates.tsv", tmp_path / "run"
@@ -263,6 +265,7 @@ def test_a_wrong_pair_of_languages_is_one_sentence(tmp_path: Path) -> None:
     assert "its languages are en, fr" in refused("train", memory, "--from", "en", "--to", "de", "-o", tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_attention_looks_where_links_say(tmp_path: Path) -> None:
     """Copied words, linked backwards on purpose: no model would look there unless it is told to."""
     draw = random.Random(1)

@@ -29,6 +29,7 @@ def ask(**environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
 def test_it_is_built_once_and_kept(tmp_path: Path) -> None:
     assert ask(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]

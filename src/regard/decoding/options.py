@@ -4,10 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.decoding.results import SMALL, Sampling, Search
 
+if TYPE_CHECKING:
+    from regard.models.settings import ModelSettings
+
+WORDS = ("temperature", "top_k", "top_p", "prefix", "forbidden", "required", "glossary")  # wishes about words
 BETWEEN = (
     ("beam", 1, 1000),
     ("nbest", 1, 1000),
@@ -83,6 +87,15 @@ class Options:
     def draws(self) -> bool:
         """Whether words are drawn."""
         return any(value is not None for value in (self.temperature, self.top_k, self.top_p))
+
+    def check_for(self, model: "ModelSettings") -> None:
+        """Raises ValueError for wishes that such a model cannot have, since it does not search for words."""
+        wordless = () if model.step_by_step else WORDS
+        single = ("nbest", "alignment") if model.says in ("tags", "span") else ()
+        for name in (*wordless, *single):
+            value = getattr(self, name)
+            if value not in (None, False, "", (), {}) and (name, value) != ("nbest", 1):
+                raise ValueError(f"{name}: this model does not search for words, and says one thing; leave it out.")
 
     def search(self, *, per_token: float, longest: int, vocabulary: int, single: bool = False) -> Search:
         """For a model whose outputs have at most so many tokens, drawn from such a vocabulary."""

@@ -54,7 +54,7 @@ class Placewise(Translator):
     ) -> list[Result]:
         """What is said of each text. Raises ValueError for wishes that such a model cannot have."""
         self.check_given(texts)
-        self.check_options(options)
+        options.check_for(self.description.model)
         read = [Read(text, wrong=wrong) if (wrong := _flaw(text)) else self._read(text) for text in texts]
         found = {n: Result(each.text, "", 0.0, [], [], wrong=each.wrong) for n, each in enumerate(read) if each.wrong}
         order = sorted((n for n in range(len(read)) if n not in found), key=lambda n: -read[n].size)
@@ -99,13 +99,6 @@ class Placewise(Translator):
             raise ValueError(f"{source[:60]!r}: {read.wrong}.")
         told = forced(self.bundle, [read.rows[0]], [[END]], scores=False)[0]
         return captured((self.source_side, in_text(self.source_side)), (read.rows[0], [END]), told.weights)
-
-    def check_options(self, options: Options) -> None:
-        """Raises ValueError for wishes that such a model cannot have."""
-        super().check_options(options)
-        if options.nbest > 1 or options.alignment:
-            name = "nbest" if options.nbest > 1 else "alignment"
-            raise ValueError(f"{name}: this model says {self.what}, in one way; leave it out.")
 
     def fits(self, text: str) -> bool:
         """What is too long is said to be, or read in windows."""

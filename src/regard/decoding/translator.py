@@ -100,7 +100,7 @@ class Translator:
     def results(self, texts: Sequence[Any], options: Options, *, done: Callable[[int], None] = _nobody) -> list[Result]:
         """A result for each text, in order. `done` hears how many more are finished."""
         self.check_given(texts)
-        self.check_options(options)
+        options.check_for(self.description.model)
         results: dict[int, Result] = {}
         around = {number: Pieces.of(text, parts) for number, text in enumerate(texts) if (parts := self._parts(text))}
         whole = [number for number in range(len(texts)) if number not in around]
@@ -120,13 +120,6 @@ class Translator:
         for text in sources:
             if not isinstance(text, str):
                 raise ValueError(f"translate: {repr(text)[:60]} is not a text; give a text, or a list of texts.")
-
-    def check_options(self, options: Options) -> None:
-        """Raises ValueError for wishes about words, where no words are searched for."""
-        if not self.description.model.step_by_step:
-            for name in ("temperature", "top_k", "top_p", "prefix", "forbidden", "required", "glossary"):
-                if getattr(options, name):
-                    raise ValueError(f"{name}: this model does not search for words; leave it out.")
 
     def _joined(self, around: Mapping[int, Pieces], options: Options) -> dict[int, Result]:
         """Results of texts in parts. The first part has the prefix, the longest what is required."""
@@ -395,8 +388,7 @@ class Translator:
     ) -> Captured:
         """What the model attends to over a source and a target: a given one, a result of it, or else its translation.
 
-        attribution: with gradient times input beside it. to: the language, of a model of several. Raises ValueError
-        for what the model cannot read whole.
+        attribution: with gradient times input, too. to: of several languages. Raises ValueError for what is too long.
         """
         from regard.decoding.capturing import attend
 

@@ -221,7 +221,7 @@ async def translated(model: Model, texts: Sequence[str], options: Options, limit
     check_reads_text(model)
     if model.translator is not None:
         try:
-            model.translator.check_options(options)
+            options.check_for(model.translator.description.model)
         except ValueError as error:
             raise Refused(400, str(error)) from None
     whole = model.translator is not None and model.translator.description.whole
