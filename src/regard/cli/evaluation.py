@@ -186,8 +186,7 @@ class _Files(NamedTuple):
     names: bool = False
     folder: Path | None = None
     classes: bool = False
-    unsaid: bool = False  # what is said may be nothing
-    asked: bool = False  # something is asked about a source
+    unsaid: bool = False  # something is asked, and what is said may be nothing
 
     @staticmethod
     def of(about: "Description | None", folder: Path | None) -> "_Files":
@@ -196,7 +195,7 @@ class _Files(NamedTuple):
             raise ValueError("--media: it is for runs that read pictures or recordings; this one reads text.")
         said = about is not None and about.model.says != "text"
         spans = about is not None and about.model.spans
-        return _Files(names, folder, said, unsaid=spans, asked=spans)
+        return _Files(names, folder, said, spans)
 
     def flaw(self, example: "Example") -> str:
         """Why a file is not even looked for, in words; empty if it is."""
@@ -285,11 +284,11 @@ def _test_set(
     aside: Counter[str] = Counter()
     if pairs:
         found = []
-        asked = files.asked or layout.question_column is not None
+        asked = files.unsaid or layout.question_column is not None
         layouts = [asked_columns(path, layout) if asked else layout for path in pairs]
         for example in (example for path, own in zip(pairs, layouts, strict=True) for example in read_pairs(path, own)):
-            target = example.target or ("-" if files.unsaid else "")
-            if wrong := example.wrong or flaw(example.source, target) or files.flaw(example):
+            empty = flaw(example.source, example.target, unsaid=files.unsaid)
+            if wrong := example.wrong or empty or files.flaw(example):
                 aside[wrong] += 1
             else:
                 found.append(replace(example, target=tidy(example.target)))

@@ -158,21 +158,22 @@ class _Tokenizer:
                 found[number] = self._as_text(text)
         return found
 
+    @cached_property
+    def _unmarked(self) -> Any:
+        """The same, to which nothing in a text is a mark. Another one, since others may be cutting just now."""
+        other = type(self._tokenizer).from_str(self._tokenizer.to_str())
+        other.encode_special_tokens = True
+        return other
+
     def _as_text(self, text: str) -> list[int]:
         """Of a text in which somebody wrote what looks like a mark: it is text, and only a gap is one."""
-        self._tokenizer.encode_special_tokens = True
-        try:
-            parts = text.split(self._mask) if self._mask else [text]
-            cut = [self._tokenizer.encode(part, add_special_tokens=False).ids for part in parts]
-        finally:
-            self._tokenizer.encode_special_tokens = False
+        parts = text.split(self._mask) if self._mask else [text]
+        cut = [self._unmarked.encode(part, add_special_tokens=False).ids for part in parts]
         gap: int | None = self._tokenizer.token_to_id(self._mask) if self._mask else None
         return [*cut[0], *(entry for part in cut[1:] for entry in (gap, *part) if entry is not None)]
 
     def placed(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        self._tokenizer.encode_special_tokens = True
-        cut = self._tokenizer.encode(text, add_special_tokens=False)
-        self._tokenizer.encode_special_tokens = False
+        cut = self._unmarked.encode(text, add_special_tokens=False)
         return cut.ids, cut.offsets
 
     def text(self, entries: list[int]) -> str:

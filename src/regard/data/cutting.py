@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from regard.data.settings import DataSettings
 from regard.data.sides import Vocabulary
 from regard.data.spans import example_of
 from regard.data.subwords import Subwords
-from regard.sources import Source, Text
+from regard.sources import Says, Source, Text
 from regard.tokens import UNKNOWN, shortened
 
 CUT_AT_ONCE = 10_000
@@ -63,93 +64,91 @@ class Texts:
         return (self._protection.protect_pair(*raw) or raw)[place]
 
 
-def cut_sides(
-    settings: DataSettings,
-    source: Source,
-    folder: Path,
-    name: str,
-    subwords: dict[str, Vocabulary],
-    protection: Protection,
-    origins: Origins,
-    aside: SetAside,
-    wanted: NDArray[np.bool_],
-    report: Report,
-    *,
-    tagged: bool = False,
-) -> NDArray[np.bool_]:
-    """Write the tokens of all examples; False for those that are too long. Unwanted ones are stored empty. tagged:
-    sources are cut word by word, and where each word begins is written, too."""
-    fit = np.ones(len(origins.lines), bool)
-    narrow = max(len(vocabulary) for vocabulary in subwords.values()) < 1 << 16
-    if narrow:
-        (folder / f"{name}.narrow").touch()
-    kind = np.uint16 if narrow else np.int32
-    texts = Texts(folder, name, protection)
-    for side, vocabulary in subwords.items():
-        reads = source if side == "source" else Text()
-        most = room(reads, settings.longest)
+@dataclass(frozen=True)
+class Cutting:
+    """How the stored examples of a corpus become tokens."""
+
+    settings: DataSettings
+    source: Source
+    says: Says
+    folder: Path
+    subwords: dict[str, Vocabulary]
+    protection: Protection
+    aside: SetAside
+    report: Report
+
+    def cut(self, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Write the tokens of all examples of the training or the validation set; False for those that are set aside
+        on the way. Unwanted ones are stored empty."""
+        kind = np.uint16 if max(map(len, self.subwords.values())) < 1 << 16 else np.int32
+        if kind is np.uint16:
+            (self.folder / f"{name}.narrow").touch()
+        if self.says == "span":
+            return self._spans(name, origins, wanted, kind)
+        fit = np.ones(len(origins.lines), bool)
+        for side in self.subwords:
+            self._side(name, side, origins, wanted, fit, kind)
+        return fit
+
+    def _side(
+        self, name: str, side: str, origins: Origins, wanted: NDArray[np.bool_], fit: NDArray[np.bool_], kind: type
+    ) -> None:
+        """One side; what is too long, or has a label that training has not, is no longer fit. Sources whose words are
+        tagged are cut word by word, and where each begins is written, too."""
+        vocabulary = self.subwords[side]
+        reads = self.source if side == "source" else Text()
+        most = room(reads, self.settings.longest)
+        tagged = self.says == "tags" and side == "source"
+        shortens = side == "source" and self.settings.whole and not tagged
+        texts = Texts(self.folder, name, self.protection)
         with (
-            RaggedWriter(folder / f"{name}.{side}", kind) as writer,
-            RaggedWriter(folder / f"{name}.firsts", np.int32)
-            if tagged and side == "source"
-            else contextlib.nullcontext() as firsts,
+            RaggedWriter(self.folder / f"{name}.{side}", kind) as writer,
+            RaggedWriter(self.folder / f"{name}.firsts", np.int32) if tagged else contextlib.nullcontext() as firsts,
         ):
             for start in range(0, len(texts), CUT_AT_ONCE):
                 some = range(start, min(start + CUT_AT_ONCE, len(texts)))
                 read = [texts.side(at, side) if wanted[at] else "" for at in some]
-                tokens = encoded(read, reads, vocabulary.encode)
                 if firsts is not None:
                     assert isinstance(vocabulary, Subwords)
                     tokens, begins = by_words(read, vocabulary)
                     for places, sequence in zip(begins, tokens, strict=True):
                         firsts.append(places if len(sequence) <= most else [])
+                else:
+                    tokens = encoded(read, reads, vocabulary.encode)
                 for at, sequence in zip(some, tokens, strict=True):
                     if not vocabulary.ends and UNKNOWN in sequence and wanted[at]:
-                        aside.put(origins.example(folder, name, at), "a label that training has not")
+                        self.aside.put(origins.example(self.folder, name, at), "a label that training has not")
                         fit[at] = False
-                    if side == "source" and settings.whole and not tagged:
-                        sequence = shortened(sequence, most)  # noqa: PLW2901
-                    if len(sequence) > most and not settings.text:
+                    kept = shortened(sequence, most) if shortens else sequence
+                    if len(kept) > most and not self.settings.text:
                         if fit[at]:
-                            aside.put(origins.example(folder, name, at), f"over {settings.longest} tokens")
+                            reason = f"over {self.settings.longest} tokens"
+                            self.aside.put(origins.example(self.folder, name, at), reason)
                         fit[at] = False
-                        sequence = []  # noqa: PLW2901
-                    writer.append(sequence)
-                report(f"cutting the {side}", some.stop, len(texts))
-    return fit
+                        kept = []
+                    writer.append(kept)
+                self.report(f"cutting the {side}", some.stop, len(texts))
 
-
-def cut_spans(
-    settings: DataSettings,
-    source: Source,
-    folder: Path,
-    name: str,
-    subwords: dict[str, Vocabulary],
-    protection: Protection,
-    origins: Origins,
-    aside: SetAside,
-    wanted: NDArray[np.bool_],
-    report: Report,
-) -> NDArray[np.bool_]:
-    """Write what is read of all examples and the places of their answers, counted from 1; False for those without."""
-    reader = subwords["source"]
-    assert isinstance(reader, Subwords)
-    fit = wanted.copy()
-    if len(reader) < 1 << 16:
-        (folder / f"{name}.narrow").touch()
-    kind = np.uint16 if len(reader) < 1 << 16 else np.int32
-    texts = Texts(folder, name, protection)
-    which = Ragged(folder / f"{name}.occurrences", np.int32)
-    with RaggedWriter(folder / f"{name}.source", kind) as read, RaggedWriter(folder / f"{name}.target", kind) as said:
-        for at in range(len(texts)):
-            made = example_of(*texts.raw(at), int(which[at][0]), reader, source, settings.longest)
-            if isinstance(made, str):
-                aside.put(origins.example(folder, name, at), made)
-                fit[at] = False
-                made = [], (0, 0)
-            read.append(made[0])
-            said.append([place + 1 for place in made[1]])
-            if at % CUT_AT_ONCE == 0:
-                report("finding answers", at, len(texts))
-    report("finding answers", len(texts), len(texts))
-    return fit
+    def _spans(self, name: str, origins: Origins, wanted: NDArray[np.bool_], kind: type) -> NDArray[np.bool_]:
+        """What is read, and the places of its answer, counted from 1."""
+        reader = self.subwords["source"]
+        assert isinstance(reader, Subwords)
+        fit = wanted.copy()
+        texts = Texts(self.folder, name, self.protection)
+        which = Ragged(self.folder / f"{name}.occurrences", np.int32)
+        with (
+            RaggedWriter(self.folder / f"{name}.source", kind) as read,
+            RaggedWriter(self.folder / f"{name}.target", kind) as said,
+        ):
+            for at in range(len(texts)):
+                made = example_of(*texts.raw(at), int(which[at][0]), reader, self.source, self.settings.longest)
+                if isinstance(made, str):
+                    self.aside.put(origins.example(self.folder, name, at), made)
+                    fit[at] = False
+                    made = [], (0, 0)
+                read.append(made[0])
+                said.append([place + 1 for place in made[1]])
+                if at % CUT_AT_ONCE == 0:
+                    self.report("finding answers", at, len(texts))
+        self.report("finding answers", len(texts), len(texts))
+        return fit

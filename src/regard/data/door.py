@@ -101,7 +101,7 @@ def admitted(
     files every sign. unsaid: a target may be empty."""
     for example in found:
         source, target = example.source if names else tidy(example.source), tidy(example.target)
-        if reason := example.wrong or flaw(source, target or ("-" if unsaid else ""), settings.most_characters):
+        if reason := example.wrong or flaw(source, target, settings.most_characters, unsaid=unsaid):
             aside.put(example, reason)
             continue
         if settings.lowercase:
@@ -114,9 +114,9 @@ def tidy(text: str) -> str:
     return WHITE.sub(" ", text).strip(" ")
 
 
-def flaw(source: str, target: str, most_characters: int | None = None) -> str:
-    """What is wrong with a pair, in words; empty if nothing is."""
-    if not source.strip() or not target.strip():
+def flaw(source: str, target: str, most_characters: int | None = None, *, unsaid: bool = False) -> str:
+    """What is wrong with a pair, in words; empty if nothing is. unsaid: a target may be empty."""
+    if not source.strip() or not (target.strip() or unsaid):
         return "empty target" if source.strip() else "empty source"
     if most_characters and max(len(source), len(target)) > most_characters:
         return f"over {most_characters:,} characters"

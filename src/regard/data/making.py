@@ -7,13 +7,12 @@ by a hash of the source, so it does not depend on the order of the files, and on
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.cutting import CUT_AT_ONCE, Origins, Report, Texts, cut_sides, cut_spans
+from regard.data.cutting import CUT_AT_ONCE, Cutting, Origins, Report, Texts
 from regard.data.door import SMOOTHING, SetAside, admitted, examples
 from regard.data.holding import held_out, source_hash
 from regard.data.keeping import MediaKeeper
@@ -65,10 +64,8 @@ def make(
             path.write_bytes(vocabulary.model)
         if says == "tags":
             usual &= _word_by_word(folder, "train", origins["train"], aside)
-        cut = partial(cut_sides, settings, source, folder, tagged=says == "tags")
-        if says == "span":
-            cut = partial(cut_spans, settings, source, folder)
-        fit = usual & cut("train", subwords, protection, origins["train"], aside, usual, report)
+        cutting = Cutting(settings, source, says, folder, subwords, protection, aside, report)
+        fit = usual & cutting.cut("train", origins["train"], usual)
         index = np.flatnonzero(fit)
         if not len(index):
             raise ValueError(_nothing_left("training", aside))
@@ -76,8 +73,7 @@ def make(
             everything = np.ones(len(origins["valid"].lines), bool)
             if says == "tags":
                 everything = _word_by_word(folder, "valid", origins["valid"], aside)
-            fit_valid = cut("valid", subwords, protection, origins["valid"], aside, everything, report)
-            fit_valid &= everything
+            fit_valid = everything & cutting.cut("valid", origins["valid"], everything)
             if not fit_valid.any():
                 raise ValueError(_nothing_left("validation", aside))
             np.save(folder / "valid.index.npy", np.flatnonzero(fit_valid))

@@ -1,11 +1,14 @@
 """A source from text to tokens: its parts, such as a story and a question, or sentence after sentence, each ended."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from regard.data.sentences import sentences
-from regard.data.subwords import Subwords
 from regard.sources import Source, Text
 from regard.tokens import BEGIN, END, SEPARATOR_SIGN, UNKNOWN, shortened
+
+if TYPE_CHECKING:
+    from regard.data.subwords import Subwords
 
 BETWEEN = f" {SEPARATOR_SIGN} "
 Cut = Callable[[Sequence[str]], list[list[int]]]  # texts to tokens
@@ -42,7 +45,7 @@ def encoded(texts: Sequence[str], source: Source, cut: Cut) -> list[list[int]]:
     return found
 
 
-def by_words(texts: Sequence[str], subwords: Subwords) -> tuple[list[list[int]], list[list[int]]]:
+def by_words(texts: Sequence[str], subwords: "Subwords") -> tuple[list[list[int]], list[list[int]]]:
     """Tokens of each text, cut word by word, and where each word's first one stands. A word of which nothing is left
     has an unknown one."""
     words = [text.split() for text in texts]
