@@ -38,8 +38,9 @@ def convert_fairseq(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a folder of safetensors of a fairseq checkpoint, for regard import.
+    """Prepare a fairseq checkpoint for import.
 
+    What comes out is a folder of safetensors.
     The checkpoint's format could run anything when it is opened: here nothing but tensors and plain values is allowed.
     Without sentencepiece, texts must come as the checkpoint's training data were: cut already, with blanks between.
     """
@@ -62,10 +63,10 @@ def import_(
     output: Annotated[Path, typer.Option("-o", "--output", help="The run's folder; made new.")],
     as_json: Json = False,
 ) -> None:
-    """Make a run of a model that was trained elsewhere: BERT, RoBERTa, DistilBERT, GPT-2, Marian, and CTranslate2's and
-    fairseq's translation models.
+    """Make a run of a model trained elsewhere.
 
-    Nothing is fetched, and nothing in it can run.
+    Of Hugging Face's BERT, RoBERTa, DistilBERT, ESM, GPT-2, GPT-NeoX, Marian and Pegasus, and of CTranslate2's and
+    fairseq's translation models. Nothing is fetched, and nothing in it can run.
     """
     from regard.interop.importing import import_folder
 
