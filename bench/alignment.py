@@ -11,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from regard.decoding.capturing import aligned
-from regard.decoding.loading import load
-from regard.evaluation.alignments import Gold, Links, agreement, read_links
-from regard.seeing.captured import Choice
+from regard.alignment.alignment_head import AlignmentHead
+from regard.evaluation.alignment_error import Gold, Links, agreement, read_links
+from regard.inference.attention import aligned
+from regard.inference.loading import load
 
 
 def by_eflomal(train: list[Path], test: list[Path], folder: Path) -> tuple[list[Links], list[Links]]:
@@ -65,7 +65,7 @@ def main() -> None:
         _show(run, usual, gold, "the last layer but one, its heads' mean")
 
 
-def _named(choice: Choice) -> str:
+def _named(choice: AlignmentHead) -> str:
     head = "all heads" if choice.head is None else f"head {choice.head + 1}"
     return f"layer {choice.layer + 1}, {head}{', the step after' if choice.shifted else ''}"
 

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 from bench.measure import Claim, report
-from regard.data.batches import load_batch, plan_epoch
-from regard.data.corpus import prepare
+from regard.data.batching import load_batch, plan_epoch
+from regard.data.dataset import prepare
 from regard.data.settings import DataSettings
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]

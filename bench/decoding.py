@@ -20,8 +20,8 @@ import sentencepiece
 
 import regard
 from bench.measure import Claim, report
-from regard.decoding.conversion import converted
-from regard.decoding.folder import open_folder
+from regard.runs.conversion import converted
+from regard.runs.folder import open_folder
 
 ROUNDS = 5
 SIZES = (8, 16, 32, 64, 128)

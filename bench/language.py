@@ -17,11 +17,11 @@ import transformers
 from torch import Tensor
 
 from bench.measure import Claim, medians, report
-from regard.data.batches import Batch
+from regard.data.batching import Batch
 from regard.models.presets import preset
 from regard.models.seq2seq import Seq2Seq
 from regard.settings import merged
-from regard.tokens import BEGIN, END, MASK, PAD
+from regard.special_tokens import BEGIN, END, MASK, PAD
 from regard.training.allocator import keep_memory
 from regard.training.objective import Objective, loss_of
 from regard.training.settings import RunSettings

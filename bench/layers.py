@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Attention, Window, attend
-from regard.models.convolution import Convolution
-from regard.models.recurrence import Cell
+from regard.models.gated_convolution import Convolution
+from regard.models.recurrent_layers import Cell
 
 Run = Callable[..., Tensor]
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import regard
 from bench.measure import Claim, report
-from regard.data.sentences import sentences
-from regard.decoding.translator import Translator
+from regard.data.sentence_splitting import sentences
+from regard.inference.translator import Translator
 
 CLIENTS = (1, 8, 64, 256)
 ONE_BY_ONE = """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bench.workers import serve
-from regard.data.batches import Batch, collate, plan_epoch
+from regard.data.batching import Batch, collate, plan_epoch
 from regard.training.allocator import keep_memory
 
 VOCABULARY, TOKENS, BATCHES = 10_000, 4096, 3

@@ -16,8 +16,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 import regard
-from regard.decoding.capturing import branches
-from regard.seeing.page import write_page
+from regard.interpret.capture import branches
+from regard.views.page import write_page
 
 HERE = Path(__file__).parent
 VIEWS = {  # name: view, theme, width, height

@@ -11,9 +11,9 @@ import math
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from regard.data.door import tidy
-from regard.data.subwords import Subwords
-from regard.tokens import BEGIN, END
+from regard.data.input_validation import tidy
+from regard.data.tokenizers.subwords import Subwords
+from regard.special_tokens import BEGIN, END
 
 Gram = tuple[int, ...]
 

@@ -17,6 +17,9 @@ from regard import native
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from regard.data.tokenizers.subwords import Subwords
+    from regard.runs.bundle import Bundle
+
 torch.set_num_threads(1)
 settings.register_profile("default", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
@@ -42,3 +45,21 @@ def browser() -> Iterator["Browser"]:
 
     with started() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def subwords() -> "Subwords":
+    """A small trained vocabulary."""
+    from regard.data.settings import SubwordSettings
+    from regard.data.tokenizers.subwords import train
+    from tests.bundles import LINES
+
+    return train(LINES, SubwordSettings(), 300)
+
+
+@pytest.fixture
+def bundle(subwords: "Subwords") -> "Bundle":
+    """A small model with that vocabulary."""
+    from tests.bundles import bundle_of
+
+    return bundle_of(subwords, "recurrent", "bahdanau")

@@ -9,17 +9,17 @@ import soundfile
 import torch
 
 from regard.data.labels import Labels
-from regard.data.made.scenes import Group, Scene, drawn
-from regard.data.made.spoken import RATE, Voice, spoken
 from regard.data.media import medium_of
 from regard.data.settings import LANGUAGE_SIGN, SubwordSettings
-from regard.data.sides import Vocabulary
-from regard.data.subwords import train
-from regard.decoding.bundle import Bundle, new_model
-from regard.decoding.folder import Description
+from regard.data.synthetic.scenes import Group, Scene, drawn
+from regard.data.synthetic.spoken_digits import RATE, Voice, spoken
+from regard.data.tokenizers.subwords import train
+from regard.data.vocabulary import Vocabulary
 from regard.models.settings import ModelSettings
+from regard.runs.bundle import Bundle, new_model
+from regard.runs.folder import Description
 from regard.settings import merged
-from regard.tokens import END
+from regard.special_tokens import END
 from tests.models.variants import small_preset
 
 LINES = ["a red circle left of two blue squares", "three green crosses above a black triangle", "one two three"] * 5

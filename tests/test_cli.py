@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regard import __version__
-from regard.attention import catalogue
+from regard.attention import catalog as catalogue
 
 
 def regard(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from regard.data.readers import Example, Layout, read_aligned, read_pairs
+from regard.data.formats.readers import Example, Layout, read_aligned, read_pairs
 from regard.data.settings import Column
 
 # Text that any file may hold: no half characters, no control characters, none that Unicode has no use for.

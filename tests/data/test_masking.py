@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.batches import load_batch
-from regard.data.corpus import Corpus, prepare
+from regard.data.batching import load_batch
+from regard.data.dataset import Corpus, prepare
 from regard.data.masking import HIDDEN, REPLACED, Masked, guesses, hidden
 from regard.data.settings import DataSettings, MaskSettings
 from regard.sources import Text
-from regard.tokens import BEGIN, END, MASK, PAD
+from regard.special_tokens import BEGIN, END, MASK, PAD
 
 STARTS = np.array([False] * 5 + [True, False] * 10)
 

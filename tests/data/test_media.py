@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from regard.data.audio import filters, resampled
 from regard.data.media import Pictures, Recordings, opened
-from regard.data.recordings import filters, resampled
 from regard.sources import Images, Speech
 from tests.media import picture, picture_bytes, recording_bytes, samples
 

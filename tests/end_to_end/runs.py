@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from regard.data.made import dates
+from regard.data.synthetic import dates
 
 # A model and a schedule that use everything that could be lost: dropout, accumulation, averages, sampled subwords.
 SMALL = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.made.scenes import scenes
+from regard.data.synthetic.scenes import scenes
 from tests.end_to_end.runs import regard, small
 
 TINY = [

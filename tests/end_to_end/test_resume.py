@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.decoding.bundle import read_tensors
+from regard.runs.bundle import read_tensors
 from tests.end_to_end.runs import command, environment, regard, small, write_dates
 
 STEPS = 40

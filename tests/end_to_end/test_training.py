@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from regard.cli import app
-from regard.seeing.storing import load
+from regard.views.storage import load
 from tests.end_to_end.runs import regard, small, write_dates
 
 

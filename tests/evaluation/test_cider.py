@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.evaluation.bootstrap import compare
 from regard.evaluation.cider import SIGMA, cider
-from regard.evaluation.comparison import compare
 from regard.evaluation.metrics import corpus_score
 
 words = st.lists(st.sampled_from("abcde"), min_size=1, max_size=8).map(" ".join)

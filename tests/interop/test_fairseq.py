@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.batches import padded
-from regard.decoding.loading import load
+from regard.data.batching import padded
+from regard.inference.loading import load
 from regard.interop.fairseq import convert, sinusoids
-from regard.interop.importing import import_folder
-from regard.tokens import BEGIN, END, PAD
+from regard.interop.import_folder import import_folder
+from regard.special_tokens import BEGIN, END, PAD
 from tests.interop.foreign import LINES
 
 transformers = pytest.importorskip("transformers")

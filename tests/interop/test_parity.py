@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.batches import padded
-from regard.decoding.bundle import Bundle
-from regard.decoding.loading import load
-from regard.decoding.results import Search
-from regard.interop.importing import import_folder
-from regard.tokens import BEGIN, END, MASK, PAD
+from regard.data.batching import padded
+from regard.inference.loading import load
+from regard.inference.results import Search
+from regard.interop.import_folder import import_folder
+from regard.runs.bundle import Bundle
+from regard.special_tokens import BEGIN, END, MASK, PAD
 from tests.interop.foreign import HARD, LINES, make
 
 pytest.importorskip("transformers")

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.decoding.loading import load
-from regard.decoding.vectors import vectors
-from regard.interop.exporting import export
-from regard.interop.importing import import_folder
+from regard.inference.loading import load
+from regard.inference.text_embedding import vectors
+from regard.interop.export_run import export
+from regard.interop.import_folder import import_folder
 from tests.interop.foreign import HARD
 
 # A tab would divide a text in two parts.

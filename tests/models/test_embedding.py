@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regard.attention import reference
 from regard.models.embedding import Embedding
-from regard.tokens import END, PAD
+from regard.special_tokens import END, PAD
 
 POSITIONS = ["none", "sinusoidal", "learned", "rotary"]
 

@@ -10,7 +10,7 @@ from regard.models.presets import PRESETS
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.settings import merged
-from regard.tokens import BEGIN, END
+from regard.special_tokens import BEGIN, END
 from tests.models.variants import kind_of, small_preset
 
 V = 13

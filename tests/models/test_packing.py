@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.models.memory import Packing
+from regard.models.outputs import Packing
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
+from regard.models.parameter_count import parameters
 from regard.models.presets import PRESETS, preset
 from regard.models.settings import ModelSettings
-from regard.models.sizes import parameters
 from regard.training.settings import RunSettings, TrainingSettings
 
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.models.memory import Memory, average
+from regard.models.outputs import Memory, average
+from regard.models.parameter_count import parameters
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
-from regard.models.sizes import parameters
-from regard.tokens import BEGIN
+from regard.special_tokens import BEGIN
 from tests.models.variants import (
     DECODERS,
     ENCODERS,

@@ -9,7 +9,7 @@ from regard.models.presets import PRESETS, Preset
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.settings import merged
-from regard.tokens import BEGIN, PAD
+from regard.special_tokens import BEGIN, PAD
 
 Part = dict[str, Any]
 SOURCES, TARGETS = 11, 13  # entries of the vocabularies

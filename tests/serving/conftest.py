@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from regard.decoding.bundle import save_bundle
-from tests.decoding.conftest import LINES, bundle_of, subwords  # noqa: F401
+from regard.runs.bundle import save_bundle
+from tests.bundles import LINES, bundle_of
 
 TEXTS = [*LINES[:4], "the dog ran", "a cat", "park on the mat", "the the the"]
 
@@ -73,7 +73,7 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def runs(subwords: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:  # noqa: F811
+def runs(subwords: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """English to German and back, by a Transformer and by a GRU."""
     folder = tmp_path_factory.mktemp("runs")
     made = []

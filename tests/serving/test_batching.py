@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from regard.decoding.options import Options
-from regard.decoding.results import Result
+from regard.inference.options import Options
+from regard.inference.results import Result
 from regard.serving.batching import Batcher, Late, Overloaded
 
 FAST, SLOW = Options(beam=1), Options(beam=5)

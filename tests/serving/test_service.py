@@ -21,9 +21,9 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 import regard
-from regard.serving.guard import Guard
-from regard.serving.keys import hashed, new_key
-from regard.serving.settings import Limits
+from regard.serving.api_keys import hashed, new_key
+from regard.serving.limits import Limits
+from regard.serving.middleware import Guard
 from tests.serving.conftest import TEXTS, Server
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from regard.data.corpus import Corpus, prepare
-from regard.decoding.bundle import Bundle
+from regard.data.dataset import Corpus, prepare
+from regard.runs.bundle import Bundle
 from regard.settings import merged
 from regard.training.run import new_bundle
 from regard.training.settings import RunSettings, run_settings

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.decoding.bundle import load_bundle
+from regard.runs.bundle import load_bundle
 from regard.training.loop import Trainer
 from regard.training.reporting import Log, Reporter, read_log
 from tests.training.small import small_run

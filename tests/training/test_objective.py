@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.batches import load_batch
+from regard.data.batching import load_batch
 from regard.models.dropout import Dropout
 from regard.training.objective import Objective, loss_of, taught
 from tests.training.small import small_run

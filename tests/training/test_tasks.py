@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.door import examples
-from regard.data.readers import read_documents
+from regard.data.formats.readers import read_documents
+from regard.data.input_validation import examples
 from regard.data.settings import DataSettings
 from regard.models.presets import PRESETS
 from regard.training.settings import RunSettings, run_settings

@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from regard.attention.functional import plan as plan
     from regard.attention.functional import weights as weights
     from regard.attention.heads import Attention as Attention
-    from regard.attention.normalisers import Draw as Draw
-    from regard.attention.normalisers import Entmax as Entmax
-    from regard.attention.normalisers import Hard as Hard
-    from regard.attention.normalisers import Raw as Raw
-    from regard.attention.normalisers import Sigmoid as Sigmoid
-    from regard.attention.normalisers import Softmax as Softmax
-    from regard.attention.normalisers import Sparsemax as Sparsemax
-    from regard.attention.planning import Plan as Plan
+    from regard.attention.normalizers import Draw as Draw
+    from regard.attention.normalizers import Entmax as Entmax
+    from regard.attention.normalizers import Hard as Hard
+    from regard.attention.normalizers import Raw as Raw
+    from regard.attention.normalizers import Sigmoid as Sigmoid
+    from regard.attention.normalizers import Softmax as Softmax
+    from regard.attention.normalizers import Sparsemax as Sparsemax
+    from regard.attention.planner import Plan as Plan
     from regard.attention.positions import Learned as Learned
     from regard.attention.positions import Sinusoidal as Sinusoidal
     from regard.attention.reinforce import Reinforce as Reinforce
-    from regard.attention.relative import T5 as T5
-    from regard.attention.relative import ALiBi as ALiBi
-    from regard.attention.relative import Rotary as Rotary
-    from regard.attention.relative import Shaw as Shaw
+    from regard.attention.relative_positions import T5 as T5
+    from regard.attention.relative_positions import ALiBi as ALiBi
+    from regard.attention.relative_positions import Rotary as Rotary
+    from regard.attention.relative_positions import Shaw as Shaw
     from regard.attention.scores import Additive as Additive
     from regard.attention.scores import Bilinear as Bilinear
     from regard.attention.scores import Cosine as Cosine
@@ -58,11 +58,11 @@ _HOMES = {
     "extents": ["Causal", "Global", "LocalMonotonic", "LocalPredictive", "Window"],
     "functional": ["Attended", "attend", "plan", "weights"],
     "heads": ["Attention"],
-    "normalisers": ["Draw", "Entmax", "Hard", "Raw", "Sigmoid", "Softmax", "Sparsemax"],
-    "planning": ["Plan"],
+    "normalizers": ["Draw", "Entmax", "Hard", "Raw", "Sigmoid", "Softmax", "Sparsemax"],
+    "planner": ["Plan"],
     "positions": ["Learned", "Sinusoidal"],
     "reinforce": ["Reinforce"],
-    "relative": ["ALiBi", "Rotary", "Shaw", "T5"],
+    "relative_positions": ["ALiBi", "Rotary", "Shaw", "T5"],
     "scores": ["Additive", "Bilinear", "Cosine", "Dot", "Location", "ScaledDot"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.extents import Extent, LocalPredictive
-from regard.attention.normalisers import Draw, Normaliser
-from regard.attention.relative import Position
+from regard.attention.normalizers import Draw, Normaliser
+from regard.attention.relative_positions import Position
 from regard.attention.scores import Score
 
 

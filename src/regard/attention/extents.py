@@ -12,8 +12,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from regard.attention import catalogue, reference
-from regard.attention.numbers import is_real, is_whole
+from regard.attention import catalog as catalogue
+from regard.attention import reference
+from regard.attention.number_types import is_real, is_whole
 
 Span = tuple[int, int]
 

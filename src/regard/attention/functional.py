@@ -8,15 +8,15 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor, nn
 
+from regard.attention.arguments import checked_call
 from regard.attention.cache import Cache
 from regard.attention.call import Call, Outcome
-from regard.attention.door import checked_call
 from regard.attention.extents import Extent
 from regard.attention.kernels import dense
-from regard.attention.kernels.unharmed import unharmed
-from regard.attention.normalisers import Draw, Hard, Normaliser
-from regard.attention.planning import KERNELS, Plan, choose, plan_call
-from regard.attention.relative import Position
+from regard.attention.kernels.nan_guard import unharmed
+from regard.attention.normalizers import Draw, Hard, Normaliser
+from regard.attention.planner import KERNELS, Plan, choose, plan_call
+from regard.attention.relative_positions import Position
 from regard.attention.scores import PairwiseFunction, Score
 
 

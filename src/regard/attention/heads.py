@@ -8,16 +8,16 @@ Bahdanau's attention, with a bilinear one Luong's "general".
 import torch
 from torch import Tensor, nn
 
-from regard.attention import catalogue
+from regard.attention import catalog as catalogue
+from regard.attention.arguments import check_meaning, check_numbers, prepare
 from regard.attention.cache import Cache
 from regard.attention.call import Outcome
-from regard.attention.door import check_meaning, check_numbers, prepare
 from regard.attention.extents import Extent, extent_named
 from regard.attention.functional import Attended, compute
-from regard.attention.kernels.unharmed import projected
-from regard.attention.normalisers import Draw, Normaliser, normaliser_named
-from regard.attention.planning import check_backend
-from regard.attention.relative import Position, new_position
+from regard.attention.kernels.nan_guard import projected
+from regard.attention.normalizers import Draw, Normaliser, normaliser_named
+from regard.attention.planner import check_backend
+from regard.attention.relative_positions import Position, new_position
 from regard.attention.scores import Additive, Bilinear, Location, PairwiseFunction, Score, score_named
 
 

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
-from regard.attention import catalogue, reference
+from regard.attention import catalog as catalogue
+from regard.attention import reference
 from regard.attention.kernels.additive import additive_scores
-from regard.attention.kernels.grouped import grouped_matmul, spread
+from regard.attention.kernels.grouped_query import grouped_matmul, spread
 
 PairwiseFunction = Callable[[Tensor, Tensor], Tensor]
 

@@ -13,17 +13,17 @@ import typer
 
 from regard import __version__
 from regard.cli import (
-    alignment,
+    align,
     attention,
-    demonstration,
-    evaluation,
-    interop,
-    language,
-    reading,
-    seeing,
-    serving,
-    training,
-    translation,
+    demo,
+    evaluate,
+    fill_and_embed,
+    generate,
+    import_and_export,
+    see,
+    serve,
+    train,
+    translate,
 )
 
 app = typer.Typer(
@@ -55,16 +55,16 @@ def regard(
     """Attention, and the sequence models built on it."""
 
 
-training.add_to(app)
-evaluation.add_to(app)
-alignment.add_to(app)
-seeing.add_to(app)
-translation.add_to(app)
-language.add_to(app)
-reading.add_to(app)
-interop.add_to(app)
-serving.add_to(app)
-demonstration.add_to(app)
+train.add_to(app)
+evaluate.add_to(app)
+align.add_to(app)
+see.add_to(app)
+translate.add_to(app)
+generate.add_to(app)
+fill_and_embed.add_to(app)
+import_and_export.add_to(app)
+serve.add_to(app)
+demo.add_to(app)
 app.add_typer(attention.attention, name="attention")
 
 

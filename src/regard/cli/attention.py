@@ -19,7 +19,7 @@ def list_family(
     as_json: Json = False,
 ) -> None:
     """Every axis and every choice on it, one line each, with its paper."""
-    from regard.attention import catalogue
+    from regard.attention import catalog as catalogue
 
     if axis is not None and axis not in catalogue.AXES:
         raise ValueError(f"--axis: there is no {axis!r}; the axes are {', '.join(catalogue.AXES)}.")
@@ -48,7 +48,7 @@ def show_one(
     as_json: Json = False,
 ) -> None:
     """One mechanism: its formula, its paper, and which kernels serve it."""
-    from regard.attention import catalogue
+    from regard.attention import catalog as catalogue
 
     entry = catalogue.find(name)
     if as_json:
@@ -75,8 +75,8 @@ def gallery(
         raise ValueError(f"--output: {output} must end in .html or .png.")
     if output.is_dir() or not output.parent.is_dir():
         raise ValueError(f"--output: {output} cannot be written; name a file in a folder that exists.")
-    from regard.seeing.gallery import as_dict, panels
-    from regard.seeing.heatmaps import write_html, write_png
+    from regard.views.gallery import as_dict, panels
+    from regard.views.heat_map import write_html, write_png
 
     drawn = panels()
     (write_html if output.suffix.lower() == ".html" else write_png)(drawn, output)

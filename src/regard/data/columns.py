@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from regard.data.formats.delimited import looked_at, rows_of, separator_of
+from regard.data.formats.readers import Layout, lines_of
 from regard.data.media import Pictures, Recordings
-from regard.data.readers import Layout, lines_of
-from regard.data.rows import looked_at, rows_of, separator_of
 
 SOURCE_NAMES = (
     *("source", "src", "input", "tokens", "words"),

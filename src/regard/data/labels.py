@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regard.data.settings import SubwordSettings
-from regard.tokens import UNKNOWN
+from regard.special_tokens import UNKNOWN
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 MOST = 10_000  # classes; more are texts, not classes

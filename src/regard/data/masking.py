@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.passages import Passages, packed
-from regard.data.ragged import Ragged
+from regard.data.packing import Passages, packed
+from regard.data.ragged_array import Ragged
 from regard.data.settings import MaskSettings
-from regard.data.subwords import Subwords
-from regard.tokens import BEGIN, END, MASK, PAD
+from regard.data.tokenizers.subwords import Subwords
+from regard.special_tokens import BEGIN, END, MASK, PAD
 
 HIDDEN, REPLACED = 0.8, 0.1  # of the words that are to be guessed
 

@@ -63,7 +63,7 @@ class Pictures(Medium):
 
     def read(self, given: Any) -> Array:
         """[C, S, S] in bytes."""
-        from regard.data.pictures import squared
+        from regard.data.images import squared
 
         return squared(given if isinstance(given, np.ndarray) or hasattr(given, "convert") else opened(given), self)
 
@@ -90,14 +90,14 @@ class Recordings(Medium):
 
     def read(self, given: Any) -> Array:
         """[frames, mels] in half precision."""
-        from regard.data.recordings import frames, samples
+        from regard.data.audio import frames, samples
 
         whole = isinstance(given, np.ndarray | tuple)
         return frames(given if whole else samples(opened(given), self.settings), self.settings)
 
     def sound(self, given: Any) -> bytes:
         """The recording as a WAV file that any browser plays, at the model's rate."""
-        from regard.data.recordings import as_wav, samples
+        from regard.data.audio import as_wav, samples
 
         whole = isinstance(given, np.ndarray | tuple)
         return as_wav(given if whole else samples(opened(given), self.settings), self.settings)

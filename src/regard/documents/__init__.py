@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Protocol
 
-from regard.data.door import HALF
+from regard.data.input_validation import HALF
 from regard.data.settings import Column
 
 
@@ -79,7 +79,7 @@ def kind_of(path: PurePath, layout: Layout) -> str:
 def read_document(content: bytes, name: str, kind: str, layout: Layout) -> Document:
     """A file's content, read. Raises ValueError with one sentence that names the file where it is wrong."""
     if kind == "text":
-        from regard.documents.plain import PlainText
+        from regard.documents.text import PlainText
 
         return PlainText(content, name, layout)
     if kind in ("tsv", "csv", "jsonl"):
@@ -90,7 +90,7 @@ def read_document(content: bytes, name: str, kind: str, layout: Layout) -> Docum
         from regard.documents.po import Catalogue
 
         return Catalogue(content, name, layout)
-    from regard.documents.markup import Tmx, Xliff
+    from regard.documents.xliff_tmx import Tmx, Xliff
 
     return Tmx(content, name, layout) if kind == "tmx" else Xliff(content, name, layout)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.evaluation.cider import cider
-from regard.evaluation.tags import name_f1, right_tags
+from regard.evaluation.tagging_f1 import name_f1, right_tags
 
 BY_SACREBLEU = ("bleu", "bleu1", "bleu2", "bleu3", "chrf", "ter")
 References = Sequence[Sequence[str]]  # one list of all sentences for each set of references

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.decoding.options import Options
-from regard.decoding.translator import Translator
 from regard.evaluation.metrics import References, Score, corpus_score
+from regard.inference.options import Options
+from regard.inference.translator import Translator
 
 FEW = 5  # sentences in a bucket, below which its score says nothing
 

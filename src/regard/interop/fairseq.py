@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.borrowed import Borrowed, as_file
-from regard.decoding.bundle import as_bytes
-from regard.decoding.folder import write_durably
-from regard.interop.arriving import check_new
+from regard.data.tokenizers.imported import Borrowed, as_file
+from regard.interop.new_run import check_new
 from regard.interop.vocabularies import LARGEST
+from regard.runs.bundle import as_bytes
+from regard.runs.folder import write_durably
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # which every dictionary of fairseq's begins with
 BEFORE = 2  # rows of its tables of places that no word has: those up to padding's own

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Attention
-from regard.data.subwords import Subwords
-from regard.decoding.bundle import Bundle
-from regard.models.memory import Memory
-from regard.tokens import BEGIN, END, MASK, PAD, UNKNOWN
+from regard.data.tokenizers.subwords import Subwords
+from regard.models.outputs import Memory
+from regard.runs.bundle import Bundle
+from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
 OPSET = 17
 EXAMPLE = 7  # places of the example that a graph is made from

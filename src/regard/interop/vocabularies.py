@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from regard.data.borrowed import Borrowed, as_file
+from regard.data.tokenizers.imported import Borrowed, as_file
 
 LARGEST = 100 << 20  # bytes of a file
 SPECIAL = ("pad_token", "unk_token", "bos_token", "eos_token", "mask_token")

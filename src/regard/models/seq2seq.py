@@ -6,19 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.models.copying import CopyingState, mixed
+from regard.models.copy_mechanism import CopyingState, mixed
 from regard.models.decoders.convolutional import ConvolutionalDecoder
-from regard.models.decoders.places import NoDecoder, PlacesDecoder
-from regard.models.decoders.pooling import PoolingDecoder
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.decoders.transformer import TransformerDecoder
 from regard.models.encoders.convolutional import ConvolutionalEncoder
-from regard.models.encoders.plain import PlainEncoder
+from regard.models.encoders.identity import PlainEncoder
 from regard.models.encoders.recurrent import RecurrentEncoder
 from regard.models.encoders.transformer import TransformerEncoder
-from regard.models.memory import Decoded, Memory, Packing, State
+from regard.models.heads.per_position import NoDecoder, PlacesDecoder
+from regard.models.heads.pooling import PoolingDecoder
+from regard.models.outputs import Decoded, Memory, Packing, State
 from regard.models.settings import ModelSettings
-from regard.tokens import END
+from regard.special_tokens import END
 
 ENCODERS: dict[str, Any] = {
     "recurrent": RecurrentEncoder,

@@ -5,7 +5,7 @@
 
 enum { PAD, UNKNOWN, BEGIN, END };
 
-/* What is asked of a search. The same, field by field, as `_Asked` in decoding/engines/native.py. */
+/* What is asked of a search. The same, field by field, as `_Asked` in inference/engines/native_engine.py. */
 typedef struct {
     const int64_t *tokens, *starts; /* of all sources with their ends; source b's from starts[b] to starts[b + 1] */
     const int64_t *limits;          /* tokens that each output has at most */

@@ -16,16 +16,19 @@ from starlette.exceptions import HTTPException
 
 from regard import __version__
 from regard.cli.common import layout_of
-from regard.data.sides import in_text
-from regard.decoding.options import Options
+from regard.data.vocabulary import in_text
 from regard.documents import Layout
-from regard.documents.plain import LINE_ENDS
-from regard.seeing.storing import as_record as as_attention
-from regard.serving import deepl, files, libretranslate, media, seeing
-from regard.serving.guard import App, Guard, Slow, TooLarge
-from regard.serving.keys import Keys
-from regard.serving.metrics import Metrics
-from regard.serving.models import Model, Models, Unknown
+from regard.documents.text import LINE_ENDS
+from regard.inference.options import Options
+from regard.serving import attention_api as seeing
+from regard.serving import deepl, libretranslate
+from regard.serving import file_api as files
+from regard.serving import media_api as media
+from regard.serving.api_keys import Keys
+from regard.serving.limits import Limits
+from regard.serving.middleware import App, Guard, Slow, TooLarge
+from regard.serving.model_pool import Model, Models, Unknown
+from regard.serving.prometheus import Metrics
 from regard.serving.requests import (
     Left,
     Refused,
@@ -38,7 +41,7 @@ from regard.serving.requests import (
     wished,
     within,
 )
-from regard.serving.settings import Limits
+from regard.views.storage import as_record as as_attention
 
 PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),

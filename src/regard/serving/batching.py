@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from regard.data.media import Prepared
-from regard.decoding.options import Options
-from regard.decoding.results import Result
+from regard.inference.options import Options
+from regard.inference.results import Result
 
 MOST_SECONDS = 30  # that a client is asked to wait
 FILE = 500  # characters that a picture or a recording counts as

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Header, Request
 
-from regard.decoding.options import Options
-from regard.serving import html
-from regard.serving.languages import name_of
+from regard.inference.options import Options
+from regard.serving import html_text as html
+from regard.serving.language_detection import name_of
 from regard.serving.requests import Refused, given_fields
 
 if TYPE_CHECKING:

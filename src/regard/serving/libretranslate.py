@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 
-from regard.decoding.options import Options
-from regard.serving import html
-from regard.serving.languages import detected, name_of
-from regard.serving.models import Models
+from regard.inference.options import Options
+from regard.serving import html_text as html
+from regard.serving.language_detection import detected, name_of
+from regard.serving.model_pool import Models
 from regard.serving.requests import Fields, Refused, Translated, given_fields
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from urllib.parse import parse_qsl
 
 from fastapi import Request
 
-from regard.data.sentences import sentences
-from regard.data.sides import in_text
-from regard.decoding.options import Options
-from regard.decoding.results import Result
+from regard.data.sentence_splitting import sentences
+from regard.data.vocabulary import in_text
+from regard.inference.options import Options
+from regard.inference.results import Result
 from regard.serving.batching import Late, Overloaded
-from regard.serving.models import Model
-from regard.serving.settings import Limits
+from regard.serving.limits import Limits
+from regard.serving.model_pool import Model
 
 T = TypeVar("T")
 MOST_FIELDS = 1000

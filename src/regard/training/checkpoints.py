@@ -16,8 +16,8 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.decoding.bundle import as_bytes, read_tensors
-from regard.decoding.folder import read_json, sync_folder, write_durably
+from regard.runs.bundle import as_bytes, read_tensors
+from regard.runs.folder import read_json, sync_folder, write_durably
 
 KEPT = 2  # checkpoints on disk: the newest, and one before it in case it is damaged
 

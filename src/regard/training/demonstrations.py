@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from regard.decoding.translator import Translator
+from regard.inference.translator import Translator
 from regard.models.presets import preset as settings_named
 from regard.settings import merged
 
@@ -75,9 +75,9 @@ class Demonstration(ABC):
 
     def draw(self, translator: Translator, output: Path, seed: int) -> list[dict[str, Any]]:
         """A few examples with their attention, in the terminal and as one picture."""
-        from regard.seeing.alignments import Alignment, write_picture
-        from regard.seeing.overlays import in_terminal, write_overlay
-        from regard.seeing.terminal import matrix
+        from regard.views.alignment_plot import Alignment, write_picture
+        from regard.views.overlay import in_terminal, write_overlay
+        from regard.views.terminal import matrix
 
         drawn: list[dict[str, Any]] = []
         alignments: list[Alignment] = []
@@ -130,7 +130,7 @@ class Dates(Demonstration):
         }
 
     def write(self, output: Path, seed: int) -> None:
-        from regard.data.made import dates
+        from regard.data.synthetic import dates
 
         for part, count in self.counts.items():
             lines = [f"{text}\t{date}\n" for text, date in dates.pairs(count, part=part, seed=seed)]
@@ -141,7 +141,7 @@ class Dates(Demonstration):
         return [(source, [target]) for source, target in lines]
 
     def shown(self, output: Path, seed: int) -> list[Any]:
-        from regard.data.made import dates
+        from regard.data.synthetic import dates
 
         held_out = [date for _, date in dates.pairs(len(self.languages), part="test", seed=seed + 1)]
         texts = [dates.plainly(date, locale) for date, locale in zip(held_out, self.languages, strict=True)]
@@ -187,7 +187,7 @@ class Scenes(_Files):
         }
 
     def write(self, output: Path, seed: int) -> None:
-        from regard.data.made.scenes import scenes
+        from regard.data.synthetic.scenes import scenes
 
         for part, count in self.counts.items():
             (output / part).mkdir()
@@ -219,7 +219,7 @@ class Digits(_Files):
     def write(self, output: Path, seed: int) -> None:
         import soundfile
 
-        from regard.data.made.spoken import RATE, strings
+        from regard.data.synthetic.spoken_digits import RATE, strings
 
         for part, count in self.counts.items():
             (output / part).mkdir()
@@ -244,7 +244,7 @@ class Notices(Demonstration):
         return {"data": {"subwords": {"size": 600}}, "training": {"tokens": 4096, "learning_rate": 3e-3}}
 
     def write(self, output: Path, seed: int) -> None:
-        from regard.data.made.notices import notices
+        from regard.data.synthetic.notices import notices
 
         for part, count in self.counts.items():
             lines = [f"{text}\t{said}\n" for text, said in notices(count, part=part, seed=seed)]
@@ -273,7 +273,7 @@ class Stories(Demonstration):
         }
 
     def write(self, output: Path, seed: int) -> None:
-        from regard.data.made.stories import stories
+        from regard.data.synthetic.stories import stories
 
         for part, count in self.counts.items():
             lines = ["\t".join(each) + "\n" for each in stories(count, part=part, seed=seed)]

@@ -20,20 +20,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batches import Batch, epoch_of, load_batch, tokens_for
-from regard.data.corpus import Corpus
+from regard.data.batching import Batch, epoch_of, load_batch, tokens_for
+from regard.data.dataset import Corpus
 from regard.data.settings import DataSettings
-from regard.decoding.bundle import Bundle, put_tensors, save_bundle, tensors_of
-from regard.decoding.loading import in_torch
-from regard.training.averages import MovingAverage, mean, wearing
+from regard.inference.loading import in_torch
+from regard.runs.bundle import Bundle, put_tensors, save_bundle, tensors_of
+from regard.training.attention_history import keep
 from regard.training.checkpoints import Checkpoint, Checkpoints
-from regard.training.distribution import Distribution
+from regard.training.distributed import Distribution
 from regard.training.objective import Objective, loss_of
 from regard.training.reporting import Log, Reporter, readable_time
 from regard.training.schedule import learning_rate
 from regard.training.settings import TrainingSettings
 from regard.training.validation import Judgement, judge
-from regard.training.watching import keep
+from regard.training.weight_averaging import MovingAverage, mean, wearing
 
 MEASURED = 20  # steps after which the first estimate of time and memory is made
 RECENT = 50  # steps that the speed is averaged over

@@ -6,16 +6,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from regard.alignment.alignment_head import AlignmentHead
 from regard.attention import Draw, Reinforce
-from regard.data.batches import Batch
-from regard.models.copying import copying_loss
-from regard.models.decoders.places import PlacesDecoder
-from regard.models.loss import agreeing_loss, projected_loss
-from regard.models.memory import Copied, Decoded, Memory, Packing
+from regard.data.batching import Batch
+from regard.models.copy_mechanism import copying_loss
+from regard.models.fused_cross_entropy import agreeing_loss, projected_loss
+from regard.models.heads.per_position import PlacesDecoder
+from regard.models.outputs import Copied, Decoded, Memory, Packing
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
-from regard.seeing.captured import Choice
-from regard.tokens import END, PAD
+from regard.special_tokens import END, PAD
 from regard.training.precision import chosen, products_in
 from regard.training.settings import TrainingSettings
 
@@ -200,7 +200,7 @@ def loss_of(objective: nn.Module, batch: Batch, *, twice: bool = False) -> Loss:
     return loss
 
 
-def taught(settings: ModelSettings) -> Choice:
+def taught(settings: ModelSettings) -> AlignmentHead:
     """Where a model learns to look as it is told: in the last layer but one, in the first of its heads.
 
     A Transformer looks back for a word in the step that has just read it, which knows what to look for (Chen et al.
@@ -209,4 +209,4 @@ def taught(settings: ModelSettings) -> Choice:
     decoder = settings.decoder
     layers = 1 if decoder.kind == "recurrent" else decoder.layers
     transformer = decoder.kind == "transformer"
-    return Choice(max(0, layers - 2), 0 if getattr(decoder, "heads", 1) > 1 else None, shifted=transformer)
+    return AlignmentHead(max(0, layers - 2), 0 if getattr(decoder, "heads", 1) > 1 else None, shifted=transformer)

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-from regard.models.rounding import in_bfloat16, rounded_products, rounds
+from regard.models.bfloat16_matmul import in_bfloat16, rounded_products, rounds
 
 
 def chosen(wish: str, device: torch.device) -> str:

@@ -7,7 +7,7 @@ log.jsonl            losses, speeds, validations
 curves.png           the same as a picture
 attention/           over one validation example, at each validation
 alignment.json, shortlist.safetensors    made at the end: which head aligns, which words may come of which
-model.toml, model.safetensors, source.subwords, target.subwords    the model (decoding/bundle.py)
+model.toml, model.safetensors, source.subwords, target.subwords    the model (runs/bundle.py)
 """
 
 import contextlib
@@ -21,33 +21,33 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.alignment.lexicon import MOST, learn
+from regard.alignment.shortlist import shortlist_of
 from regard.data.columns import columns_taken
-from regard.data.corpus import Corpus, Pairs, prepare, reopened
-from regard.data.door import layout_in
+from regard.data.dataset import Corpus, Pairs, prepare, reopened
+from regard.data.input_validation import layout_in
 from regard.data.labels import Labels
-from regard.data.sides import in_text, target_file
-from regard.decoding.bundle import Bundle, new_model
-from regard.decoding.capturing import chosen
-from regard.decoding.conversion import KINDS, converted, refuses
-from regard.decoding.devices import device_named
-from regard.decoding.folder import ALIGNMENT, Description, open_folder, write_durably
-from regard.decoding.lexicon import MOST, learn
-from regard.decoding.results import SMALL
-from regard.decoding.shortlist import shortlist_of
+from regard.data.vocabulary import in_text, target_file
+from regard.inference.results import SMALL
+from regard.interpret.capture import chosen
 from regard.models.settings import ModelSettings
-from regard.seeing.curves import draw_curves
+from regard.runs.bundle import Bundle, new_model
+from regard.runs.conversion import KINDS, converted, refuses
+from regard.runs.devices import device_named
+from regard.runs.folder import ALIGNMENT, Description, open_folder, write_durably
 from regard.settings import read_toml
 from regard.sources import Says
-from regard.tokens import END
+from regard.special_tokens import END
 from regard.training.allocator import keep_memory
-from regard.training.beginning import begin_with
-from regard.training.distribution import Distribution, distribution, leads
-from regard.training.lock import only_here
+from regard.training.distributed import Distribution, distribution, leads
 from regard.training.loop import Trainer, Where
 from regard.training.objective import taught
 from regard.training.reporting import Log, Reporter, read_log
+from regard.training.run_lock import only_here
 from regard.training.settings import RunSettings
 from regard.training.threads import threads_for
+from regard.training.warm_start import begin_with
+from regard.views.training_curves import draw_curves
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def run_settings(
         name = name or (answered_by(data) if task == "answer" and data.pairs else suits)
     begun = preset(str(name))
     if init:
-        from regard.training.beginning import settings_from
+        from regard.training.warm_start import settings_from
 
         begun = settings_from(init, begun)
     everything = _set(merged(merged({**begun, "preset": name}, {**file, "preset": name}), given), assignments)

@@ -14,11 +14,11 @@ from regard.data.columns import (
     names_questions,
     question_columns,
 )
-from regard.data.door import examples
-from regard.data.keeping import found_in
+from regard.data.formats.delimited import LOOKED_AT
+from regard.data.formats.readers import Example
+from regard.data.input_validation import examples
 from regard.data.media import Pictures, Recordings
-from regard.data.readers import Example
-from regard.data.rows import LOOKED_AT
+from regard.data.media_store import found_in
 from regard.data.settings import DataSettings
 
 Medium = Literal["text", "images", "speech", "nothing"]

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-from regard.data.batches import in_order, load_batch
-from regard.data.corpus import Corpus, Pairs
+from regard.data.batching import in_order, load_batch
+from regard.data.dataset import Corpus, Pairs
 from regard.data.masking import Masked
 from regard.data.media import Prepared
-from regard.data.passages import Passages
-from regard.decoding.languages import language_of, without_sign
-from regard.decoding.options import Options
-from regard.decoding.translator import Translator
+from regard.data.packing import Passages
+from regard.data.target_languages import language_of, without_sign
+from regard.evaluation.bleu_tokenizers import bleu_tokeniser
 from regard.evaluation.metrics import corpus_score
-from regard.evaluation.tokenisers import bleu_tokeniser
+from regard.inference.options import Options
+from regard.inference.translator import Translator
 from regard.training.objective import Objective, loss_of
 from regard.training.settings import TrainingSettings
 

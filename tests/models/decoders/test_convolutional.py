@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from regard.models.decoders.convolutional import ConvolutionalDecoder
 from regard.models.encoders.convolutional import ConvolutionalEncoder
-from regard.models.memory import Memory
+from regard.models.outputs import Memory
 from regard.models.settings import ConvolutionalDecoder as DecoderSettings
 from regard.models.settings import ConvolutionalEncoder as EncoderSettings
 

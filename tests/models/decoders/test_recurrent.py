@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.decoders.recurrent import RecurrentDecoder, RecurrentState
-from regard.models.memory import Memory
+from regard.models.outputs import Memory
 from regard.models.settings import RecurrentDecoder as Settings
 
 E, D, M, V, B, T = 3, 4, 5, 7, 2, 6

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard import native
-from regard.attention.kernels.operators import only_plain_code_serves, operator
+from regard.attention.kernels.torch_operators import only_plain_code_serves, operator
 
 LARGEST_FOR_EXP = 40.0
 LARGEST_FOR_EXPM1 = 0.5

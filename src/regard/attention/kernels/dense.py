@@ -9,8 +9,8 @@ from torch import Tensor
 from regard.attention import reference
 from regard.attention.call import Call, Outcome
 from regard.attention.extents import LocalPredictive
-from regard.attention.kernels.grouped import grouped_matmul
-from regard.attention.normalisers import Draw
+from regard.attention.kernels.grouped_query import grouped_matmul
+from regard.attention.normalizers import Draw
 
 
 def refuses(call: Call) -> str | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard import native
 from regard.attention.call import Call, Outcome
 from regard.attention.extents import Causal, Global
-from regard.attention.kernels.operators import only_plain_code_serves, operator
+from regard.attention.kernels.torch_operators import only_plain_code_serves, operator
 
 LONGEST = 128  # keys, and width of a head: the C kernel's own limits
 PAYS = range(4, 41)  # queries; and keys up to the same: elsewhere PyTorch's kernel is as fast

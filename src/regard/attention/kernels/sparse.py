@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard import native
 from regard.attention import reference
-from regard.attention.kernels.operators import only_plain_code_serves, operator
+from regard.attention.kernels.torch_operators import only_plain_code_serves, operator
 
 MOST_STEPS = 100
 NEAR_ONE = 1.05

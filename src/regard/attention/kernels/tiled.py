@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 from regard.attention.call import Call, Outcome
 from regard.attention.extents import Span, Window
 from regard.attention.kernels import dense, sdpa
-from regard.attention.normalisers import Draw, Hard
+from regard.attention.normalizers import Draw, Hard
 from regard.attention.scores import Pairwise
 
 TILE_BYTES = 4 << 20  # of one matrix of scores

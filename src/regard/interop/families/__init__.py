@@ -11,7 +11,7 @@ from regard.interop.families.common import Config
 from regard.interop.families.decoders import gpt2, gpt_neox
 from regard.interop.families.encoders import bert, distilbert, esm
 from regard.interop.families.translators import fairseq_transformer, marian
-from regard.interop.places import Family
+from regard.interop.tensor_map import Family
 
 SIZES = {
     **dict.fromkeys(("num_hidden_layers", "n_layers", "n_layer", "encoder_layers", "decoder_layers"), MANY),

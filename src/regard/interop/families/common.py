@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regard.interop.places import Place
+from regard.interop.tensor_map import Place
 
 ACTIVATIONS = {
     "relu": "relu",

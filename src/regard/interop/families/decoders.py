@@ -1,7 +1,7 @@
 """Decoders alone: GPT-2 (Radford et al. 2019), and GPT-NeoX (Black et al. 2022), whose places are rotary."""
 
 from regard.interop.families.common import BOTH, Config, activation_of, linear, only
-from regard.interop.places import Family, Place
+from regard.interop.tensor_map import Family, Place
 from regard.models.settings import ModelSettings
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from regard.interop.families.common import BOTH, Config, activation_of, labels_of, linear, only
-from regard.interop.places import Family, Place
+from regard.interop.tensor_map import Family, Place
 from regard.models.settings import ModelSettings
 
 

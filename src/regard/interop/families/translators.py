@@ -4,7 +4,7 @@ before each part."""
 from typing import Any
 
 from regard.interop.families.common import Config, activation_of, linear, only
-from regard.interop.places import Family, How, Place
+from regard.interop.tensor_map import Family, How, Place
 from regard.models.settings import ModelSettings
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Attention, Cache
-from regard.models.convolution import HALF, Convolution, draw
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
-from regard.models.memory import Decoded, Memory
+from regard.models.gated_convolution import HALF, Convolution, draw
+from regard.models.outputs import Decoded, Memory
 from regard.models.settings import ConvolutionalDecoder as ConvolutionalDecoderSettings
 
 

@@ -21,13 +21,13 @@ from torch import Tensor, nn
 
 from regard.attention import Additive, Attention, Cache, Draw, Hard, LocalMonotonic, LocalPredictive, Location
 from regard.attention.extents import Extent, Global
-from regard.attention.normalisers import Normaliser, Softmax
+from regard.attention.normalizers import Normaliser, Softmax
 from regard.attention.scores import Score
-from regard.models import attentive
+from regard.models import fused_bahdanau as attentive
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
-from regard.models.memory import Copied, Decoded, Memory
-from regard.models.recurrence import Cell, initialise
+from regard.models.outputs import Copied, Decoded, Memory
+from regard.models.recurrent_layers import Cell, initialise
 from regard.models.settings import RecurrentDecoder as RecurrentDecoderSettings
 
 Layers = tuple[tuple[Tensor, ...], ...]  # the state of each layer: (h,) for a GRU, (h, c) for an LSTM

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from regard.attention import Attention, Cache
-from regard.models.memory import Copied, Decoded, Memory, Packing
+from regard.models.outputs import Copied, Decoded, Memory, Packing
 from regard.models.settings import TransformerDecoder as TransformerDecoderSettings
-from regard.models.transformer import Layer, Looks, depths, embedding, keys_mask, norm, stacked
+from regard.models.transformer_layers import Layer, Looks, depths, embedding, keys_mask, norm, stacked
 
 
 @dataclass(frozen=True)

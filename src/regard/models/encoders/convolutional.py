@@ -7,10 +7,10 @@ Queries are compared with the last block's outputs z; what is taken is z + e, wi
 import torch
 from torch import Tensor, nn
 
-from regard.models.convolution import HALF, Convolution, draw
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
-from regard.models.memory import Memory, average
+from regard.models.gated_convolution import HALF, Convolution, draw
+from regard.models.outputs import Memory, average
 from regard.models.settings import ConvolutionalEncoder as ConvolutionalEncoderSettings
 from regard.models.stems import stem
 from regard.sources import Source, Text

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.dropout import Dropout
-from regard.models.memory import Memory
-from regard.models.recurrence import Cell, backwards, initialise
+from regard.models.outputs import Memory
+from regard.models.recurrent_layers import Cell, backwards, initialise
 from regard.models.settings import RecurrentEncoder as RecurrentEncoderSettings
 from regard.models.stems import stem
 from regard.sources import Source, Text

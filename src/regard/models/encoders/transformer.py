@@ -3,10 +3,10 @@
 from torch import Tensor, nn
 
 from regard.models.embedding import Embedding
-from regard.models.memory import Memory, Packing, average
+from regard.models.outputs import Memory, Packing, average
 from regard.models.settings import TransformerEncoder as TransformerEncoderSettings
 from regard.models.stems import stem
-from regard.models.transformer import depths, keys_mask, norm, stacked
+from regard.models.transformer_layers import depths, keys_mask, norm, stacked
 from regard.sources import Source, Text
 
 

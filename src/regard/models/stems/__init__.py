@@ -10,10 +10,10 @@ from regard.models.settings import (
     RecurrentEncoder,
     TransformerEncoder,
 )
-from regard.models.stems.empty import NoPlaces
 from regard.models.stems.images import Cells, PatchCells
+from regard.models.stems.nothing import NoPlaces
 from regard.models.stems.speech import Frames
-from regard.models.transformer import embedding
+from regard.models.transformer_layers import embedding
 from regard.sources import Images, Nothing, Patches, Source, Text
 
 Settings = RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder | NoEncoder

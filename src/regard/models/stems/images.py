@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.channels import CBAM, ECA, SqueezeExcitation
+from regard.models.attribution_point import Vectors
 from regard.models.dropout import Dropout
-from regard.models.vectors import Vectors
 from regard.sources import Images, Patches, Residual
 
 ATTENTION: dict[str, type[SqueezeExcitation | CBAM]] = {"se": SqueezeExcitation, "cbam": CBAM}

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Learned, Sinusoidal
+from regard.models.attribution_point import Vectors
 from regard.models.dropout import Dropout
-from regard.models.vectors import Vectors
 from regard.sources import Speech
 
 

@@ -1,0 +1,90 @@
+"""The page of attention over a long input: how large it is, how soon it opens, how smoothly it pans.
+
+    python -m bench.attention_page [LENGTH]      512 places, 6 layers, 8 heads, three kinds; in Chromium
+
+Needs Playwright and a Chromium (see CONTRIBUTING.md). Weights are drawn at random, sharp and wide heads alike.
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from bench.measure import Claim, report
+from regard.alignment.alignment_head import AlignmentHead
+from regard.interpret.captured import Axis, Captured, Kind, Weights
+from regard.views.page import write_page
+
+LAYERS, HEADS = 6, 8
+PANS = """async () => {
+  const view = panels[0].views.get('matrix'), took = [];
+  for (let at = 0; at < 120; at += 1) {
+    const start = performance.now();
+    view.box.scrollTop = at * 30; view.box.scrollLeft = at * 30;
+    await new Promise(requestAnimationFrame);
+    view.draw();
+    took.push(performance.now() - start);
+  }
+  return took;
+}"""
+
+
+def drawn(length: int) -> Captured:
+    dice = np.random.default_rng(1)
+
+    def layers(*, causal: bool = False) -> list[Weights]:
+        found = []
+        for _ in range(LAYERS):
+            raw = dice.gamma(0.05 + 0.4 * dice.random((HEADS, 1, 1)), size=(HEADS, length, length)) + 1e-9
+            raw = np.tril(raw) if causal else raw
+            found.append((raw / raw.sum(-1, keepdims=True)).astype(np.float32))
+        return found
+
+    words = tuple(f"▁word{number}" for number in range(length - 1))
+    side = Axis((*words, "</s>"), (*[False] * (length - 1), True))
+    before = Axis(("<s>", *words), (True, *[False] * (length - 1)))
+    weights: dict[Kind, list[Weights]] = {"cross": layers(), "encoder": layers(), "decoder": layers(causal=True)}
+    choice = AlignmentHead(2, 1)
+    return Captured(side, side, before, weights, aligned=choice.of(weights["cross"]), choice=choice)
+
+
+def main() -> None:
+    length = int(sys.argv[1]) if len(sys.argv) > 1 else 512
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = Path(folder) / "long.html"
+        write_page([("random", drawn(length))], path)
+        size = path.stat().st_size / 1e6
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        opened = []
+        for _ in range(3):
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            start = time.perf_counter()
+            page.goto(path.as_uri())
+            page.wait_for_function("panels.length && panels[0].views.get('matrix').view")
+            opened.append(time.perf_counter() - start)
+        frames = sorted(page.evaluate(PANS))
+        start = time.perf_counter()
+        page.click("[data-view=heads]")
+        page.wait_for_selector(".head canvas")
+        heads = time.perf_counter() - start
+        browser.close()
+    typical, slow = frames[len(frames) // 2], frames[int(0.95 * len(frames))]
+    print(f"{length} × {length}, {LAYERS} layers × {HEADS} heads, three kinds: {size:.1f} MB")
+    print(f"opened after {', '.join(f'{each:.2f}' for each in opened)} s; all heads of a kind after {heads:.2f} s")
+    print(f"a step of panning takes {typical:.1f} ms, 95 of 100 at most {slow:.1f} ms")
+    report(
+        [
+            Claim("the page's size", "15 MB", size / 15, 1.0, at_most=True),
+            Claim("opening it", "3 s", sorted(opened)[1] / 3, 1.0, at_most=True),
+            Claim("panning, 95 of 100 steps", "50 ms", slow / 50, 1.0, at_most=True),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Going on from a text, beside transformers: tokens per second on one thread, GPT-2 small's shape with random weights.
+
+    python -m bench.generation
+
+The same weights (those of transformers, imported), the same beginnings of 32 tokens, 32 new tokens each, greedily, with
+a cache on both sides; one beginning at a time and sixteen together. Nothing ends early: the end is never said.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import torch
+import transformers
+
+from bench.measure import Claim, medians, report
+from regard.inference.engines.torch_engine import TorchEngine
+from regard.inference.results import Search, Wish
+from regard.interop.families import family_of
+from regard.interop.tensor_map import taken
+from regard.models.seq2seq import Seq2Seq
+from regard.runs.bundle import Bundle
+from regard.runs.folder import Description
+from regard.special_tokens import END
+
+BEGUN, NEW = 32, 32
+PROMISED = 1.5
+
+
+class _Numbers:
+    """A vocabulary of numbers, each for itself."""
+
+    ends = True
+    missing = ()
+
+    def __init__(self, size: int) -> None:
+        import numpy as np
+
+        self.entries, self.about = np.arange(size), {"size": size}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def pieces(self, tokens):
+        return [str(token) for token in tokens]
+
+
+def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
+    """The same weights in both."""
+    config = transformers.GPT2Config(bos_token_id=END, eos_token_id=END)
+    theirs = transformers.GPT2LMHeadModel(config).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        from regard.runs.bundle import put_tensors, read_tensors
+
+        tensors = read_tensors(Path(folder) / "model.safetensors")
+    family = family_of(config.to_dict(), set(tensors))
+    words: Any = _Numbers(config.vocab_size)
+    ours, _ = taken(family, tensors, (words, words), "bench")
+    model = Seq2Seq(family.model, source_vocabulary=0, target_vocabulary=len(words))
+    put_tensors(model, ours, "bench")
+    from regard.data.media import Silence
+
+    about = Description(longest=1024, per_token=0.0, model=family.model)
+    return theirs, Bundle(about, model.eval(), Silence(), words)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    theirs, bundle = models()
+    engines = {"float32": TorchEngine(bundle), "int8": TorchEngine(bundle, low=True)}
+    claims = []
+    for batch in (1, 16):
+        prompt = torch.randint(10, 50_000, (batch, BEGUN))
+        how = Search(beam=1, longest=BEGUN + NEW + 1, per_token=0.0)
+        wishes = [Wish(prefix=tuple(row), most=BEGUN + NEW + 1) for row in prompt.tolist()]
+        nothing = [torch.zeros(0, dtype=torch.uint8).numpy()] * batch
+
+        def hugging_face() -> torch.Tensor:
+            with torch.inference_mode():
+                return theirs.generate(
+                    prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=NEW, min_new_tokens=NEW,
+                    do_sample=False, pad_token_id=0,
+                )  # fmt: skip
+
+        candidates: dict[str, Callable[[], object]] = {"transformers": hugging_face}
+        for name, engine in engines.items():
+            candidates[name] = partial(engine.search, nothing, how, wishes)
+        said = hugging_face()[:, BEGUN:].tolist()
+        same = [found[0].tokens[BEGUN:-1] for found in engines["float32"].search(nothing, how, wishes)]
+        print(f"batch {batch}: the same tokens as transformers: {same == said}")
+        times = medians(candidates, seconds=20, least=3)
+        for name, seconds in times.items():
+            print(f"  {name:14} {batch * NEW / seconds:8.1f} tokens/s")
+        print(f"  ours in float32: {times['transformers'] / times['float32']:.2f}x")
+        ratio = times["transformers"] / times["int8"]
+        claims.append(Claim(f"going on, batch {batch}, int8", "transformers, float32", ratio, PROMISED))
+    report(claims)
+
+
+if __name__ == "__main__":
+    main()

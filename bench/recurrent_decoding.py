@@ -1,0 +1,147 @@
+"""Beam search over a recurrent model with Bahdanau attention, beside JoeyNMT's at equal shape, one thread.
+
+    python -m bench.recurrent_decoding
+
+Ours in int8 with a shortlist, in int8 (what a run is translated with if nothing else is asked for), in float32, and in
+PyTorch. Weights are random and the end is ruled out, so that all say exactly as many words. JoeyNMT is installed apart
+(see bench/training.py; its search wants subword-nmt, too).
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from bench.measure import Claim, report
+from bench.trainees import SHAPES, VOCABULARY, joeynmt
+from bench.workers import Worker, interleaved, serve
+from regard.alignment.shortlist import FREQUENT, Shortlist
+from regard.data.batching import padded
+from regard.inference.engines.native_engine import NativeEngine
+from regard.inference.results import Search
+from regard.inference.search import search
+from regard.models.presets import PRESETS
+from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import ModelSettings
+from regard.runs.folder import Description
+from regard.settings import merged
+from regard.special_tokens import END, PAD
+
+SENTENCES, LENGTH, SAID = 64, 14, 16
+WORDS = 340  # of a source's own, beside the most frequent
+ROUNDS = 5
+CANDIDATES = ("shortlist", "int8", "float32", "torch", "joeynmt")
+
+
+def sources() -> Tensor:
+    dice = torch.Generator().manual_seed(1)
+    lengths = torch.randint(LENGTH - 6, LENGTH + 6, (SENTENCES,), generator=dice).sort(descending=True).values
+    return padded([[*torch.randint(4, VOCABULARY, (int(n),), generator=dice).tolist(), END] for n in lengths.tolist()])
+
+
+def shortlist() -> Shortlist:
+    """For each source about as many words as one learnt from Multi30k has; which they are does not change the work."""
+    dice = np.random.default_rng(1)
+    table = dice.integers(4, VOCABULARY, (VOCABULARY, WORDS // LENGTH), np.int32)
+    return Shortlist(table, np.arange(FREQUENT, dtype=np.int32))
+
+
+def ours(beam: int, kind: str) -> Callable[[], object]:
+    torch.manual_seed(1)
+    settings = ModelSettings.parse(merged(PRESETS["bahdanau"][1]["model"], {"tie": "none"}))
+    model = Seq2Seq(settings, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
+    with torch.no_grad():
+        model.output.bias[END] = -1e4
+    source = sources()
+    how = Search(beam, longest=SAID, relative=100.0, patient=False)
+    if kind == "torch":
+        return lambda: search(model, source, source != PAD, how)
+    with tempfile.TemporaryDirectory() as folder:
+        save_file(model.state_dict(), Path(folder) / "model.safetensors")
+        opened: Any = SimpleNamespace(
+            folder=Path(folder),
+            description=Description(longest=SAID, model=settings),
+            source_side=range(VOCABULARY),
+            target_side=range(VOCABULARY),
+        )
+        words = shortlist() if kind == "shortlist" else None
+        engine = NativeEngine(opened, kind="int8" if words else kind, threads=1, shortlist=words)
+    lists = [[token for token in row if token != PAD] for row in source.tolist()]
+    return lambda: engine.search(lists, how)
+
+
+def theirs(beam: int) -> Callable[[], object]:
+    from joeynmt.search import beam_search, greedy
+
+    torch.manual_seed(1)
+    parts, _ = joeynmt(SHAPES["recurrent"])
+    tables: Any = list(parts.eval().children())
+    source_table, target_table, encoder, decoder = tables
+    source = sources()
+    mask, lengths = (source != PAD)[:, None], (source != PAD).sum(1)
+
+    class Model:
+        """What JoeyNMT's search wants of a model."""
+
+        pad_index, bos_index, eos_index, unk_index, sep_index = 0, 2, 3, 1, None
+        specials: list[int] = []  # noqa: RUF012
+        lang_tags: list[int] = []  # noqa: RUF012
+
+        def __init__(self) -> None:
+            self.decoder = decoder
+            self.trg_vocab = SimpleNamespace(bos_index=2, eos_index=3, pad_index=0)
+
+        def eval(self) -> None:
+            pass
+
+        def __call__(
+            self, *, return_type: str, trg_input: Tensor, decoder_hidden: Any, att_vector: Any, **more: Any
+        ) -> Any:
+            assert return_type == "decode"
+            return decoder(
+                trg_embed=target_table(trg_input),
+                encoder_output=more["encoder_output"],
+                encoder_hidden=more["encoder_hidden"],
+                src_mask=more["src_mask"],
+                unroll_steps=more["unroll_steps"],
+                hidden=decoder_hidden,
+                prev_att_vector=att_vector,
+            )
+
+    model: Any = Model()
+
+    @torch.inference_mode()
+    def run() -> object:
+        output, hidden = encoder(source_table(source), lengths, mask)
+        if beam == 1:
+            return greedy(mask, SAID, model, output, hidden, min_output_length=SAID)
+        return beam_search(model, beam, output, hidden, mask, SAID, 1.0, min_output_length=SAID)
+
+    return run
+
+
+def main() -> None:
+    if len(sys.argv) == 3:  # a worker
+        name, beam = sys.argv[1], int(sys.argv[2])
+        serve(theirs(beam) if name == "joeynmt" else ours(beam, name))
+        return
+    claims = []
+    for beam in (5, 1):
+        taken = interleaved({name: Worker("bench.recurrent_decoding", name, str(beam)) for name in CANDIDATES}, ROUNDS)
+        print(f"\nbeam {beam}: sentences per second, {SAID} words each")
+        for name, seconds in taken.items():
+            print(f"  {name:12} {SENTENCES / seconds:8.1f}  {taken['joeynmt'] / seconds:6.2f}x JoeyNMT")
+        what = f"recurrent model with attention, beam {beam}"
+        claims.append(Claim(f"{what}, a shortlist", "JoeyNMT", taken["joeynmt"] / taken["shortlist"], 10.0))
+    report(claims)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The door: what a caller hands in is checked here, once, and becomes a `Call`. Errors name the argument."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from regard.attention.call import Call
+from regard.attention.extents import Extent, Global, LocalPredictive, extent_named
+from regard.attention.kernels.nan_guard import projected
+from regard.attention.normalizers import Entmax, Normaliser, normaliser_named
+from regard.attention.number_types import is_real, is_whole
+from regard.attention.relative_positions import Position, position_named
+from regard.attention.scores import PairwiseFunction, Score, score_named
+
+
+def checked_call(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score: str | Score | PairwiseFunction,
+    extent: str | Extent,
+    normalise: str | Normaliser,
+    mask: Tensor | None,
+    scale: float | None,
+    position: str | Position | None,
+    dropout: float,
+    offset: int,
+) -> Call:
+    """Check everything at the door and make the features."""
+    _check_tensors(query, key, value)
+    the_score = score_named(score)
+    the_score.check(query, key)
+    the_extent = extent_named(extent)
+    queries, keys = the_score.queries, the_score.keys
+    anything_hidden = mask is not None or not isinstance(the_extent, Global)
+    query_features = projected(queries, query) if anything_hidden else queries(query)
+    check_numbers(scale, dropout)
+    if not is_whole(offset) or offset < 0:
+        raise ValueError(f"offset: {offset!r} is not a place; it must be a whole number, 0 or more.")
+    if position is not None:
+        position = position_named(position, heads=query_features.shape[1], width=query_features.shape[-1])
+        check_meaning(position, the_score)
+    call = prepare(
+        query,
+        query_features,
+        projected(keys, key) if anything_hidden else keys(key),
+        value,
+        score=the_score,
+        extent=the_extent,
+        normalise=normaliser_named(normalise),
+        mask=mask,
+        scale=scale,
+        position=position,
+        dropout=dropout,
+        offset=offset,
+        turn_keys=True,
+    )
+    return replace(call, raw=(query, key))
+
+
+def prepare(
+    raw_query: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    score: Score,
+    extent: Extent,
+    normalise: Normaliser,
+    mask: Tensor | None,
+    scale: float | None,
+    position: Position | None,
+    dropout: float,
+    offset: int,
+    turn_keys: bool,
+) -> Call:
+    """A call from features. `raw_query` is the query before the score saw it: local-p predicts from it."""
+    if scale is None:
+        scale = score.default_scale(query.shape[-1])
+    if position is not None:
+        position.check(query, value)
+    if isinstance(normalise, Entmax):
+        normalise.check(query)
+    mask = _checked_mask(mask, (*query.shape[:3], key.shape[2]), query.dtype, query.device)
+    centres = None
+    if isinstance(extent, LocalPredictive):
+        length = _source_length(mask, key)
+        centres = projected(lambda x: extent.centres(x, length)[..., None], raw_query)[..., 0]
+    if position is not None:
+        query = position.turn(query, offset)
+        key = position.turn(key, 0) if turn_keys else key
+    return Call(
+        query=query,
+        key=key,
+        value=value,
+        score=score,
+        extent=extent,
+        normalise=normalise,
+        scale=float(scale),
+        mask=mask,
+        position=position,
+        dropout=dropout,
+        offset=int(offset),
+        centres=centres,
+    )
+
+
+def check_numbers(scale: float | None, dropout: float) -> None:
+    """Raise ValueError for a scale or a share that is none."""
+    if not is_real(dropout) or not 0 <= dropout < 1:
+        raise ValueError(f"dropout: {dropout!r} is not a share; it must be at least 0 and below 1.")
+    if scale is not None and not (is_real(scale) and -torch.inf < scale < torch.inf):
+        raise ValueError(f"scale: {scale!r} is not a finite number.")
+
+
+def check_meaning(position: Position, score: Score) -> None:
+    """Raise ValueError for a position that says nothing with this score."""
+    if position.scores is not None and score.name not in position.scores:
+        raise ValueError(
+            f"position: {position.name} has no meaning with the {score.name} score; "
+            f"it needs {' or '.join(position.scores)}."
+        )
+
+
+def _source_length(mask: Tensor | None, key: Tensor) -> Tensor:
+    """S of local-p: keys up to the last one allowed. [B or 1, H or 1, Tq or 1]."""
+    Tk = key.shape[2]
+    if mask is None:
+        return key.new_full((1, 1, 1), Tk)
+    allowed = mask if mask.dtype == torch.bool else mask != -torch.inf
+    counted = allowed * torch.arange(1, Tk + 1, device=mask.device)
+    return (counted.amax(-1) if Tk else counted.sum(-1)).to(key.dtype)
+
+
+def _check_tensors(query: Tensor, key: Tensor, value: Tensor) -> None:
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"{name}: expected a tensor [batch, heads, time, width], not {type(tensor).__name__}.")
+        if tensor.ndim != 4:
+            raise ValueError(f"{name}: expected [batch, heads, time, width], got {tuple(tensor.shape)}.")
+        if not tensor.is_floating_point():
+            raise ValueError(f"{name}: expected floating-point numbers, got {tensor.dtype}.")
+        if tensor.dtype != query.dtype:
+            raise ValueError(f"{name}: {tensor.dtype} does not fit the query's {query.dtype}; convert one of them.")
+        if tensor.device != query.device:
+            raise ValueError(f"{name}: it is on {tensor.device}, the query on {query.device}; move one of them.")
+    if key.shape[0] != query.shape[0]:
+        raise ValueError(f"key: a batch of {key.shape[0]} does not fit the query's {query.shape[0]}.")
+    if value.shape[:3] != key.shape[:3]:
+        raise ValueError(
+            f"value: {tuple(value.shape)} does not fit the key's {tuple(key.shape)}; batch, heads and time must agree."
+        )
+    if key.shape[1] == 0 or query.shape[1] % key.shape[1]:
+        raise ValueError(
+            f"key: {key.shape[1]} heads do not divide the query's {query.shape[1]}; each must serve equally many."
+        )
+
+
+def _checked_mask(
+    mask: Tensor | None, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> Tensor | None:
+    """The mask with four dimensions, in the queries' number type if it is not boolean."""
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor) or not (mask.dtype == torch.bool or mask.is_floating_point()):
+        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(
+            "mask: expected a boolean tensor (True = may attend) or a floating-point one (added to the scores), "
+            f"not {kind}; for zeros and ones use mask.bool()."
+        )
+    if mask.device != device:
+        raise ValueError(f"mask: it is on {mask.device}, the query on {device}; move one of them.")
+    fits = mask.ndim <= 4 and all(m in (1, s) for m, s in zip(reversed(mask.shape), reversed(shape), strict=False))
+    if not fits:
+        hint = ""
+        if tuple(mask.shape) == (shape[0], shape[3]):
+            hint = "; for padding, [B, Tk], use mask[:, None, None, :]"
+        elif tuple(mask.shape) == (shape[0], shape[2], shape[3]):
+            hint = "; for [B, Tq, Tk] use mask[:, None]"
+        raise ValueError(f"mask: {tuple(mask.shape)} does not fit [B, H, Tq, Tk] = {tuple(shape)}{hint}.")
+    while mask.ndim < 4:
+        mask = mask[None]
+    if mask.shape[-1] != shape[-1]:
+        mask = mask.expand(*mask.shape[:-1], shape[-1])
+    return mask if mask.dtype == torch.bool else mask.to(dtype)

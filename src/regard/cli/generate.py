@@ -1,0 +1,134 @@
+"""regard generate, and what regard evaluate tells of a language model."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.common import Device, Json, Precision
+from regard.cli.translate import Teller, as_they_come
+
+Texts = list[str]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command(
+        "generate",
+        epilog="\b\nExamples:\n"
+        '  regard generate run "A dog"\n'
+        '  regard generate run "A dog" --temperature 0.8 --top-p 0.95 --nbest 5\n'
+        '  regard generate run "" --tokens 200 --seed 7\n'
+        '  regard generate run "A dog" --beam 5 --scores\n'
+        "  cat beginnings.txt | regard generate run - --json",
+    )(generate)
+
+
+def generate(
+    run: Annotated[Path, typer.Argument(help="The folder of a run trained with --task language.")],
+    given: Annotated[str, typer.Argument(metavar="[TEXT | -]", help="How the text begins; - for lines of input.")] = "",
+    tokens: Annotated[int, typer.Option(help="That are said after it, at most.")] = 64,
+    nbest: Annotated[int, typer.Option(help="How many texts for each beginning.")] = 1,
+    temperature: Annotated[float, typer.Option(help="Below 1 surer, above 1 wilder.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="Draw among the k likeliest words.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Draw among the fewest words with this probability.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draws: the same gives the same text.")] = 1,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest word each time, draw nothing.")] = False,
+    beam: Annotated[int, typer.Option(help="Search with so many hypotheses instead of drawing; 1 is greedy.")] = 0,
+    length_penalty: Annotated[float, typer.Option(help="With a beam: above 0 prefers longer texts.")] = 1.0,
+    no_repeat: Annotated[int, typer.Option(help="Never say so many tokens in a row twice; 0 for never mind.")] = 0,
+    forbid: Annotated[Texts | None, typer.Option(help="A word or phrase not to say. May be repeated.")] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Tell each text's score.")] = False,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    as_json: Json = False,
+) -> None:
+    """Let a language model go on from how a text begins. One text is told word by word, as it is said."""
+    from regard.inference.generation import Continuer
+    from regard.inference.loading import load
+    from regard.inference.options import Options
+    from regard.runs.folder import open_folder
+
+    if open_folder(run).description.model.source.kind != "nothing":
+        guesses = open_folder(run).description.model.guesses
+        raise ValueError(
+            f"{run}: this run guesses what is hidden; use regard fill."
+            if guesses
+            else f"{run}: this run reads something before it says anything; use regard translate."
+        )
+    if tokens < 1:
+        raise ValueError(f"--tokens: {tokens} is not possible; it must be at least 1.")
+    searched = beam or (1 if greedy else 0)
+    if searched and (top_k or top_p or temperature != 1.0):
+        raise ValueError("--beam and --greedy search; leave out --temperature, --top-k and --top-p, which draw.")
+    options = Options(
+        beam=max(searched, nbest, 1),
+        nbest=nbest,
+        length_penalty=length_penalty,
+        no_repeat=no_repeat,
+        temperature=None if searched else temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        most=tokens,
+        forbidden=tuple(forbid or ()),
+        scores=scores and as_json,
+    )
+    model = load(run, device=device, precision=precision)
+    assert isinstance(model, Continuer)
+    if given != "-" and nbest == 1 and options.beam == 1 and not scores and not as_json:
+
+        def heard(piece: str) -> None:
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+
+        model.stream(given, heard, options)
+        typer.echo()
+        return
+    tell = Teller(options, scores=scores, numbered=nbest > 1 and given == "-", as_json=as_json)
+    for beginnings in as_they_come() if given == "-" else [[given]]:
+        for result in model.translate(beginnings, options):
+            tell(result)
+        sys.stdout.flush()
+    if tell.wrong:
+        raise typer.Exit(1)
+
+
+def judge(run: Path, files: list[Path], device: str, as_json: bool) -> None:
+    """The perplexity of a language model on plain text, or how well hidden words of it are guessed."""
+    from regard.cli.common import progress
+    from regard.data.formats.readers import read_documents
+    from regard.evaluation.perplexity import guessing, perplexity
+
+    if not files:
+        raise ValueError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
+    documents = [example.source for path in files for example in read_documents(path) if not example.wrong]
+    if not documents:
+        raise ValueError("the test set is empty.")
+    from regard.inference.loading import load
+
+    model = load(run, device=device)
+    with progress(f"reading with {run}", len(documents), as_json) as done:
+        if model.description.model.guesses:
+            guessed = guessing(model, documents, done)
+            if as_json:
+                typer.echo(json.dumps({"run": str(run), **asdict(guessed)}))
+                return
+            typer.echo(f"{guessed.documents:,} documents, {guessed.tokens:,} tokens, each hidden once")
+            typer.echo(f"  perplexity       {guessed.perplexity:9.3f}   of a hidden token")
+            typer.echo(f"  accuracy         {guessed.accuracy:9.2f}   percent of the hidden tokens guessed right")
+            return
+        found = perplexity(model, documents, done)
+    if as_json:
+        typer.echo(json.dumps({"run": str(run), **asdict(found)}))
+        return
+    typer.echo(f"{found.documents:,} documents, {found.words:,} words, {found.tokens:,} tokens with their ends")
+    for name, about in (
+        ("perplexity", "of a token"),
+        ("word_perplexity", "of a word, ends counted; can be compared between vocabularies"),
+        ("bits_per_byte", "of the text"),
+    ):
+        typer.echo(f"  {name:16} {getattr(found, name):9.3f}   {about}")

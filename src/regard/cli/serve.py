@@ -1,0 +1,140 @@
+"""regard serve, regard key."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.common import Engine, Precision, Shortlist
+
+if TYPE_CHECKING:
+    import socket
+
+LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command(
+        "serve",
+        epilog="\b\nExamples:\n"
+        "  regard serve run\n"
+        "  regard serve en-de de-en --port 9000\n"
+        "  regard key alice >> keys.txt\n"
+        "  regard serve run --host 0.0.0.0 --name translate.example.org --keys keys.txt",
+    )(serve)
+    app.command("key")(key)
+
+
+def serve(
+    runs: Annotated[list[Path], typer.Argument(help="Trained runs' folders.")],
+    host: Annotated[str, typer.Option(help="Where to listen; only this machine, unless told otherwise.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
+    name: Annotated[
+        list[str] | None, typer.Option(help="A name that this service goes by, beside localhost. May be repeated.")
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(help="A web page that may use it, such as https://example.org. May be repeated.")
+    ] = None,
+    keys: Annotated[Path | None, typer.Option(help="Ask for a key, one of this file's; see regard key.")] = None,
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    shortlist: Shortlist = False,
+    log: Annotated[bool, typer.Option("--log", help="Write a line for every request.")] = False,
+) -> None:
+    """Translate over HTTP: a page, an API, and what clients of LibreTranslate and DeepL speak."""
+    import asyncio
+
+    import uvicorn
+
+    from regard.runs.folder import open_folder
+    from regard.serving.api_keys import Keys
+    from regard.serving.app import new_app
+    from regard.serving.limits import Limits
+    from regard.serving.model_pool import Models
+
+    for run in runs:
+        open_folder(run)  # a folder that is none is told now, not in the background
+    known = Keys(keys)
+    open_to_all = host not in LOCAL
+    if open_to_all and not name:
+        raise ValueError(
+            f"--host: {host} lets others in; say by which --name they call this service (or * for any), and ask for "
+            f"--keys."
+        )
+    limits = Limits()
+    hosts = (*LOCAL, *(name or ()), *([host] if host not in ("0.0.0.0", "::") else []))
+    models = Models(list(runs), limits, engine=engine, precision=precision, shortlist=shortlist)
+    app = new_app(
+        models,
+        limits=limits,
+        keys=known,
+        hosts=tuple(each.lower() for each in hosts),
+        origins=tuple(origin or ()),
+        log=log,
+    )
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=60,
+        server_header=False,
+        http="h11",  # the faster httptools takes headers of any size
+        h11_max_incomplete_event_size=32 << 10,
+    )
+    server = uvicorn.Server(config)
+
+    async def stop_if_they_fail() -> None:
+        while not models.ready and not models.wrong:
+            await asyncio.sleep(0.05)
+        server.should_exit = bool(models.wrong)
+
+    async def run_and_tell() -> None:
+        sockets = [_listening(host, port)]
+        where = sockets[0].getsockname()
+        shown = f"[{where[0]}]" if ":" in where[0] else where[0]
+        typer.echo(f"http://{shown}:{where[1]}/  (Ctrl-C stops it)", err=True)
+        if open_to_all and not known.asked:
+            typer.echo("Anybody who can reach it may use it: no keys are asked for.", err=True)
+        watching = asyncio.create_task(stop_if_they_fail())
+        await server.serve(sockets=sockets)
+        watching.cancel()
+
+    asyncio.run(run_and_tell())
+    if models.wrong:
+        raise ValueError(models.wrong)
+
+
+def _listening(host: str, port: int) -> "socket.socket":
+    """A socket at this place. Raises ValueError if it cannot be had."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Only of a socket that is told to be TCP does asyncio send at once.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(2048)  # so that who reads the address below finds somebody there
+    except OSError as error:
+        made.close()
+        raise ValueError(
+            f"{host} port {port} cannot be listened on ({error.strerror or error}); choose another --port."
+        ) from None
+    made.set_inheritable(True)
+    return made
+
+
+def key(name: Annotated[str, typer.Argument(help="Whose it is; for you to know.")]) -> None:
+    """Make an API key: the key is shown once, its line for a file of keys goes to the output."""
+    from regard.serving.api_keys import hashed, new_key
+
+    if not name.strip() or any(letter.isspace() or not letter.isprintable() for letter in name):
+        raise ValueError("a key's name is one word.")
+    made = new_key()
+    typer.echo(f"{name}'s key, shown only now: {made}", err=True)
+    typer.echo(f"{name} {hashed(made)}")

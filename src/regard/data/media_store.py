@@ -1,0 +1,89 @@
+"""Pictures and recordings of a corpus, each stored once however many examples it has."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.formats.readers import Example
+from regard.data.input_validation import SetAside
+from regard.data.media import Medium
+from regard.data.ragged_array import RaggedWriter
+
+
+def found_in(name: str, file: str, media: Path | None) -> Path:
+    """The file that a table names. Raises ValueError if it lies outside the table's folder or the one given."""
+    folder = media if media is not None else Path(file).parent
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"it lies outside {folder}")
+    return path
+
+
+class MediaKeeper:
+    """Writes arrays into `path`, and which of them each example has into `path.rows.npy`."""
+
+    def __init__(self, path: Path, medium: Medium, media: Path | None, aside: SetAside) -> None:
+        self._path, self._medium, self._media, self._aside = path, medium, media, aside
+        self._writer = RaggedWriter(path, medium.element)
+        self._known: dict[Path, int | str] = {}  # the row of each file, or what is wrong with it
+        self._rows: list[int] = []
+        self._stored: list[int] = []  # hashes of the arrays
+
+    def readable(self, found: Iterator[Example]) -> Iterator[Example]:
+        """The examples whose source can be read; the others are set aside."""
+        for example in found:
+            row = self._row(example)
+            if isinstance(row, str):
+                self._aside.put(example, row)
+                if not self._rows and self._aside.total > 20 and len(self._aside.counts) == 1:
+                    raise ValueError(
+                        f"{example.file}: not one of its first sources can be read; the last is {example.source!r}: "
+                        f"{row}. Name the folder where they are with --media."
+                    )
+                continue
+            self._rows.append(row)
+            yield replace(example, content=None)
+
+    def _row(self, example: Example) -> int | str:
+        if example.content is not None:
+            return self._stored_row(example.content)
+        try:
+            path = found_in(example.source, example.file, self._media)
+        except ValueError as error:
+            return str(error)
+        if path not in self._known:
+            try:
+                self._known[path] = self._stored_row(path)
+            except ValueError as error:
+                # Alike for all files, so that they can be counted.
+                self._known[path] = str(error).removeprefix(f"{path}: ").rstrip(".")
+        return self._known[path]
+
+    def _stored_row(self, given: object) -> int:
+        array = self._medium.read(given)
+        content = array.tobytes()
+        self._writer.append(array.reshape(-1))
+        self._stored.append(int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little"))
+        return len(self._stored) - 1
+
+    @property
+    def hashes(self) -> NDArray[np.uint64]:
+        """Of each example's content: two files with one picture are one source."""
+        return np.array(self._stored, np.uint64)[self._rows]
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.__exit__(kind, error, trace)
+        if error is None:
+            np.save(self._path.with_name(self._path.name + ".rows.npy"), np.array(self._rows, np.int64))

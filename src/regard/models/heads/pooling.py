@@ -1,0 +1,87 @@
+"""Not a text but a class: the memory in one vector, by attention from a learnt query, and a layer on it.
+
+Attention pooling: Yang et al. 2016 (Hierarchical attention networks); the query is what their context vector is. Any
+score of the family will do.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import Attention, Hard
+from regard.attention.normalizers import Normaliser
+from regard.models.dropout import Dropout
+from regard.models.outputs import Decoded, Memory
+from regard.models.settings import PoolingDecoder as PoolingDecoderSettings
+
+
+@dataclass(frozen=True)
+class PoolingState:
+    """All there is to say of a source."""
+
+    features: Tensor  # [B, E]
+
+    def select(self, index: Tensor, *, same_sources: bool = False) -> "PoolingState":
+        """The batch entries of this index."""
+        return PoolingState(self.features.index_select(0, index))
+
+
+class PoolingDecoder(nn.Module):
+    """Memory -> features [B, 1, E] of the one thing that is said."""
+
+    def __init__(self, settings: PoolingDecoderSettings, vocabulary: int, memory_width: int) -> None:
+        super().__init__()
+        self.pool, self.state, self.activation = settings.pool, settings.state, settings.activation
+        M = memory_width
+        self.attention: Attention | None = None
+        if settings.pool == "attention":
+            normalise: str | Normaliser = Hard("gumbel") if settings.normalise == "hard" else settings.normalise
+            own_weights = settings.score in ("additive", "bilinear")
+            self.query = nn.Parameter(torch.empty(settings.width))
+            self.attention = Attention(
+                settings.width,
+                heads=settings.heads,
+                key_width=M,
+                score=settings.score,
+                normalise=normalise,
+                project="vo" if own_weights else "kvo",
+                output_width=M,
+            )
+            nn.init.normal_(self.query)
+        seen = M * ((settings.pool != "none") + settings.state)
+        self.inner = nn.Linear(seen, settings.embedding_width)
+        self.dropout = Dropout(settings.dropout)
+        nn.init.xavier_uniform_(self.inner.weight)
+        nn.init.zeros_(self.inner.bias)
+
+    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+        """targets [B, 1], of which nothing is read -> features of the class."""
+        seen, weights = [], None
+        if self.attention is not None:
+            query = self.query.expand(len(memory.states), 1, -1)
+            looked = self.attention(
+                query, memory.states, memory.values, mask=memory.attention_mask, need_weights=need_weights
+            )
+            seen.append(looked.output[:, 0])
+            weights = looked.weights
+        elif self.pool == "mean":
+            share = memory.mask.to(memory.values.dtype)
+            seen.append(torch.einsum("btm,bt->bm", memory.values, share) / share.sum(1, keepdim=True).clamp_min(1))
+        elif self.pool == "first":
+            seen.append(memory.values[:, 0])
+        elif self.pool == "max":
+            seen.append(memory.values.masked_fill(~memory.mask[..., None], -torch.inf).amax(1))
+        if self.state:
+            seen.append(memory.summary)
+        inner = self.inner(self.dropout(torch.cat(seen, -1)))
+        features = self.dropout(torch.tanh(inner) if self.activation == "tanh" else torch.relu(inner))
+        return Decoded(features[:, None], [weights] if weights is not None else [])
+
+    def start(self, memory: Memory) -> PoolingState:
+        """Everything at once."""
+        return PoolingState(self(torch.empty(0), memory).features[:, 0])
+
+    def step(self, tokens: Tensor, state: PoolingState) -> tuple[Tensor, PoolingState]:
+        """Features of the class."""
+        return state.features, state

@@ -1,0 +1,12 @@
+"""Which vocabulary entries a model can produce at all."""
+
+import torch
+from torch import Tensor
+
+from regard.special_tokens import BEGIN, PAD
+
+
+def mask_reserved_tokens(logits: Tensor) -> Tensor:
+    """Set padding and the beginning-of-sequence token to minus infinity in logits [..., V], in place."""
+    logits[..., [PAD, BEGIN]] = -torch.inf
+    return logits

@@ -1,0 +1,184 @@
+"""The Transformer's layer, for encoders and decoders.
+
+Vaswani et al. 2017 (arXiv:1706.03762). The norm comes after each sum as published ("post"), or before each part as in
+Xiong et al. 2020 (arXiv:2002.04745, "pre"), which trains without care. RMSNorm: Zhang and Sennrich 2019
+(arXiv:1910.07467). Gated feed-forward layers: Shazeer 2020 (arXiv:2002.05202).
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import T5, Attention, Cache, Hard, Window
+from regard.attention.extents import Extent
+from regard.attention.normalizers import Normaliser
+from regard.models.dropout import Dropout
+from regard.models.embedding import Embedding
+from regard.models.outputs import Memory
+from regard.models.settings import TransformerDecoder, TransformerEncoder
+from regard.sources import Text
+
+Settings = TransformerEncoder | TransformerDecoder
+
+
+def norm(settings: Settings) -> nn.Module:
+    """LayerNorm or RMSNorm over the width."""
+    return _norm(settings, settings.width)
+
+
+def _norm(settings: Settings, width: int) -> nn.Module:
+    kind, usual = (nn.LayerNorm, 1e-5) if settings.norm == "layer" else (nn.RMSNorm, 1e-6)
+    return kind(width, eps=settings.norm_epsilon or usual)
+
+
+def embedding(settings: Settings, vocabulary: int, source: Text | None = None) -> Embedding:
+    """The table that a Transformer reads by, with the places that its settings ask for."""
+    source = source or Text()
+    return Embedding(
+        vocabulary,
+        settings.embedding_width,
+        scale=settings.scale_embedding,
+        position=settings.position,
+        positions=settings.positions,
+        dropout=settings.dropout,
+        segments=source.segments,
+        recent=source.sentences,
+        whole=source.places == "sentences",
+        norm=_norm(settings, settings.embedding_width) if settings.norm_embedding else None,
+    )
+
+
+GATED = {"swiglu": "silu", "geglu": "gelu"}
+
+
+def activated(name: str, x: Tensor) -> Tensor:
+    """The function of this name, number by number."""
+    if name in ("gelu", "gelu-tanh"):
+        return nn.functional.gelu(x, approximate="tanh" if name == "gelu-tanh" else "none")
+    return {"relu": torch.relu, "silu": nn.functional.silu, "tanh": torch.tanh}[name](x)
+
+
+class FeedForward(nn.Module):
+    """W2 f(W1 x), or W2 (f(W1 x) * W3 x) where the activation is gated."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.activation = settings.activation
+        self.inner = nn.Linear(settings.width, settings.feedforward * (2 if settings.activation in GATED else 1))
+        self.outer = nn.Linear(settings.feedforward, settings.width)
+        self.dropout = Dropout(settings.activation_dropout)
+        for linear in (self.inner, self.outer):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [..., D] -> [..., D]"""
+        x = self.inner(x)
+        if self.activation == "relu":
+            x = self.dropout.relu(x)
+        else:
+            if self.activation in GATED:
+                gate, x = x.chunk(2, -1)
+                x = x * activated(GATED[self.activation], gate)
+            else:
+                x = activated(self.activation, x)
+            x = self.dropout(x)
+        out: Tensor = self.outer(x)
+        return out
+
+
+class Looks(NamedTuple):
+    """Weights of one layer, if asked for."""
+
+    own: Tensor | None  # [B, H, T, T]
+    memory: Tensor | None  # [B, H, T, Ts]
+
+
+class Layer(nn.Module):
+    """Self-attention, attention to a memory if there is one, feed-forward; each with its residual and norm."""
+
+    def __init__(self, settings: Settings, *, causal: bool, memory_width: int | None = None) -> None:
+        super().__init__()
+        self.pre = settings.norm_place == "pre"
+        extent: str | Extent = "causal" if causal else "global"
+        if settings.window is not None:
+            extent = Window(settings.window, causal=causal)
+        position = None if settings.position in ("none", "sinusoidal", "learned") else settings.position
+        # REINFORCE would need each layer's draws; the straight-through estimator needs nothing.
+        normalise: str | Normaliser = Hard("gumbel") if settings.normalise == "hard" else settings.normalise
+        self.itself = Attention(
+            settings.width,
+            heads=settings.heads,
+            extent=extent,
+            normalise=normalise,
+            position=T5(settings.heads, two_sided=not causal) if position == "t5" else position,
+            dropout=settings.attention_dropout,
+        )
+        self.itself_norm = norm(settings)
+        self.memory: Attention | None = None
+        if memory_width is not None:
+            self.memory = Attention(
+                settings.width,
+                heads=settings.heads,
+                key_width=memory_width,
+                normalise=normalise,
+                dropout=settings.attention_dropout,
+            )
+            self.memory_norm = norm(settings)
+        self.feedforward = FeedForward(settings)
+        self.feedforward_norm = norm(settings)
+        self.dropout = Dropout(settings.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None = None,
+        memory: Memory | None = None,
+        memory_mask: Tensor | None = None,
+        past: Cache | None = None,
+        prepared: Cache | None = None,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Cache | None, Looks]:
+        """x [B, T, D] -> the same, what to remember of it, and the weights if asked for.
+
+        mask: over x's own places. memory: what is attended to, either whole or `prepared` by `self.memory.prepare`.
+        past: what went before x.
+        """
+        query = self.itself_norm(x) if self.pre else x
+        attended = self.itself(query, mask=mask, cache=past, need_weights=need_weights)
+        x = self._sum(attended.output, x, self.itself_norm)
+        weights = None
+        if self.memory is not None:
+            query = self.memory_norm(x) if self.pre else x
+            states = (None, None) if memory is None else (memory.states, memory.values)
+            looked = self.memory(query, *states, cache=prepared, mask=memory_mask, need_weights=need_weights)
+            weights = looked.weights
+            x = self._sum(looked.output, x, self.memory_norm)
+        inner = self.feedforward(self.feedforward_norm(x) if self.pre else x)
+        return self._sum(inner, x, self.feedforward_norm), attended.cache, Looks(attended.weights, weights)
+
+    def _sum(self, part: Tensor, x: Tensor, after: nn.Module) -> Tensor:
+        total = self.dropout.add(part, x)
+        return total if self.pre else after(total)
+
+
+def stacked(settings: Settings, *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:
+    """All layers; where they are shared, one again and again (Dehghani et al. 2018, arXiv:1807.03819)."""
+    made = [Layer(settings, causal=causal, memory_width=memory_width)]
+    while len(made) < settings.layers:
+        made.append(made[0] if settings.shared else Layer(settings, causal=causal, memory_width=memory_width))
+    return nn.ModuleList(made)
+
+
+def depths(settings: Settings) -> nn.Parameter | None:
+    """What a shared layer is told of how often it was used before, [layers, D]."""
+    if not settings.shared:
+        return None
+    return nn.Parameter(torch.randn(settings.layers, settings.width) * settings.width**-0.5)
+
+
+def keys_mask(mask: Tensor) -> Tensor | None:
+    """[B, T] -> [B, 1, 1, T], or None where nothing is padded: attention without a mask is faster."""
+    return None if bool(mask.all()) else mask[:, None, None]

@@ -1,0 +1,108 @@
+"""What a model attends to, over HTTP, and the live page at /see, made of the same parts as a saved one."""
+
+from dataclasses import replace
+from importlib import resources
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import FastAPI, Header, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.data.input_validation import HALF
+from regard.serving.limits import Limits
+from regard.serving.model_pool import Unknown
+from regard.serving.requests import Refused, answered, bearer, checked
+from regard.views.page import filled, packed, parts
+from regard.views.storage import as_record
+
+if TYPE_CHECKING:
+    from regard.inference.translator import Translator
+    from regard.serving.app import Service
+
+BEAM = 5  # hypotheses of the page's tree
+EMPTY = '{"captures": []}'
+
+
+class Pair(BaseModel):
+    """A source, and what was written of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str, Field(description="What the model reads, as one sentence.")]
+    target: Annotated[str | None, Field(description="What it is to have written; else its own translation.")] = None
+    model: str | None = None
+    attribution: Annotated[bool, Field(description="With gradient times input.")] = False
+    top: Annotated[int | None, Field(ge=1, description="So many weights of each row, the largest.")] = None
+    packed: Annotated[bool, Field(description="As the page at /see wants it.")] = False
+
+
+def within_reach(translator: "Translator", said: str, limits: Limits, places: int = 0) -> None:
+    """Raises ValueError if the attribution of this would take too long. places: of a source that is no text."""
+    if HALF.search(said) or not translator.target_side.ends:
+        return  # what is no text is refused elsewhere; a class is one thing
+    most = min(limits.attributed, limits.attributed_looks // max(1, places))
+    if len(translator.target_tokens(said)) > most:
+        raise ValueError(f"attribution: of at most {most} subwords that are written.")
+
+
+def add_to(app: FastAPI, service: "Service") -> None:
+    """Its routes."""
+
+    @app.post(
+        "/v1/attend",
+        summary="What a model attends to over a source and a target, every layer and head.",
+        description="""curl localhost:8000/v1/attend -H "content-type: application/json" -d '{"text": "A dog."}'""",
+    )
+    async def attend(pair: Pair, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
+        service.admit(bearer(authorization))
+        checked([pair.text, *([] if pair.target is None else [pair.target])], service.limits)
+        try:
+            model = service.models.find(name=pair.model)
+        except Unknown as error:
+            raise Refused(400, str(error)) from None
+        if model.batcher is None or model.translator is None:
+            raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
+        from regard.inference.attention import branches
+
+        translator = model.translator
+        if translator.description.model.source.kind != "text":
+            raise Refused(400, f"{model.name} reads files; send one to /v1/look.")
+        searched = translator.description.model.step_by_step
+        placewise = translator.description.model.decoder.kind == "places"  # nothing is written: words among themselves
+
+        def looked() -> dict[str, Any]:
+            many = BEAM if searched else 1
+            found = None if pair.target is not None else translator.translate(pair.text, beam=BEAM, nbest=many)
+            said = pair.target or "" if found is None else found.text
+            if pair.attribution:
+                within_reach(translator, said, service.limits)
+            over = pair.target if placewise else found or pair.target
+            captured = translator.attend(pair.text, over, attribution=pair.attribution)
+            captured = replace(captured, model=model.name)
+            if found is not None and pair.packed and searched:
+                captured = replace(captured, beam=branches(translator, found))
+            record = packed(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
+            return {"model": model.name, "text": said, "attention": record}
+
+        return await answered(request, model.batcher.run(looked, seconds=service.limits.seconds))
+
+    folder = resources.files("regard.serving") / "page"
+    script, style = parts()
+    page = filled(
+        head='<link rel="stylesheet" href="/see/page.css">\n<link rel="icon" href="data:,">',
+        live=(folder / "live.html").read_text("utf-8"),
+        scripts=f'<script type="application/json" id="data">{EMPTY}</script>\n<script src="/see/page.js"></script>',
+    )
+    live = (folder / "live.js").read_text("utf-8")
+    for path, content, kind in (
+        ("/see", page, "text/html"),
+        ("/see/page.js", f"{script}\n{live}", "text/javascript"),
+        ("/see/page.css", style, "text/css"),
+    ):
+        app.add_api_route(path, _served(content, kind), methods=["GET", "HEAD"], include_in_schema=False)
+
+
+def _served(content: str, kind: str) -> Any:
+    async def serve() -> Response:
+        return Response(content, media_type=f"{kind}; charset=utf-8")
+
+    return serve

@@ -1,0 +1,157 @@
+"""Pictures and recordings over HTTP: a file up, what the model says of it back, and what it looked at.
+
+A file is decoded in a thread of its own, few at a time, after its header was found to be small enough; what is decoded
+waits in the model's queue with everybody else's.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from fastapi import FastAPI, Header, Query, Request
+
+from regard.data.media import Prepared
+from regard.inference.media_inputs import MediaTranslator
+from regard.inference.options import Options
+from regard.serving.attention_api import within_reach
+from regard.serving.model_pool import Model, Unknown
+from regard.serving.requests import Refused, answered, bearer, wished, within
+from regard.views.page import packed
+from regard.views.storage import as_record
+
+if TYPE_CHECKING:
+    from regard.serving.app import Service
+
+AT_ONCE = 2  # files that are decoded together: each may take some hundred megabytes for a moment
+WAITING = 64  # files at most that wait for that, each of them held in memory
+T = TypeVar("T")
+
+
+def add_to(app: FastAPI, service: "Service") -> None:
+    """Its routes."""
+    room = _Room(service.limits.seconds)
+
+    async def given(request: Request, name: str | None, authorization: str) -> tuple[Model, MediaTranslator, bytes]:
+        service.admit(bearer(authorization))
+        model = _reader(service, name)
+        body = await request.body()
+        if not body:
+            raise Refused(400, "the body is empty; send a file's bytes, as in: curl --data-binary @photo.png")
+        if request.headers.get("content-type", "").lower().startswith("multipart/"):
+            raise Refused(415, "send the file's bytes alone, not a form, as in: curl --data-binary @photo.png")
+        assert isinstance(model.translator, MediaTranslator)
+        return model, model.translator, body
+
+    @app.post(
+        "/v1/read",
+        summary="What a model says of a picture or a recording, the body: a caption, a transcript, a class.",
+        description='curl "localhost:8000/v1/read?model=captions" --data-binary @photo.png',
+    )
+    async def read(
+        request: Request,
+        model: str | None = None,
+        to: Annotated[str, Query(description="The language, of a model of several.")] = "",
+        beam: int = 5,
+        nbest: int = 1,
+        authorization: Annotated[str, Header()] = "",
+    ) -> dict[str, Any]:
+        chosen, translator, body = await given(request, model, authorization)
+        options = _options(service, translator, wished(beam=beam if beam < 1 else max(beam, nbest), nbest=nbest, to=to))
+        source = Prepared(await room.decoded(lambda: translator.medium.read(body)), "the file")
+        assert chosen.batcher is not None
+        (result,) = await answered(request, chosen.batcher.translate([source], options, seconds=service.limits.seconds))
+        if result.wrong:
+            raise Refused(400, f"{result.wrong}.")
+        others = [{"text": other.text, "score": other.score} for other in result.others]
+        return {"model": chosen.name, "text": result.text, "score": result.score, "others": others}
+
+    @app.post(
+        "/v1/look",
+        summary="What a model attends to in a picture or a recording, the body, every layer and head.",
+        description='curl "localhost:8000/v1/look?model=captions" --data-binary @photo.png',
+    )
+    async def look(
+        request: Request,
+        model: str | None = None,
+        to: str = "",
+        target: Annotated[str | None, Query(description="What it is to have written; else its own words.")] = None,
+        attribution: Annotated[bool, Query(description="With gradient times input.")] = False,
+        as_packed: Annotated[bool, Query(alias="packed", description="As the page at /see wants it.")] = False,
+        authorization: Annotated[str, Header()] = "",
+    ) -> dict[str, Any]:
+        chosen, translator, body = await given(request, model, authorization)
+        options = _options(service, translator, wished(to=to))
+        if target is not None and len(target) > service.limits.characters:
+            raise Refused(413, f"at most {service.limits.characters:,} characters of a target.")
+        source = Prepared(await room.decoded(lambda: translator.medium.read(body)), "the file")
+        sound = await room.decoded(lambda: translator.sound(body))
+
+        def looked() -> dict[str, Any]:
+            found = None if target is not None else translator.results([source], options)[0]
+            if attribution:
+                said = target or "" if found is None else found.text
+                within_reach(translator, said, service.limits, translator.length(source.array))
+            captured = translator.attend(source, found or target, attribution=attribution, to=to)
+            captured = replace(captured, model=chosen.name)
+            if captured.shown is not None:
+                captured = replace(captured, shown=replace(captured.shown, sound=sound))
+            record = packed(captured, chosen.name) if as_packed else as_record(captured)
+            return {"model": chosen.name, "text": target if found is None else found.text, "attention": record}
+
+        assert chosen.batcher is not None
+        return await answered(request, chosen.batcher.run(looked, seconds=service.limits.seconds))
+
+
+def _reader(service: "Service", name: str | None) -> Model:
+    """A model that reads files: of this name, or the only one. Raises Refused."""
+    try:
+        found = [service.models.find(name=name)] if name is not None else service.models.all
+    except Unknown as error:
+        raise Refused(400, str(error)) from None
+    if any(model.translator is None for model in found):
+        raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
+    readers = [model for model in found if isinstance(model.translator, MediaTranslator)]
+    if not readers:
+        raise Refused(400, "there is no model here that reads files; texts go to /v1/translate.")
+    if len(readers) > 1:
+        raise Refused(400, f"several models read files; name one of {', '.join(model.name for model in readers)}.")
+    return readers[0]
+
+
+def _options(service: "Service", translator: MediaTranslator, options: Options) -> Options:
+    options = within(options, service.limits)
+    known = translator.description.target_languages
+    if options.to and options.to not in known:
+        raise Refused(400, f"to: there is no {options.to[:40]!r}; this model has {', '.join(known) or 'one language'}.")
+    return options
+
+
+class _Room:
+    """Where files are decoded, few at a time; who waits too long, or finds too many waiting, is sent away."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._free, self._waiting = seconds, asyncio.Semaphore(AT_ONCE), 0
+
+    async def decoded(self, work: Callable[[], T]) -> T:
+        """What is made of a file that was sent. Raises Refused."""
+        if self._waiting >= WAITING:
+            raise Refused(429, "too many files are waiting; try again later.", {"Retry-After": "2"})
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._free.acquire()
+                doing = asyncio.ensure_future(asyncio.to_thread(work))
+                doing.add_done_callback(self._done)  # a thread cannot be stopped: its place is free when it ends
+                return await asyncio.shield(doing)
+        except TimeoutError:
+            raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
+        except ValueError as error:
+            raise Refused(400, str(error).removeprefix("the file: ")) from None
+        finally:
+            self._waiting -= 1
+
+    def _done(self, doing: "asyncio.Future[Any]") -> None:
+        self._free.release()
+        if not doing.cancelled():
+            doing.exception()  # looked at, whoever is still there to hear of it

@@ -1,0 +1,59 @@
+"""How an alignment forms: the attention over one validation example, kept at each validation."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from regard.alignment.alignment_head import AlignmentHead
+from regard.data.dataset import Corpus, Pairs
+from regard.data.packing import Passages
+from regard.interpret.capture import captured
+from regard.interpret.captured import Captured
+from regard.interpret.forced_pass import forced
+from regard.runs.bundle import Bundle
+from regard.runs.folder import write_durably
+from regard.views.storage import as_bytes, load
+
+FOLDER = "attention"
+SHORTEST, LONGEST = 6, 30  # tokens on either side of the example, if there is such a one
+
+
+def example(pairs: Pairs) -> int:
+    """The first of a length that fits a picture."""
+    sizes = [pairs.target_lengths] + ([pairs.source_lengths] if pairs.medium is None else [])
+    fits = np.all([(each >= SHORTEST) & (each <= LONGEST) for each in sizes], 0)
+    return int(np.argmax(fits))
+
+
+def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
+    """What the model attends to now, over the example's own target; nothing for a model that does not attend."""
+    if isinstance(corpus.valid, Passages) or bundle.description.model.decoder.kind == "places":
+        return
+    model = bundle.model
+    tokens = corpus.valid.tokens(example(corpus.valid))
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            cross = forced(bundle, [tokens[0]], [tokens[1]])[0].weights.get("cross")
+    finally:
+        model.train(training)
+    if cross:
+        seen = captured((bundle.source_side, bundle.target_side), tokens, {"cross": cross})
+        (run / FOLDER).mkdir(exist_ok=True)
+        write_durably(run / FOLDER / f"{step:08d}.safetensors", as_bytes(replace(seen, choice=None, aligned=None)))
+
+
+def over_time(run: Path, choice: AlignmentHead | None) -> list[tuple[int, Captured]]:
+    """What was kept, by step; aligned as `choice` says. Raises ValueError if nothing was."""
+    paths = sorted(path for path in (run / FOLDER).glob("*.safetensors") if path.stem.isdigit())
+    if not paths:
+        raise ValueError(f"{run}: there is no attention of its training; it is kept at each validation, if it attends.")
+    found = []
+    for path in paths:
+        seen = load(path)
+        where = choice or AlignmentHead.default(seen.weights["cross"])
+        found.append((int(path.stem), replace(seen, choice=where, aligned=where.of(seen.weights["cross"]))))
+    return found

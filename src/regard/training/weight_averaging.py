@@ -1,0 +1,46 @@
+"""Averages of weights: exponential in training (Polyak and Juditsky 1992), and of the best checkpoints at its end."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from regard.runs.bundle import put_tensors, tensors_of
+
+
+class MovingAverage:
+    """average = decay * average + (1 - decay) * weights after each step; early on the decay is (1 + n) / (10 + n)."""
+
+    def __init__(self, module: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.tensors = {name: value.clone() for name, value in tensors_of(module).items()}
+
+    @torch.no_grad()
+    def update(self, module: nn.Module, step: int) -> None:
+        """After step number `step`."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        own = tensors_of(module)
+        torch._foreach_lerp_(list(self.tensors.values()), [own[name] for name in self.tensors], 1 - decay)
+
+
+def mean(sets: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of several sets of weights, summed in float64."""
+    return {
+        name: torch.stack([each[name].double() for each in sets]).mean(0).to(value.dtype)
+        for name, value in sets[0].items()
+    }
+
+
+@contextlib.contextmanager
+def wearing(module: nn.Module, tensors: Mapping[str, Tensor] | None) -> Iterator[None]:
+    """Within this context the module has these weights; afterwards its own again."""
+    if tensors is None:
+        yield
+        return
+    own = {name: value.clone() for name, value in tensors_of(module).items()}
+    put_tensors(module, tensors, "average")
+    try:
+        yield
+    finally:
+        put_tensors(module, own, "weights")

@@ -1,0 +1,71 @@
+"""Attention over channels and places inside a convolutional network: how much of each passes, block by block."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.views.alignment_plot import SUFFIXES
+from regard.views.terminal import shade
+
+ACROSS = 64  # channels in a line of the terminal
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What one block's attention lets pass: of each channel [C] and, for CBAM, of each place [H, W]; from 0 to 1."""
+
+    channels: NDArray[np.float32]
+    places: NDArray[np.float32] | None = None
+
+
+def write_channels(blocks: Sequence[Passed], picture: NDArray[np.uint8], path: Path) -> None:
+    """Channels as bars, the strongest first, and places over the picture [C, S, S]; into a .png, .svg or .pdf."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
+    from matplotlib.figure import Figure
+
+    spatial = any(block.places is not None for block in blocks)
+    figure = Figure(figsize=(9 if spatial else 7, 1.9 * len(blocks)), dpi=130, layout="constrained")
+    ratios = [4, 1] if spatial else [1]
+    panels = figure.subplots(len(blocks), len(ratios), squeeze=False, width_ratios=ratios)
+    pixels = np.moveaxis(picture, 0, -1)
+    pixels = pixels if pixels.shape[2] == 3 else np.repeat(pixels, 3, 2)
+    size = pixels.shape[0]
+    for number, (block, row) in enumerate(zip(blocks, panels, strict=True), 1):
+        ranked = np.sort(block.channels)[::-1]
+        row[0].bar(range(len(ranked)), ranked, width=1.0, color="#1f5fbf")
+        row[0].set(ylim=(0, 1), xlim=(-0.5, len(ranked) - 0.5), xticks=[])
+        row[0].set_title(f"block {number}: {len(ranked)} channels, the strongest first", fontsize=8, loc="left")
+        row[0].tick_params(labelsize=7)
+        if spatial:
+            row[1].axis("off")
+            row[1].imshow(pixels, extent=(0, size, size, 0))
+            if block.places is not None:
+                veil = np.zeros((*block.places.shape, 4), np.float32)
+                low, high = float(block.places.min()), float(block.places.max())
+                veil[..., 3] = 0.85 * (1 - (block.places - low) / max(1e-9, high - low))
+                row[1].imshow(veil, extent=(0, size, size, 0), interpolation="bilinear")
+                row[1].set_title(f"places, {low:.2f} to {high:.2f}", fontsize=8)
+    figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+
+
+def in_terminal(blocks: Sequence[Passed]) -> str:
+    """Lines of text: of each block its channels in their own order, and its places as a grid."""
+    lines: list[str] = []
+    for number, block in enumerate(blocks, 1):
+        values = block.channels
+        lines.append(f"block {number}: {len(values)} channels, {values.min():.2f} to {values.max():.2f}")
+        for at in range(0, len(values), ACROSS):
+            lines.append("  " + "".join(shade(float(value)) for value in values[at : at + ACROSS]))
+        if block.places is not None:
+            step = max(1, math.ceil(block.places.shape[1] / 16))
+            low, high = float(block.places.min()), float(block.places.max())
+            lines.append(f"  its places, {low:.2f} to {high:.2f}:")
+            for row in block.places[::step, ::step]:
+                share = (row - low) / max(1e-9, high - low)
+                lines.append("  |" + "".join(2 * shade(float(value)) for value in share) + "|")
+    return "\n".join(lines)

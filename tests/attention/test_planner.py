@@ -1,0 +1,193 @@
+"""The planner: what it says is what runs, and it says why."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from regard import native
+from regard.attention import (
+    T5,
+    Additive,
+    ALiBi,
+    Attention,
+    Bilinear,
+    LocalMonotonic,
+    LocalPredictive,
+    Rotary,
+    Shaw,
+    Window,
+    attend,
+    catalogue,
+    plan,
+)
+from regard.attention.call import Call, Outcome
+from regard.attention.kernels import additive, dense, sdpa, tiled, window
+from regard.attention.planner import KERNELS
+from tests.attention.cells import EXTENTS, HEADS, NORMALISERS, SCORES, WIDTH, cell
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_the_plan_names_the_kernel_that_runs(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    for name, kernel in KERNELS.items():
+
+        def noted(call: Call, name: str = name, real: Callable[[Call], Outcome] = kernel.run) -> Outcome:
+            ran.append(name)
+            return real(call)
+
+        monkeypatch.setattr(kernel, "run", noted)
+    for extent, normalise, masked in itertools.product(EXTENTS, NORMALISERS, ["no", "rows"]):
+        one = cell(score, extent, normalise, masked=masked, queries=100, keys=120, batch=1)
+        ran.clear()
+        expected = plan(one.query, one.key, one.value, **one.options)
+        attend(one.query, one.key, one.value, **one.options)
+        assert ran[0] == expected.kernel
+        assert expected.why
+        assert expected.kernel not in expected.declined
+
+
+def test_a_plan_prints_well() -> None:
+    q = torch.empty(2, 4, 3000, 32, device="meta")
+    text = str(plan(q, q, q, extent=Window(8), normalise="sparsemax"))
+    lines = text.splitlines()
+    assert lines[0].startswith("kernel   tiled: ")
+    assert lines[1].startswith("why      ")
+    assert any(line.startswith("not      sdpa: sdpa normalises by softmax, not by sparsemax") for line in lines)
+    assert max(len(line) for line in lines) <= 130
+
+
+def test_a_plan_needs_no_numbers() -> None:
+    """Shapes are enough, with learnt parts too."""
+    one = cell("additive", "local-p", "entmax learnt", dtype=torch.float32)
+    q, k, v = (x.detach().to("meta") for x in (one.query, one.key, one.value))
+    real = plan(one.query, one.key, one.value, **one.options)
+    assert plan(q, k, v, **one.options) == real
+    assert one.options["score"].v.device.type == "cpu"
+
+
+def test_a_plan_says_when_there_is_no_compiler() -> None:
+    one = cell("additive", "global", "sparsemax", dtype=torch.float32)
+    with native.switched_off():
+        said = plan(one.query, one.key, one.value, **one.options)
+    assert "PyTorch tile by tile (the C kernels are switched off)" in said.scores
+    assert said.weights == "sparsemax, Newton steps in PyTorch"
+    if native.library() is not None:
+        said = plan(one.query, one.key, one.value, **one.options)
+        assert said.scores == "additive, C kernel compiled for this processor"
+        assert said.weights == "sparsemax, C kernel compiled for this processor"
+        assert additive.runs_in_c(one.query)
+
+
+def test_the_catalogue_tells_the_truth_about_kernels() -> None:
+    """For every choice: the kernels it lists serve it with everything else plain, and no others do."""
+    names = {"entmax": "entmax-1.5"}
+    for entry in catalogue.ENTRIES:
+        if entry.name == "location":
+            continue  # a module's, not a call's: below
+        if entry.axis in ("score", "extent", "normalise"):
+            chosen = {
+                "score": "scaled-dot",
+                "extent": "global",
+                "normalise": "softmax",
+                entry.axis: names.get(entry.name, entry.name),
+            }
+            if "window" in entry.kernels and entry.axis != "extent":
+                chosen["extent"] = "window"
+            one = cell(chosen["score"], chosen["extent"], chosen["normalise"])
+            options = dict(one.options)
+        elif entry.kernels:
+            one = cell("scaled-dot", "window" if "window" in entry.kernels else "global", "softmax")
+            made = {"shaw": Shaw(WIDTH, value_width=5).double(), "t5": T5(HEADS).double()}
+            options = {**one.options, "position": made.get(entry.name, entry.name)}
+        else:
+            continue
+        serving = set()
+        for kernel in set(KERNELS) - {"short"}:  # which is picky about types and widths: below
+            with torch.no_grad():
+                try:
+                    attend(one.query, one.key, one.value, backend=kernel, **options)
+                    serving.add(kernel)
+                except ValueError as refusal:
+                    assert "cannot serve" in str(refusal)
+        expected = set(entry.kernels) - ({"window"} if entry.name == "global" else set()) - {"short"}
+        assert serving == expected, entry.name
+
+
+def test_the_catalogue_tells_the_truth_about_the_location_score() -> None:
+    (entry,) = [entry for entry in catalogue.ENTRIES if entry.name == "location"]
+    serving = set()
+    for kernel in KERNELS:
+        attention = Attention(16, key_width=16, score="location", backend=kernel)
+        try:
+            with torch.no_grad():
+                attention(torch.randn(2, 3, 16), torch.randn(2, 5, 16))
+            serving.add(kernel)
+        except ValueError as refusal:
+            assert "cannot serve" in str(refusal)
+    assert serving == set(entry.kernels)
+
+
+@pytest.mark.skipif(native.library() is None, reason="no compiler here")
+def test_the_catalogue_tells_the_truth_about_the_short_kernel() -> None:
+    made: dict[str, Any] = {
+        "additive": Additive(16, 16, heads=2),
+        "bilinear": Bilinear(16, 16, heads=2),
+        "window": Window(2),
+        "local-m": LocalMonotonic(2),
+        "local-p": LocalPredictive(16, radius=2, heads=2),
+        "rotary": Rotary(16),
+        "alibi": ALiBi(2),
+        "shaw": Shaw(16),
+        "t5": T5(2),
+    }
+    x = torch.randn(2, 2, 6, 16)
+    for entry in catalogue.ENTRIES:
+        if entry.name == "location":
+            continue
+        if entry.axis in ("score", "extent", "normalise", "position") and entry.kernels:
+            options = {entry.axis: made.get(entry.name, entry.name)}
+            try:
+                with torch.no_grad():
+                    attend(x, x, x, backend="short", **options)
+                served = True
+            except ValueError as refusal:
+                assert "cannot serve" in str(refusal)
+                served = False
+            assert served == ("short" in entry.kernels), entry.name
+
+
+def test_sdpa_is_fused_whenever_the_plan_says_sdpa() -> None:
+    """PyTorch's own profiler: the flash kernel runs, the one that computes everything does not."""
+    cases: list[dict[str, Any]] = [
+        {},
+        {"extent": "causal"},
+        {"mask": torch.rand(2, 1, 1, 50) > 0.2},
+        {"mask": torch.rand(50, 50) > 0.2},
+        {"mask": torch.randn(2, 4, 50, 50)},
+        {"extent": "causal", "mask": torch.rand(2, 1, 1, 50) > 0.2},
+        {"position": "alibi"},
+        {"score": "cosine"},
+        {"extent": Window(30)},
+    ]
+    q, k = torch.randn(2, 4, 50, 16, requires_grad=True), torch.randn(2, 2, 50, 16, requires_grad=True)
+    for values in (16, 10, 20):
+        v = torch.randn(2, 2, 50, values, requires_grad=True)
+        for query in (q, q.transpose(-1, -2).contiguous().transpose(-1, -2)):
+            for options in cases:
+                assert plan(query, k, v, **options).kernel == "sdpa"
+                with torch.profiler.profile() as profile:
+                    attend(query, k, v, **options).sum().backward()
+                names = {event.name for event in profile.events()}
+                assert "aten::_scaled_dot_product_flash_attention_for_cpu" in names, options
+                assert "aten::_scaled_dot_product_flash_attention_for_cpu_backward" in names, options
+                assert not any("softmax" in name for name in names), options
+
+
+def test_every_kernel_has_the_same_two_functions() -> None:
+    for kernel in (sdpa, window, dense, tiled):
+        assert callable(kernel.refuses)
+        assert callable(kernel.run)
+    assert set(KERNELS) == set(catalogue.KERNELS)

@@ -1,0 +1,29 @@
+"""A small model with real subwords."""
+
+import torch
+
+from regard.data.tokenizers.subwords import Subwords
+from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import ModelSettings
+from regard.runs.bundle import Bundle
+from regard.runs.folder import Description
+from regard.special_tokens import END
+from tests.models.variants import DECODERS, ENCODERS
+
+LINES = ["the cat sat on the mat", "a dog ran in the park", "the dog and the cat", "Katze und Hund im Park"] * 5
+
+
+def bundle_of(
+    subwords: Subwords, encoder: str, decoder: str, *, tie: str = "none", source: object = None, **about: object
+) -> Bundle:
+    parts = {"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": tie}
+    settings = ModelSettings.parse(parts if source is None else {**parts, "source": source})
+    torch.manual_seed(0)
+    model = Seq2Seq(settings, source_vocabulary=len(subwords), target_vocabulary=len(subwords))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, 0.4)
+        if model.output.bias is not None:
+            model.output.bias[END] += 3
+    description = Description.model_validate({"longest": 12, "model": settings, **about})
+    return Bundle(description, model.eval(), subwords, subwords)

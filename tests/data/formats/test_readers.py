@@ -1,0 +1,407 @@
+"""What people have is read as it is meant; what cannot be is refused in one sentence, or set aside."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.data.formats.readers import Example, read_aligned
+from tests.data.files import plain_text, read, refusal, sides, write
+
+SUFFIXES = ["tsv", "csv", "jsonl", "po", "tmx", "xlf"]
+TWO = [("one", "un"), ("two", "deux")]
+AS_FILE = {
+    "tsv": "one\tun\ntwo\tdeux\n",
+    "tab": "one\tun\ntwo\tdeux\n",
+    "csv": "one,un\ntwo,deux\n",
+    "jsonl": '{"source": "one", "target": "un"}\n{"source": "two", "target": "deux"}\n',
+    "ndjson": '["one", "un"]\n["two", "deux"]\n',
+    "po": 'msgid "one"\nmsgstr "un"\n\nmsgid "two"\nmsgstr "deux"\n',
+    "tmx": "<tmx version='1.4'><header srclang='en'/><body>"
+    "<tu><tuv xml:lang='en'><seg>one</seg></tuv><tuv xml:lang='fr'><seg>un</seg></tuv></tu>"
+    "<tu><tuv xml:lang='en'><seg>two</seg></tuv><tuv xml:lang='fr'><seg>deux</seg></tuv></tu></body></tmx>",
+    "xlf": "<xliff version='1.2'><file><body>"
+    "<trans-unit><source>one</source><target>un</target></trans-unit>"
+    "<trans-unit><source>two</source><target>deux</target></trans-unit></body></file></xliff>",
+}
+DAMAGED = "the gzip file is damaged or cut short; copy it again."
+LINES = ["tsv", "tab", "csv", "jsonl", "ndjson"]
+
+
+# What is right
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("suffix", AS_FILE)
+def test_every_format_is_read_gzipped_or_not(suffix: str, packed: str, tmp_path: Path) -> None:
+    assert sides(read(write(tmp_path / f"pairs.{suffix}{packed}", AS_FILE[suffix]))) == TWO
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_two_text_files_are_read_line_by_line(packed: str, tmp_path: Path) -> None:
+    source = write(tmp_path / f"a.en{packed}", "one\ntwo\n")
+    target = write(tmp_path / f"a.fr{packed}", "un\ndeux")  # a last line without an end is a line
+    assert list(read_aligned(source, target)) == [
+        Example("one", "un", str(source), 1),
+        Example("two", "deux", str(source), 2),
+    ]
+
+
+@pytest.mark.parametrize("suffix", AS_FILE)
+def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_text(suffix: str, tmp_path: Path) -> None:
+    content = b"\xef\xbb\xbf" + AS_FILE[suffix].replace("\n", "\r\n").encode()
+    assert sides(read(write(tmp_path / f"pairs.{suffix}", content))) == TWO
+
+
+def test_a_byte_order_mark_and_windows_line_ends_in_text_files(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.en", b"\xef\xbb\xbfone\r\ntwo\r\n")
+    target = write(tmp_path / "a.fr", b"\xef\xbb\xbfun\r\ndeux\r\n")
+    assert sides(list(read_aligned(source, target))) == TWO
+
+
+@pytest.mark.parametrize("suffix", LINES)
+def test_an_empty_file_has_no_examples(suffix: str, tmp_path: Path) -> None:
+    assert read(write(tmp_path / f"pairs.{suffix}", "")) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_capitals_in_a_name_mean_nothing(suffix: str, tmp_path: Path) -> None:
+    assert sides(read(write(tmp_path / f"PAIRS.{suffix.upper()}", AS_FILE[suffix]))) == TWO
+
+
+@given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5))
+def test_what_a_csv_writer_wrote_is_read_back(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([("source", "target"), *pairs])
+    path = write(tmp_path_factory.getbasetemp() / "written.csv", text.getvalue())
+    assert sides(read(path)) == [tuple(re.sub(r"\r+\n", "\n", side) for side in pair) for pair in pairs]
+
+
+@given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5), escaped=st.booleans())
+def test_what_a_json_writer_wrote_is_read_back(pairs: list[tuple[str, str]], escaped: bool, tmp_path_factory) -> None:
+    lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]
+    assert sides(read(write(tmp_path_factory.getbasetemp() / "written.jsonl", "".join(lines)))) == pairs
+
+
+@given(pairs=st.lists(st.tuples(plain_text, plain_text), max_size=5))
+def test_in_tsv_a_quotation_mark_is_a_quotation_mark(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
+    pairs = [(f'"{source}', f'{target}"') for source, target in pairs]
+    content = "".join(f"{source}\t{target}\n" for source, target in pairs)
+    assert sides(read(write(tmp_path_factory.getbasetemp() / "written.tsv", content))) == pairs
+
+
+def test_csv_fields_may_hold_commas_quotes_and_newlines_and_lines_are_counted_in_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'one,un\n"two, ""2""\r\nand more",deux\nthree,trois\n')
+    assert [(example.source, example.target, example.line) for example in read(path)] == [
+        ("one", "un", 1),
+        ('two, "2"\nand more', "deux", 2),
+        ("three", "trois", 4),
+    ]
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        (["source", "target"], (0, 1)),
+        (["Target", " Source "], (1, 0)),
+        (["id", "src", "tgt"], (1, 2)),
+        (["answer", "id", "question"], (2, 0)),
+        (["input", "output", "note"], (0, 1)),
+    ],
+)
+def test_a_header_with_known_names_says_where_the_sides_are(
+    header: list[str], columns: tuple[int, int], suffix: str, mark: str, tmp_path: Path
+) -> None:
+    row = [f"field {place}" for place in range(len(header))]
+    path = write(tmp_path / f"a.{suffix}", f"{mark.join(header)}\n{mark.join(row)}\n")
+    assert sides(read(path)) == [(row[columns[0]], row[columns[1]])]
+    assert read(path)[0].line == 2
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_columns_by_number_and_by_name(suffix: str, mark: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"a.{suffix}", f"nr{mark}fr{mark}en\n1{mark}un{mark}one\n".replace(" ", ""))
+    assert sides(read(path, source_column="en", target_column="fr")) == [("one", "un")]
+    assert sides(read(path, source_column="en", target_column=1)) == [("one", "1")]
+    numbers = sides(read(path, source_column=3, target_column=2))
+    assert numbers == [("en", "fr"), ("one", "un")]  # nothing tells that the first line is a header
+    known = write(tmp_path / f"b.{suffix}", f"source{mark}target\none{mark}un\n")
+    assert sides(read(known, source_column=2, target_column=1)) == [("un", "one")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", "fr,en\nun,one\n"), ("a.tsv", "fr\ten\nun\tone\n"), ("a.jsonl", '{"fr": "un", "en": "one"}\n')],
+)
+def test_one_column_by_name_leaves_the_other_to_the_other_side(name: str, content: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name, content)
+    assert sides(read(path, source_column="en")) == [("one", "un")]
+    assert sides(read(path, target_column="fr")) == [("one", "un")]
+
+
+def test_one_column_by_number_leaves_the_other_to_the_other_side(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "un\tone\n")
+    assert sides(read(path, source_column=2)) == [("one", "un")]
+    assert sides(read(path, target_column=1)) == [("one", "un")]
+
+
+@pytest.mark.parametrize(
+    ("record", "layout"),
+    [
+        ({"source": "one", "target": "un"}, {}),
+        ({"target": "un", "source": "one", "id": 7}, {}),
+        ({"question": "one", "answer": "un"}, {}),
+        ({"input": "one", "output": "un", "id": None}, {}),
+        ({"first": "one", "second": "un"}, {}),
+        ({"en": "one", "translation": "un"}, {}),
+        (["one", "un"], {}),
+        (["7", "one", "un"], {"source_column": 2, "target_column": 3}),
+        ({"translation": {"en": "one", "fr": "un"}}, {}),
+        ({"id": "7", "translation": {"fr": "un", "en": "one"}}, {"source_language": "en", "target_language": "fr"}),
+        ({"fr": "un", "en": "one", "de": "eins"}, {"source_language": "en", "target_language": "fr"}),
+        ({"a": "x", "b": "one", "c": "un"}, {"source_column": "b", "target_column": "c"}),
+        ({"translation": {"fr": "un", "en": "one"}}, {}),
+        ({"fr": "un", "en": "one"}, {"source_language": "en"}),
+        ({"fr": "un", "en": "one"}, {"target_language": "fr"}),
+        ({"fr": "un", "source": "one"}, {}),
+        ({"target": "un", "en-GB": "one"}, {}),
+    ],
+    ids=str,
+)
+def test_json_sides_are_found_by_name_language_or_place(
+    record: object, layout: dict[str, str | int], tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.jsonl", json.dumps(record) + "\n")
+    assert sides(read(path, **layout)) == [("one", "un")]  # type: ignore[arg-type]
+
+
+# A file that is wrong as a whole
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_missing_file_is_a_sentence(suffix: str, packed: str, tmp_path: Path) -> None:
+    assert "there is no such file" in refusal(tmp_path / f"none.{suffix}{packed}")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_folder_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / f"a.{suffix}").mkdir()
+    assert "this is a folder" in refusal(tmp_path / f"a.{suffix}")
+
+
+def test_a_name_below_a_file_is_a_sentence(tmp_path: Path) -> None:
+    refusal(write(tmp_path / "a.tsv", "one\tun\n") / "b.tsv")
+
+
+def test_missing_text_files_and_folders_are_sentences(tmp_path: Path) -> None:
+    there = write(tmp_path / "a.en", "one\n")
+    assert "there is no such file" in refusal(tmp_path / "a.fr", there)
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'a.fr'}: there is no such file.")):
+        list(read_aligned(there, tmp_path / "a.fr"))
+    assert "this is a folder" in refusal(tmp_path, there)
+
+
+@pytest.mark.parametrize("suffix", ["txt", "docx", "parquet", ""])
+def test_an_unknown_kind_of_file_is_a_sentence_with_the_known_ones(suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not known") as caught:
+        read(write(tmp_path / f"a.{suffix}", "one\tun\n"))
+    assert str(tmp_path) in str(caught.value)
+    assert all(f".{known}" in str(caught.value) for known in SUFFIXES)
+
+
+@pytest.mark.parametrize(("packed", "encoding"), [("", "utf-16-le"), ("", "utf-16-be"), (".gz", "utf-16-le")])
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "po"])
+def test_utf16_is_a_sentence(suffix: str, packed: str, encoding: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"a.{suffix}{packed}", ("\ufeff" + AS_FILE[suffix]).encode(encoding))
+    assert "UTF-16" in refusal(path)
+
+
+def test_utf16_in_text_files_is_a_sentence(tmp_path: Path) -> None:
+    wide, narrow = write(tmp_path / "a.en", "one\n".encode("utf-16")), write(tmp_path / "a.fr", "un\n")
+    assert "UTF-16" in refusal(wide, narrow)
+
+
+LATIN = {
+    "tsv": "née\tné\n",
+    "csv": "née,né\n",
+    "jsonl": '{"source": "née", "target": "né"}\n',
+    "po": 'msgid "née"\nmsgstr "né"\n\n',
+}
+
+
+@pytest.mark.parametrize("lines", [1, 2, 1000])
+@pytest.mark.parametrize("suffix", LATIN)
+def test_a_file_in_latin1_is_a_sentence(suffix: str, lines: int, tmp_path: Path) -> None:
+    assert "not UTF-8" in refusal(write(tmp_path / f"a.{suffix}", (LATIN[suffix] * lines).encode("latin-1")))
+
+
+def test_a_latin1_target_among_text_files_is_a_sentence_about_it(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.en", "born\n" * 100)
+    target = write(tmp_path / "a.fr", ("né\n" * 100).encode("latin-1"))
+    with pytest.raises(ValueError, match=re.escape(f"{target}, line 1: this is not UTF-8")):
+        list(read_aligned(source, target))
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 5), (5, 3), (0, 1), (1, 0)])
+def test_different_numbers_of_lines_are_a_sentence_with_both(first: int, second: int, tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.en", "one\n" * first), write(tmp_path / "a.fr", "un\n" * second)
+    message = refusal(source, target)
+    longer = source if first > second else target
+    assert f"{source.name} has {first} lines and {target.name} {second}:" in message
+    assert f"line {min(first, second) + 1} of {longer.name} has no partner" in message
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_truncated_gzip_file_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+    whole = gzip.compress(AS_FILE[suffix].encode())
+    for kept in (len(whole) - 4, len(whole) // 2, 5):
+        (tmp_path / f"a.{suffix}.gz").write_bytes(whole[:kept])
+        assert refusal(tmp_path / f"a.{suffix}.gz") == f"a.{suffix}.gz: {DAMAGED}"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_long_gzip_file_cut_after_much_that_was_right_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+    dice = random.Random(0)
+    start, middle, end = (part.encode() for part in AS_FILE[suffix].partition("two"))
+    content = start + middle + b"".join(b" %x" % dice.getrandbits(64) for _ in range(9000)) + end
+    for times in (1, 8) if suffix in ("tsv", "csv", "jsonl") else (1,):
+        whole = gzip.compress(content * times)
+        (tmp_path / f"a.{suffix}.gz").write_bytes(whole[: len(whole) * 2 // 3])
+        assert refusal(tmp_path / f"a.{suffix}.gz") == f"a.{suffix}.gz: {DAMAGED}"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_damaged_gzip_file_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(AS_FILE[suffix].encode()))
+    whole[-6] ^= 0xFF  # the checksum
+    (tmp_path / f"a.{suffix}.gz").write_bytes(whole)
+    assert refusal(tmp_path / f"a.{suffix}.gz") == f"a.{suffix}.gz: {DAMAGED}"
+    (tmp_path / f"b.{suffix}.gz").write_text(AS_FILE[suffix])
+    assert refusal(tmp_path / f"b.{suffix}.gz") == f"b.{suffix}.gz: {DAMAGED}"
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_gzip_without_its_name_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+    assert "gzipped" in refusal(write(tmp_path / f"a.{suffix}", gzip.compress(AS_FILE[suffix].encode())))
+
+
+@pytest.mark.parametrize(("suffix", "separators"), [("tsv", "tabs"), ("csv", "commas or semicolons")])
+def test_a_table_without_its_separator_is_a_sentence(suffix: str, separators: str, tmp_path: Path) -> None:
+    assert f"separated by {separators}?" in refusal(write(tmp_path / f"a.{suffix}", "one un\ntwo deux\n"))
+
+
+def test_a_column_that_is_not_there_is_a_sentence_with_those_that_are(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "en,fr\none,un\n")
+    assert "no column 'de'; the first line has en, fr" in refusal(path, target_column="de")
+    assert "no column 3; it has 2" in refusal(path, target_column=3)
+    assert "no column 0" in refusal(path, source_column=0)
+
+
+def test_a_jsonl_file_that_is_not_json_is_a_sentence(tmp_path: Path) -> None:
+    assert "not JSON" in refusal(write(tmp_path / "a.jsonl", "one\tun\n"))
+
+
+def test_json_without_a_known_side_is_a_sentence_with_its_fields(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"id": "1", "words": "one", "mots": "un"}\n')
+    assert "id, words, mots" in refusal(path)
+    assert "no field for the target" in refusal(path, source_column="words")
+
+
+# One example that is wrong
+
+
+@pytest.mark.parametrize(
+    ("suffix", "line"), [("tsv", b"caf\xe9\tun\n"), ("csv", b"caf\xe9,un\n"), ("jsonl", b'["caf\xe9", "un"]\n')]
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_line_that_is_not_utf8_is_set_aside(suffix: str, line: bytes, place: int, tmp_path: Path) -> None:
+    lines = AS_FILE[suffix].encode().splitlines(keepends=True)
+    lines.insert(place, line)
+    examples = read(write(tmp_path / f"a.{suffix}", b"".join(lines)))
+    assert [example.wrong for example in examples] == ["not UTF-8" if at == place else "" for at in range(3)]
+    assert examples[place].line == place + 1
+    assert examples[place].source == "caf\ufffd"
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_line_of_a_text_file_that_is_not_utf8_is_set_aside_with_its_partner(side: int, tmp_path: Path) -> None:
+    contents = [b"one\ntwo\nthree\n", b"un\ndeux\ntrois\n"]
+    contents[side] = contents[side].replace(b"t", b"\xff", 1)
+    source, target = (write(tmp_path / name, content) for name, content in zip("ab", contents, strict=True))
+    wrongs = [example.wrong for example in read_aligned(source, target)]
+    assert sorted(wrongs) == ["", "", "not UTF-8"]
+
+
+def test_a_few_bad_lines_are_set_aside_and_many_are_the_whole_file(tmp_path: Path) -> None:
+    """One in twenty is damage; one in three is another encoding, in a language with few accents."""
+    for every, whole in ((20, False), (3, True)):
+        lines = [b"n\xe9\tborn\n" if number % every == 1 else b"un\tone\n" for number in range(1000)]
+        path = write(tmp_path / "a.tsv", b"".join(lines))
+        if whole:
+            assert "many other lines" in refusal(path)
+        else:
+            assert sum(example.wrong == "not UTF-8" for example in read(path)) == 50
+
+
+def test_in_a_csv_the_bad_line_of_a_field_with_newlines_is_noticed(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", b'one,un\ntwo,"deux\ncaf\xe9\nfin"\nthree,trois\nfour,quatre\n')
+    assert [(example.line, example.wrong) for example in read(path)] == [(1, ""), (2, "not UTF-8"), (5, ""), (6, "")]
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_empty_lines_of_a_table_are_no_examples(suffix: str, place: int, tmp_path: Path) -> None:
+    lines = AS_FILE[suffix].splitlines(keepends=True)
+    lines.insert(place, "\n")
+    assert sides(read(write(tmp_path / f"a.{suffix}", "".join(lines)))) == [("one", "un"), ("two", "deux")]
+
+
+def test_a_quotation_mark_that_is_never_closed_is_found(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "one,un\n" * 5 + '"two,deux\n' + "one,un\n" * 5)
+    assert "line 6: this is not CSV: a quotation mark is opened and never closed" in refusal(path)
+
+
+def test_a_pipe_is_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.tsv")
+    assert "save it as a file first" in refusal(tmp_path / "a.tsv")
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+@pytest.mark.parametrize(("suffix", "line"), [("tsv", "alone\n"), ("csv", "alone\n")])
+def test_a_row_with_too_few_columns_is_set_aside(suffix: str, line: str, place: int, tmp_path: Path) -> None:
+    lines = (AS_FILE[suffix] * 2).splitlines(keepends=True)
+    lines.insert(place, line)
+    examples = read(write(tmp_path / f"a.{suffix}", "".join(lines)))
+    assert len(examples) == 5
+    assert [bool(example.wrong) for example in examples] == [at == place for at in range(5)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nonsense",
+        '{"source": "one"}',
+        '{"source": "one", "target": 3}',
+        '{"source": "one", "target": null}',
+        "[]",
+        "3",
+        "[" * 100_000,
+        '{"source": ' + "1" * 5000 + ', "target": "un"}',
+    ],
+    ids=lambda line: line[:32],
+)
+def test_a_json_line_that_is_no_pair_is_set_aside(line: str, tmp_path: Path) -> None:
+    whole = AS_FILE["jsonl"] + line + "\n" + AS_FILE["jsonl"]
+    examples = read(write(tmp_path / "a.jsonl", whole))
+    assert [bool(example.wrong) for example in examples] == [False, False, True, False, False]
+    assert examples[2].line == 3

@@ -1,0 +1,170 @@
+"""Dates: each has one part, each text one meaning, and what is written is what people there write."""
+
+import datetime
+import itertools
+import random
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pytest
+from babel.dates import format_date
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.data.synthetic import dates
+from regard.data.synthetic.dates import FIRST, LAST, LOCALES, pairs, part_of, plainly, written
+
+PARTS = ["train", "valid", "test"]
+days = st.dates(FIRST, LAST)
+
+
+class Dice(random.Random):
+    """Dice that choose this pattern and throw this luck first, and then never slip."""
+
+    def __init__(self, pattern: str, luck: float) -> None:
+        super().__init__(0)
+        self.pattern, self.throws = pattern, iter([luck])
+
+    def choice(self, seq: Sequence) -> str:  # type: ignore[override]
+        assert self.pattern in seq
+        return self.pattern
+
+    def random(self) -> float:
+        return next(self.throws, 0.999)
+
+
+def test_a_date_never_appears_in_two_parts() -> None:
+    seen = {part: {date for _, date in pairs(1000, part=part)} for part in PARTS}
+    for first, second in itertools.combinations(PARTS, 2):
+        assert not seen[first] & seen[second]
+    assert all(part_of(datetime.date.fromisoformat(date)) == part for part in PARTS for date in seen[part])
+
+
+def test_the_parts_have_their_shares() -> None:
+    days_in_all = (LAST - FIRST).days + 1
+    found = [part_of(FIRST + datetime.timedelta(day)) for day in range(days_in_all)]
+    assert found.count("test") / days_in_all == pytest.approx(0.10, abs=0.01)
+    assert found.count("valid") / days_in_all == pytest.approx(0.05, abs=0.01)
+    assert set(found) == set(PARTS)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_as_many_as_asked_for_the_same_every_time(part: str) -> None:
+    first = list(pairs(200, part=part, seed=3))
+    assert len(first) == 200
+    assert first == list(pairs(200, part=part, seed=3))
+    assert first[:50] == list(pairs(50, part=part, seed=3))
+    assert first != list(pairs(200, part=part, seed=4))
+    assert list(pairs(0, part=part)) == []
+
+
+def test_no_text_has_two_meanings() -> None:
+    """All forms of all places, days that could be months among them, in small letters or not, with or without dots."""
+    meanings = defaultdict(set)
+    for locale in LOCALES:
+        for pattern in set(dates._patterns(locale)):
+            for month, day in itertools.product(range(1, 13), (1, 6, 12)):
+                date = datetime.date(2004, month, day)
+                for luck in (0.2, 0.35, 0.9):
+                    meanings[written(date, locale, Dice(pattern, luck))].add(date)
+    assert {text: both for text, both in meanings.items() if len(both) > 1} == {}
+
+
+def test_no_slip_makes_a_text_of_two_meanings() -> None:
+    """Every slip that can happen, of every form: "3 de juho de 2004" could be June as well as July."""
+    meanings = defaultdict(set)
+
+    class Slip(random.Random):
+        def __init__(self, word: int, at: int, kind: int) -> None:
+            super().__init__(0)
+            self.word, self.numbers = word, iter([at, kind])
+
+        def choice(self, seq: Sequence):  # type: ignore[override]
+            return seq[self.word]
+
+        def randrange(self, *bounds: int) -> int:  # type: ignore[override]
+            return next(self.numbers)
+
+    for locale, month in itertools.product(LOCALES, range(1, 13)):
+        for pattern in set(dates._patterns(locale)):
+            text = format_date(datetime.date(2004, month, 3), pattern, locale).replace("\u200f", "")
+            meanings[text].add(month)
+            for number, word in enumerate(re.finditer(r"[^\W\d_]{5,}", text)):
+                for at, kind in itertools.product(range(word.start() + 1, word.end() - 1), range(3)):
+                    meanings[dates._slip(text, Slip(number, at, kind))].add(month)
+    assert len(meanings) > 5000
+    assert {text: both for text, both in meanings.items() if len(both) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("locale", "pattern", "luck", "text"),
+    [
+        ("pt", "full", 0.9, "quinta-feira, 3 de março de 2022"),
+        ("pt", "full", 0.05, "QUINTA-FEIRA, 3 DE MARÇO DE 2022"),
+        ("pt", "full", 0.35, "quinta-feira 3 de março de 2022"),
+        ("en", "full", 0.9, "Thursday, March 3, 2022"),
+        ("en", "full", 0.27, "Thursday,  March  3,  2022"),
+        ("en_GB", "long", 0.2, "3 march 2022"),
+        ("de", "long", 0.9, "3. März 2022"),
+        ("de", "medium", 0.35, "03.03.2022"),
+        ("fr", "full", 0.9, "jeudi 3 mars 2022"),
+        ("ja", "full", 0.9, "2022年3月3日木曜日"),
+        ("zh", "long", 0.9, "2022年3月3日"),
+        ("hu", "long", 0.9, "2022. március 3."),
+        ("el", "long", 0.9, "3 Μαρτίου 2022"),
+        ("cs", "long", 0.05, "3. BŘEZNA 2022"),
+        ("ko", "long", 0.9, "2022년 3월 3일"),
+        ("nl", "long", 0.9, "3 maart 2022"),
+    ],
+)
+def test_known_dates(locale: str, pattern: str, luck: float, text: str) -> None:
+    from babel import Locale
+
+    form = str(Locale.parse(locale).date_formats[pattern].pattern)
+    assert written(datetime.date(2022, 3, 3), locale, Dice(form, luck)) == text
+
+
+def test_plainly_is_the_full_form() -> None:
+    assert plainly("2022-03-03", "pt") == "quinta-feira, 3 de março de 2022"
+    assert plainly("1999-12-31", "en") == "Friday, December 31, 1999"
+
+
+@given(date=days, locale=st.sampled_from(LOCALES), seed=st.integers(0, 99))
+def test_nothing_that_was_written_has_lost_its_year_or_its_day(date: datetime.date, locale: str, seed: int) -> None:
+    text = written(date, locale, random.Random(seed))
+    numbers = [int(number) for number in re.findall(r"\d+", text)]
+    assert date.year in numbers
+    assert date.day in numbers
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_month_is_never_before_the_day_in_digits_and_years_have_all_their_digits(locale: str) -> None:
+    for pattern in dates._patterns(locale):
+        text = format_date(datetime.date(2031, 4, 25), pattern, locale)
+        assert "2031" in text
+        numbers = [int(number) for number in re.findall(r"\d+", text)]
+        if numbers[-1] == 2031 and 4 in numbers:
+            assert numbers[-3:] == [25, 4, 2031]
+
+
+@given(text=st.text("abcdefgh 12.", max_size=20), seed=st.integers(0, 99))
+def test_a_slip_is_one_letter_inside_a_long_word(text: str, seed: int) -> None:
+    slipped = dates._slip(text, random.Random(seed))
+    assert abs(len(slipped) - len(text)) <= 1
+    if not re.search("[a-h]{5}", text):
+        assert slipped == text
+    before, after = re.split("[^a-h]+", text), re.split("[^a-h]+", slipped)
+    assert len(before) == len(after)
+    changed = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert len(changed) <= 1
+    for old, new in changed:
+        assert len(old) >= 5
+        assert (old[0], old[-1]) == (new[0], new[-1]) or sorted(old) == sorted(new)
+
+
+def test_slips_happen_but_seldom() -> None:
+    date = datetime.date(2004, 9, 3)
+    texts = [written(date, "en", random.Random(seed)).lower() for seed in range(3000)]
+    wrong = sum(not re.search(r"\b(september|sept?)\b", text) for text in texts)
+    assert 15 < wrong < 150

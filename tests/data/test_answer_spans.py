@@ -1,0 +1,131 @@
+"""Where answers stand: offsets of tokens, windows, occurrences."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.data.answer_spans import divided, example_of, occurrences, which_occurrence, windows
+from regard.data.formats.readers import Layout, read_pairs
+from regard.data.input_validation import tidy
+from regard.data.segments import framed
+from regard.data.settings import SubwordSettings
+from regard.data.tokenizers.subwords import Subwords, train
+from regard.sources import Text
+from regard.special_tokens import BEGIN, END
+
+READS = Text(begin=True, segments=2)
+LINES = ["the cat sat on the mat", "a dog ran to the park, and the cat saw it.", "Where did the dog run?"] * 4
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram", "character", "word"])
+def subwords(request: pytest.FixtureRequest) -> Subwords:
+    return train(LINES, SubwordSettings(kind=request.param), 320)
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
+def test_tokens_lie_where_their_text_is(subwords: Subwords, text: str) -> None:
+    text = tidy(text)
+    tokens, offsets = subwords.offsets(text)
+    assert tokens == subwords.encode([text.replace("▁", "_")])[0]
+    ends = [0, *(end for _, end in offsets)]
+    assert ends == sorted(ends)
+    covered = {at for begin, end in offsets for at in range(begin, end)}
+    assert covered >= {at for at, letter in enumerate(text) if letter != " "}
+    for (begin, end), piece in zip(offsets, subwords.pieces(tokens), strict=True):
+        if not piece.startswith("<0x") and piece != "<unk>":
+            assert text[begin:end].replace("▁", "_") == piece.removeprefix("▁")
+
+
+@given(longest=st.integers(12, 60), words=st.lists(st.sampled_from(LINES[1].split()), min_size=1, max_size=60))
+def test_windows_have_the_whole_passage_and_fit(subwords: Subwords, longest: int, words: list[str]) -> None:
+    passage = " ".join(words)
+    found = windows(passage, "where?", subwords, READS, longest)
+    tokens, offsets = subwords.offsets(passage)
+    seen = set()
+    for window in found:
+        whole = framed(window.tokens, READS)
+        assert len(whole) <= longest
+        assert whole[0] == BEGIN
+        assert whole[window.first - 1] == END
+        assert whole[window.first : -1] == window.tokens[window.first - 1 :]
+        seen |= set(window.offsets)
+        for at, lies in enumerate(window.offsets):
+            assert window.lies(window.first + at, window.first + at) == lies
+    assert seen == set(offsets)
+    assert sum(len(window.offsets) for window in found) >= len(tokens)
+
+
+def test_an_answer_is_found_where_it_stands(subwords: Subwords) -> None:
+    text = "a cat saw the cat and the dog ⟂ who?".replace("⟂", "\t")
+    for which, begin in enumerate(occurrences("a cat saw the cat and the dog", "cat")):
+        made = example_of(text, "cat", which, subwords, READS, 64)
+        assert not isinstance(made, str)
+        tokens, (first, last) = made
+        (window,) = windows(*divided(text), subwords, READS, 64)
+        left, right = window.lies(first, last)
+        assert (left, text[left:right]) == (begin, "cat")
+        assert window.tokens == tokens
+
+
+def test_what_has_no_place_is_told(subwords: Subwords) -> None:
+    assert example_of("a cat", "cat", 0, subwords, READS, 64) == "no question"
+    assert example_of("\twho?", "cat", 0, subwords, READS, 64) == "no passage"
+    assert example_of("a cat\twho?", "dog", 0, subwords, READS, 64) == "an answer that is not in its passage"
+    long = " ".join(["cat"] * 100)
+    assert example_of(f"{long}\twho?", long, 0, subwords, READS, 32) == "an answer longer than what is read at once"
+    unanswered = example_of("a cat\twho?", "", 0, subwords, READS, 64)
+    assert not isinstance(unanswered, str)
+    assert unanswered[1] == (0, 0)
+
+
+@given(passage=st.text("ab ", max_size=30), answer=st.text("ab", min_size=1, max_size=3), start=st.integers(0, 30))
+def test_the_occurrence_is_the_one_that_was_meant(passage: str, answer: str, start: int) -> None:
+    begins = list(occurrences(passage, answer))
+    which = which_occurrence(passage, answer, start)
+    if start in begins:
+        assert begins[which] == start
+
+
+def test_squad_is_read_with_its_answers(tmp_path: Path) -> None:
+    path = tmp_path / "dev.json"
+    answers = [{"text": "cat", "answer_start": 14}, {"text": "the cat", "answer_start": 10}]
+    asked = [
+        {"question": "Who?", "answers": answers},
+        {"question": "Why?", "answers": [], "is_impossible": True},
+        {"question": 3},
+        {"question": "When?"},
+    ]
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": "a cat saw the cat", "qas": asked}]}]}))
+    found = list(read_pairs(path, Layout()))
+    assert [(each.target, each.occurrence, each.line, bool(each.wrong)) for each in found] == [
+        ("cat", 1, 1, False),
+        ("the cat", 0, 1, False),
+        ("", 0, 2, False),
+        ("", 0, 3, True),
+        ("", 0, 4, True),
+    ]
+    assert divided(found[0].source) == ("a cat saw the cat", "Who?")
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", "{", "3", '{"data": 5}'])
+def test_other_json_is_refused_in_one_sentence(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"JSON|SQuAD"):
+        list(read_pairs(path, Layout()))
+
+
+def test_json_lines_with_squad_s_answers(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    record = {
+        "context": "a cat saw the cat",
+        "question": "Who?",
+        "answers": {"text": ["cat"], "answer_start": [14]},
+    }
+    none = {**record, "answers": {"text": [], "answer_start": []}}
+    path.write_text(json.dumps(record) + "\n" + json.dumps(none))
+    layout = Layout(source_column="context", question_column="question", target_column="answers")
+    assert [(each.target, each.occurrence) for each in read_pairs(path, layout)] == [("cat", 1), ("", 0)]

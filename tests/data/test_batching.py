@@ -1,0 +1,193 @@
+"""Batches: every example once, within the budget, little padding, in an order that follows from seed and epoch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regard.data.batching import Batch, collate, in_order, load_batch, padded, plan_epoch, tokens_for
+from regard.data.dataset import Corpus, prepare
+from regard.data.settings import DataSettings, SubwordSettings
+from regard.special_tokens import BEGIN, END, PAD
+from tests.data.files import write
+
+Lengths = NDArray[np.int32]
+lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=60).map(
+    lambda both: np.array(both, np.int32).reshape(-1, 2)
+)
+seeds = st.integers(-(2**63), 2**63 - 1)
+
+
+def many_lengths(count: int = 4000) -> tuple[Lengths, Lengths]:
+    """As in a real corpus: most are short, and a target is about as long as its source."""
+    dice = np.random.default_rng(0)
+    source = np.clip(dice.lognormal(2.7, 0.6, count), 2, 250)
+    target = np.clip(source * dice.lognormal(0.05, 0.2, count), 2, 250)
+    return source.astype(np.int32), target.astype(np.int32)
+
+
+def as_lists(plan: list[NDArray[np.int64]]) -> list[list[int]]:
+    return [batch.tolist() for batch in plan]
+
+
+@given(both=lengths, tokens=st.integers(16, 300), seed=seeds, epoch=st.integers(0, 2**40))
+def test_every_example_is_in_one_batch_and_every_batch_within_the_budget(
+    both: Lengths, tokens: int, seed: int, epoch: int
+) -> None:
+    source, target = both[:, 0], both[:, 1]
+    plan = plan_epoch(source, target, tokens=tokens, seed=seed, epoch=epoch)
+    assert sorted(number for batch in plan for number in batch.tolist()) == list(range(len(both)))
+    for batch in plan:
+        longest = max(source[batch].max(), target[batch].max())
+        assert longest * len(batch) <= tokens or len(batch) == 1
+
+
+@given(both=lengths, tokens=st.integers(16, 300), seed=seeds, epoch=st.integers(0, 9))
+def test_the_plan_follows_from_seed_and_epoch(both: Lengths, tokens: int, seed: int, epoch: int) -> None:
+    plans = []
+    for state in (1, 2):
+        np.random.seed(state)  # what anybody else drew does not matter
+        plans.append(as_lists(plan_epoch(both[:, 0], both[:, 1], tokens=tokens, seed=seed, epoch=epoch)))
+    assert plans[0] == plans[1]
+
+
+def test_epochs_and_seeds_differ_in_order_and_in_company() -> None:
+    source, target = many_lengths()
+    plans = [
+        as_lists(plan_epoch(source, target, tokens=2048, seed=seed, epoch=epoch))
+        for seed, epoch in [(1, 0), (1, 1), (2, 0), (-1, 0)]
+    ]
+    for first in range(4):
+        for second in range(first):
+            assert plans[first] != plans[second]
+            alike = {frozenset(batch) for batch in plans[first]} & {frozenset(batch) for batch in plans[second]}
+            assert len(alike) < len(plans[first]) / 2
+
+
+def test_long_and_short_batches_come_in_no_order() -> None:
+    source, target = many_lengths()
+    plan = plan_epoch(source, target, tokens=2048, seed=1, epoch=0)
+    longest = np.array([target[batch].max() for batch in plan])
+    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3
+
+
+def test_there_is_little_padding_and_batches_are_full() -> None:
+    """In no order the padded sources would be three times as large."""
+    source, target = many_lengths(20_000)
+    plan = plan_epoch(source, target, tokens=2048, seed=1, epoch=0)
+    for side, most in ((source, 1.15), (target, 1.06)):
+        padding = sum(int(side[batch].max()) * len(batch) for batch in plan) / side.sum()
+        assert 1 <= padding < most
+    assert len(plan) < 1.15 * np.maximum(source, target).sum() / 2048
+
+
+def test_batches_of_like_lengths_mix_free_and_literal_pairs() -> None:
+    """Sorted by both sides, batches would differ in their ratio of lengths as much as single examples do."""
+    source, target = many_lengths(20_000)
+    ratios = np.log(source / target)
+    of_batches = [ratios[batch].mean() for batch in plan_epoch(source, target, tokens=2048, seed=1, epoch=0)]
+    assert np.std(of_batches) < 0.5 * np.std(ratios)
+
+
+def test_larger_corpora_have_larger_batches() -> None:
+    sizes = [tokens_for(10**power) for power in range(3, 10)]
+    assert sizes == sorted(sizes)
+    assert (sizes[0], sizes[-1]) == (1024, 4096)
+
+
+def test_an_example_longer_than_the_budget_is_alone() -> None:
+    source, target = np.array([5, 900, 5, 5], np.int32), np.array([5, 7, 5, 800], np.int32)
+    plan = plan_epoch(source, target, tokens=100, seed=1, epoch=0)
+    assert sorted(map(sorted, as_lists(plan))) == [[0, 2], [1], [3]]
+
+
+@given(sequences=st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=9), min_size=1, max_size=6))
+def test_padding_is_at_the_end(sequences: list[list[int]]) -> None:
+    rows = padded(sequences)
+    assert rows.shape == (len(sequences), max(map(len, sequences)))
+    assert rows.dtype == torch.int64
+    for row, sequence in zip(rows.tolist(), sequences, strict=True):
+        assert row == sequence + [PAD] * (len(row) - len(sequence))
+
+
+def test_a_batch_by_hand() -> None:
+    batch = collate([[7, 8, END], [9, END]], [[5, END], [6, 7, 8, END]], np.array([4, 2]))
+    assert batch.source.tolist() == [[7, 8, END], [9, END, PAD]]
+    assert batch.mask.tolist() == [[True, True, True], [True, True, False]]
+    assert batch.before.tolist() == [[BEGIN, 5, PAD, PAD], [BEGIN, 6, 7, 8]]
+    assert batch.after.tolist() == [[5, END, PAD, PAD], [6, 7, 8, END]]
+    assert (batch.tokens, batch.source_tokens) == (6, 5)
+    assert batch.numbers.tolist() == [4, 2]
+
+
+# From a corpus
+
+
+SAMPLING = SubwordSettings(sampling=0.3)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder: Path = tmp_path_factory.mktemp("batches")
+    words = ["red cat", "green dog", "blue house", "old tree", "new river", "another long lonely hillside"]
+    lines = [f"{words[n % 6]} and {words[-n % 5]} number {n}\tnumber {n}: {words[n % 6]}\n" for n in range(30)]
+    return prepare(DataSettings(pairs=(write(folder / "a.tsv", "".join(lines)),), valid_size=5), folder / "c")
+
+
+def check_shape(batch: Batch, numbers: list[int]) -> None:
+    assert batch.numbers.tolist() == numbers
+    assert batch.source.shape == batch.mask.shape
+    assert batch.before.shape == batch.after.shape
+    assert len(batch.source) == len(batch.after) == len(numbers)
+    assert torch.equal(batch.mask, batch.source != PAD)
+    assert (batch.before[:, 0] == BEGIN).all()
+    assert ((batch.after == END).sum(1) == 1).all()
+    assert ((batch.source == END).sum(1) == 1).all()
+    words = (batch.after != PAD) & (batch.after != END)  # what is said is what goes before the next
+    assert torch.equal(batch.after[:, :-1][words[:, :-1]], batch.before[:, 1:][words[:, :-1]])
+    assert torch.equal((batch.after != PAD).sum(1), (batch.before != PAD).sum(1))
+
+
+def said(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
+    sources, targets = (
+        corpus.source_side.decode(batch.source.tolist()),
+        corpus.target_side.decode(batch.after.tolist()),
+    )
+    return list(zip(sources, targets, strict=True))
+
+
+@pytest.mark.parametrize("sampling", [None, SubwordSettings(), SAMPLING])
+def test_a_batch_holds_the_examples_asked_for(sampling: SubwordSettings | None, corpus: Corpus) -> None:
+    numbers = np.array([3, 0, 11])
+    batch = load_batch(
+        corpus, corpus.train, numbers, varied=DataSettings(subwords=sampling) if sampling else None, key=5
+    )
+    check_shape(batch, [3, 0, 11])
+    assert said(corpus, batch) == [corpus.train.texts(number) for number in (3, 0, 11)]
+
+
+def test_without_sampling_the_lengths_are_those_that_were_planned_by(corpus: Corpus) -> None:
+    for numbers in in_order(corpus.train, tokens=200):
+        batch = load_batch(corpus, corpus.train, numbers)
+        assert batch.mask.sum(1).tolist() == corpus.train.source_lengths[numbers].tolist()
+        assert (batch.after != PAD).sum(1).tolist() == corpus.train.target_lengths[numbers].tolist()
+
+
+def test_random_cuts_of_a_batch_follow_from_the_key(corpus: Corpus) -> None:
+    def load(key: int) -> Batch:
+        return load_batch(corpus, corpus.train, np.arange(9), varied=DataSettings(subwords=SAMPLING), key=key)
+
+    first, again, other = load(1), load(1), load(2)
+    assert torch.equal(first.source, again.source)
+    assert torch.equal(first.after, again.after)
+    assert first.source.tolist() != other.source.tolist()
+    assert first.after.tolist() != other.after.tolist()
+
+
+def test_validation_sees_every_example_once(corpus: Corpus) -> None:
+    seen = [number for batch in in_order(corpus.valid, tokens=40) for number in batch.tolist()]
+    assert sorted(seen) == list(range(len(corpus.valid)))

@@ -1,0 +1,106 @@
+"""Links of words: read, checked, and made into where each piece should look."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.data.batching import load_batch
+from regard.data.dataset import prepare
+from regard.data.formats.readers import Example, Layout, read_pairs
+from regard.data.input_validation import examples
+from regard.data.settings import DataSettings, SubwordSettings
+from regard.data.word_links import guide, words_of
+from regard.special_tokens import PAD
+from tests.data.files import write
+
+pieces = st.lists(st.sampled_from(["▁a", "b", "▁", "▁cd", "e"]), min_size=1, max_size=12)
+
+
+def read(folder: Path, links: str, source: str = "a b\nc d e\n", target: str = "x y\nz\n") -> list[Example]:
+    paths = [(write(folder / name, text),) for name, text in (("s", source), ("t", target), ("links", links))]
+    return list(examples(DataSettings(source=paths[0], target=paths[1], alignment=paths[2])))
+
+
+@given(source=pieces, target=pieces, links=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9))))
+def test_a_piece_looks_evenly_at_the_pieces_its_word_is_linked_to(
+    source: list[str], target: list[str], links: set[tuple[int, int]]
+) -> None:
+    found = guide(np.array(sorted(links), np.int64).reshape(-1, 2), source, target)
+    columns = words_of(source)
+    for row, word in zip(found, words_of(target), strict=True):
+        linked = [(column, word) in links for column in columns]
+        assert row.tolist() == pytest.approx([one / max(1, sum(linked)) for one in linked])
+
+
+def test_a_line_is_a_pair_and_may_be_empty(tmp_path: Path) -> None:
+    assert [example.links for example in read(tmp_path, "0-0 1?1\n\n")] == [((0, 0), (1, 1)), ()]
+
+
+def test_a_link_to_no_word_is_said_of_its_example(tmp_path: Path) -> None:
+    assert [example.wrong for example in read(tmp_path, "0-0 1-2\n2-0\n")] == ["a link to a word that is not there", ""]
+
+
+@pytest.mark.parametrize(
+    ("links", "why"),
+    [
+        ("0-0\n", "links has 1 lines, but .*s more: each pair needs a line of links"),
+        ("0-0\n\n0-0\n", "links has 3 lines, but there are 2 pairs"),
+        ("0-0\nx\n", "links, line 2: 'x' is no link, such as 3-5"),
+        ("1-1 2-2\n1-1\n", "seems to count from 1; subtract 1"),
+    ],
+)
+def test_a_wrong_file_is_a_sentence(links: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=why):
+        read(tmp_path, links)
+
+
+def test_links_need_text_files_side_by_side(tmp_path: Path) -> None:
+    pairs, links = write(tmp_path / "pairs.tsv", "a\tb\n"), write(tmp_path / "links", "0-0\n")
+    assert list(read_pairs(pairs, Layout()))
+    with pytest.raises(ValueError, match=r"data\.alignment: it goes with text files"):
+        list(examples(DataSettings(pairs=(pairs,), alignment=(links,))))
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.5])
+def test_batches_know_where_to_look_however_words_are_cut(sampling: float, tmp_path: Path) -> None:
+    """Each target is its source's words backwards, and linked so; one pair is set aside, one has no links."""
+    words = ["house", "garden", "water", "window", "yellow", "morning"]
+    draw = np.random.default_rng(1)
+    chosen = [[words[at] for at in draw.integers(0, 6, draw.integers(2, 6))] for _ in range(60)]
+    links = [" ".join(f"{at}-{len(line) - 1 - at}" for at in range(len(line))) for line in chosen]
+    chosen[3], links[3], links[5] = [], "0-0", ""
+    subwords = SubwordSettings(size=320, sampling=sampling)
+    settings = DataSettings(
+        source=(write(tmp_path / "s", "".join(f"{' '.join(line)}\n" for line in chosen)),),
+        target=(write(tmp_path / "t", "".join(f"{' '.join(line[::-1])}\n" for line in chosen)),),
+        alignment=(write(tmp_path / "l", "".join(f"{line}\n" for line in links)),),
+        subwords=subwords,
+    )
+    corpus = prepare(settings, tmp_path / "data")
+    assert sum(corpus.set_aside.values()) == 1
+    assert corpus.valid.linked is None
+    batch = load_batch(
+        corpus, corpus.train, np.arange(len(corpus.train)), varied=DataSettings(subwords=subwords), key=7
+    )
+    assert batch.guide is not None
+    unlinked = 0
+    for row, number in enumerate(batch.numbers):
+        source, target = (
+            subwords_of.pieces(side[row][side[row] != PAD].tolist()[:-1])
+            for side, subwords_of in ((batch.source, corpus.source_side), (batch.after, corpus.target_side))
+        )
+        said = corpus.train.texts(int(number))[1].split()
+        found = batch.guide[row].numpy()
+        assert not found[len(target) :].any()
+        assert not found[:, len(source) :].any()
+        if not found.any():
+            unlinked += 1
+            continue
+        for shares, word in zip(found, words_of(target), strict=False):
+            assert shares.sum() == pytest.approx(1)
+            looked = "".join(piece for piece, share in zip(source, shares, strict=False) if share)
+            assert looked == "▁" + said[word]
+    assert unlinked == 1

@@ -1,0 +1,263 @@
+"""A file translated by a real process: killed, it goes on where it was, and the output is the same."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.data.tokenizers.subwords import Subwords
+from regard.documents import Layout, read_document
+from regard.documents import resumable as translatings
+from regard.documents.resumable import mark_of, translate_document
+from regard.inference.loading import in_torch
+from regard.inference.options import Options
+from regard.runs.bundle import Bundle, save_bundle
+from tests.bundles import LINES, bundle_of
+
+
+@pytest.fixture
+def bundle(subwords: Subwords) -> Bundle:
+    return bundle_of(subwords, "recurrent", "bahdanau")
+
+
+@pytest.fixture
+def run(bundle: Bundle, tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    save_bundle(folder, bundle)
+    return folder
+
+
+def command(run: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "regard", "translate", str(run), *more]
+
+
+def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path) -> None:
+    content = b"the cat\nb\xe4d\na dog\n"
+    document = read_document(content, "file", "text", Layout())
+    outcome = translate_document(
+        in_torch(bundle), document, Options(beam=1), tmp_path / "out", mark=mark_of(content, "")
+    )
+    assert outcome.wrong == [(1, "it is not UTF-8, or has half a character (a lone surrogate)")]
+    lines = (tmp_path / "out").read_text().split("\n")
+    assert lines[1] == ""
+    assert lines[0] == in_torch(bundle).translate("the cat", beam=1).text
+    assert lines[2] == in_torch(bundle).translate("a dog", beam=1).text
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("cut", [0, 5, 40])
+def test_a_journal_is_used_if_it_fits(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    monkeypatch.setattr(translatings, "AT_ONCE", 3)
+    translator, options, output = in_torch(bundle), Options(beam=1), tmp_path / "out"
+    content = "\n".join(f"{line} {number}" for number, line in enumerate(LINES)).encode()
+    document = read_document(content, "file", "text", Layout())
+    translate_document(translator, document, options, output, mark="a")
+    whole = output.read_bytes()
+    calls, results = 0, translator.results
+
+    def dying(*given, **more):
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return results(*given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(translator, "results", dying)
+        with pytest.raises(KeyboardInterrupt):
+            translate_document(translator, document, options, output, mark="b")
+    journal = tmp_path / ".out.part"
+    if cut:
+        journal.write_bytes(journal.read_bytes()[:-cut])  # as a kill may leave it
+    output.unlink()
+    outcome = translate_document(translator, document, options, output, mark="b")
+    assert 0 < outcome.resumed <= 9
+    assert (outcome.resumed == 9) == (cut == 0)
+    assert output.read_bytes() == whole
+    assert not journal.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(translator, "results", dying)
+        calls = 0
+        with pytest.raises(KeyboardInterrupt):
+            translate_document(translator, document, options, output, mark="b")
+    assert translate_document(translator, document, options, output, mark="c").resumed == 0, "another model, or text"
+
+
+@pytest.mark.slow
+def test_killed_and_begun_again(run: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("".join(f"{line} {number}\n" for number, line in enumerate(LINES * 400)))
+    journal = tmp_path / ".out.txt.part"
+    given = command(run, str(source), "-o", str(output), "--beam", "2", "--json")
+    process = subprocess.Popen(given)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (journal.exists() and journal.read_bytes().count(b"\n") > 1024):
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not output.exists()
+    record = json.loads(subprocess.run(given, check=True, capture_output=True, timeout=300).stdout)
+    assert 1024 <= record["resumed"] < record["texts"] == 400 * len(LINES)
+    killed = output.read_bytes()
+    output.unlink()
+    record = json.loads(subprocess.run(given, check=True, capture_output=True, timeout=300).stdout)
+    assert record["resumed"] == 0
+    assert output.read_bytes() == killed
+
+
+def test_the_command(run: Path, tmp_path: Path) -> None:
+    def said(*more: str, give: str = "") -> str:
+        done = subprocess.run(command(run, *more), input=give, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    one = said("the cat")
+    assert said("-", give="the cat\na dog\n").startswith(one)
+    record = json.loads(said("the cat", "--json", "--nbest", "2", "--scores", "--alignment"))
+    assert record["source"] == "the cat"
+    assert record["text"] == one.rstrip("\n")
+    assert len(record["others"]) == 1
+    assert len(record["token_scores"]) > 0
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("cat\tKatze\n")
+    assert "Katze" in said("the cat", "--glossary", str(terms))
+    table = tmp_path / "a.tsv"
+    table.write_text("the cat\t1\n")
+    assert said(str(table)) == f"the cat\t1\t{' '.join(one.split())}\n"
+
+
+def test_columns_of_lines(run: Path) -> None:
+    given = command(run, "-", "--beam", "2", "--nbest", "2", "--scores", "--alignment")
+    done = subprocess.run(given, input="the cat\n\na dog\n", capture_output=True, text=True, timeout=120, check=True)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
+    assert all(len(row) == 4 for row in rows)
+    assert re.fullmatch(r"(\d+-\d+ ?)*", rows[0][3])
+    assert float(rows[0][1]) >= float(rows[1][1])
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("into", [True, False])
+def test_a_text_without_a_translation_shows_in_the_status(
+    run: Path, tmp_path: Path, more: tuple[str, ...], into: bool
+) -> None:
+    source = tmp_path / "in.txt"
+    source.write_bytes(b"the cat\nb\xe4d\na dog\n")
+    given = command(run, str(source), "--beam", "1", *(("-o", str(tmp_path / "out.txt")) if into else ()), *more)
+    done = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "it is not UTF-8" in done.stdout + done.stderr
+    assert not into or more or "2 texts into" in done.stderr
+
+
+def test_an_output_is_a_file_and_stays_one(run: Path, tmp_path: Path) -> None:
+    source, pipe, link = tmp_path / "in.txt", tmp_path / "pipe", tmp_path / "link.txt"
+    source.write_text("the cat\n")
+
+    def asked(output: str) -> "subprocess.CompletedProcess[str]":
+        given = command(run, str(source), "-o", output, "--beam", "1")
+        return subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+
+    os.mkfifo(pipe)
+    assert "pipe is no file; name one" in asked(str(pipe)).stderr
+    assert "is no file; name one" in asked("/dev/stdout").stderr
+    assert "in.txt is the file that is translated; name another one" in asked(str(source)).stderr
+    assert source.read_text() == "the cat\n"
+    assert pipe.is_fifo()
+    assert "there is no folder" in asked(str(tmp_path / "none" / "x.txt")).stderr
+    (tmp_path / "real.txt").write_text("old")
+    link.symlink_to("real.txt")
+    done = asked(str(link))
+    assert done.stderr == f"1 text into {tmp_path / 'real.txt'}\n"
+    assert link.is_symlink()
+    assert (tmp_path / "real.txt").read_text() == asked("-").stdout
+
+
+def test_lines_are_answered_as_they_come(run: Path) -> None:
+    process = subprocess.Popen(
+        command(run, "-", "--beam", "1"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for line in ("the cat", "a dog"):
+        process.stdin.write(f"{line}\n")
+        process.stdin.flush()
+        assert process.stdout.readline().strip(), "answered while the input is open"
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def test_input_that_is_not_utf8_does_not_hang(run: Path) -> None:
+    given = command(run, "-", "--beam", "1")
+    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(given, input=b"the cat\n\xe4\n", capture_output=True, timeout=120, check=False, env=strict)
+    assert done.returncode in (0, 2)
+    assert b"Traceback" not in done.stderr
+    assert b"UTF-8" in done.stderr
+
+
+def test_lines_of_a_file_with_more_than_their_text(run: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("the cat\na dog\n")
+    done = subprocess.run(
+        command(run, str(source), "--json", "--nbest", "2"), capture_output=True, text=True, timeout=120, check=True
+    )
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["source"] for record in records] == ["the cat", "a dog"]
+    assert all(len(record["others"]) == 1 for record in records)
+    given = command(run, str(source), "--nbest", "2", "-o", str(tmp_path / "x"))
+    refused = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+    assert "without --output" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["missing.txt", "-o", "x.txt"], "missing.txt: there is no such file."),
+        (["missing.po"], "missing.po: there is no such file."),
+        (["./missing"], "./missing: there is no such file."),
+        (["."], ".: this is a folder"),
+        (["-", "-o", "x.txt"], "--output: it is for files"),
+        (["the cat", "-o", "x.txt"], "--output: it is for files"),
+        (["-", "--paragraphs"], "--paragraphs, --kind and --column are for files"),
+        (["the cat", "--nbest", "0"], "nbest: 0 is not possible; it must be between 1 and 1,000"),
+        (["the cat", "--length-penalty", "1e9"], "length_penalty: 1000000000.0 is not possible; it must be between 0"),
+        (["the cat", "--beam", "20000"], "beam: 20000 is not possible; it must be between 1 and 1,000"),
+        (["the cat", "--groups", "2", "--top-k", "3"], "groups are for a search; leave out"),
+        ([""], "there is nothing to translate"),
+        (["the cat", "--most", "inf"], "most: inf is not possible"),
+        (["the cat", "--threads", "-1"], "threads: -1 is not possible"),
+        (["the cat", "--engine", "fast"], "engine: there is no 'fast'"),
+        (["the cat", "--beam", "0"], "beam: "),
+        (["the cat", "--glossary", "terms.doc"], "--glossary: terms.doc must be a .tsv"),
+        (
+            ["the cat", "--engine", "ctranslate2"],
+            "CTranslate2 cannot run this model here, since the",
+        ),
+    ],
+)
+def test_mistakes_end_in_a_sentence(run: Path, given: list[str], message: str) -> None:
+    done = subprocess.run(command(run, *given), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"regard: {message}") or message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_files_whose_lines_are_not_text_are_refused(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("<p>the cat</p>\n")
+    done = subprocess.run(command(run, str(file)), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "a .html is not translated as such; there are text, tsv" in done.stderr
+    subprocess.run(command(run, str(file), "--kind", "text", "--beam", "1"), timeout=120, check=True)

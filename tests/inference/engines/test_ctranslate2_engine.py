@@ -1,0 +1,176 @@
+"""CTranslate2 says what PyTorch says: the same tokens in float32, whatever the Transformer is made of."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard import native
+from regard.data.tokenizers.subwords import Subwords
+from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
+from regard.inference.engines.torch_engine import TorchEngine
+from regard.inference.loading import load
+from regard.inference.results import Sampling, Search
+from regard.models.presets import PRESETS
+from regard.models.settings import ModelSettings
+from regard.runs import conversion
+from regard.runs.bundle import Bundle, save_bundle
+from regard.runs.conversion import converted, refuses
+from regard.runs.folder import open_folder
+from regard.special_tokens import END
+from tests.bundles import LINES, bundle_of
+from tests.models.variants import DECODERS, ENCODERS, TRANSLATING
+
+RUN = ["transformer", "post norm", "rms", "gelu", "gelu-tanh", "silu", "swiglu", "geglu", "no position", "learned"]
+TEXTS = [*LINES[:4], "the dog ran", "cat", "park on the mat", "zebra!"]
+
+
+def saved(subwords: Subwords, folder: Path, encoder: str, decoder: str, tie: str = "none", ends: float = 4) -> Bundle:
+    """The model is so much surer of the end."""
+    bundle = bundle_of(subwords, encoder, decoder, tie=tie, longest=40)
+    with torch.no_grad():
+        if tie == "none":
+            bundle.model.output.bias[END] += ends
+        else:
+            bundle.model.output.weight[END] *= 2 + ends / 4
+    save_bundle(folder, bundle)
+    return bundle
+
+
+@pytest.mark.parametrize("kind", RUN)
+@pytest.mark.parametrize("tie", ["none", "target", "all"])
+def test_every_transformer_that_it_runs_says_the_same(subwords: Subwords, tmp_path: Path, kind: str, tie: str) -> None:
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    lengths: set[int] = set()
+    for ends in (-3, -2, -1, 0, 1, 2):
+        bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
+        opened = open_folder(tmp_path)
+        assert not refuses(opened.description.model)
+        fast, exact = CTranslate2Engine(opened, kind="float32", threads=1), TorchEngine(bundle)
+        for how in (Search(1, longest=20), Search(4, nbest=3, longest=20, patient=False, length_penalty=0.7)):
+            assert not fast.refuses(how)
+            for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
+                if how.beam > 1 and max(len(h.tokens) for h in ours) == 20:
+                    continue  # no room for the end, which PyTorch's search pays for
+                assert [h.tokens for h in theirs] == [h.tokens for h in ours]
+                lengths |= {len(h.tokens) for h in ours}
+                for hypothesis in theirs:
+                    length = len(hypothesis.tokens)
+                    assert hypothesis.log_probability == pytest.approx(hypothesis.score * length**how.length_penalty)
+                if len(ours[0].tokens) < 20:
+                    assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+    assert len(lengths) > (1 if tie == "none" else 0)
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+@pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
+def test_what_it_cannot_run_it_refuses_in_words(encoder: str, decoder: str) -> None:
+    settings = ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"})
+    why = refuses(settings)
+    assert bool(why) == (encoder != "transformer" or decoder not in RUN or decoder == "rms")
+
+
+@pytest.mark.parametrize("name", [name for name in TRANSLATING if "transformer" in name or name == "deep-shallow"])
+def test_presets_of_transformers_run(name: str) -> None:
+    assert not refuses(ModelSettings.parse(PRESETS[name][1]["model"]))
+
+
+def test_searches_that_it_does_not_have_are_refused(subwords: Subwords, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    fast = CTranslate2Engine(open_folder(tmp_path), threads=1)
+    for how in (
+        Search(patient=True),
+        Search(patient=False, coverage_penalty=0.1),
+        Search(4, groups=2, patient=False),
+        Search(1, no_repeat=2),
+        Search(1, forbidden=("a",)),
+        Search(1, sampling=Sampling()),
+    ):
+        assert fast.refuses(how)
+    assert not fast.refuses(Search(1))
+    assert not fast.refuses(Search(patient=False))
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_company_changes_nothing(subwords: Subwords, tmp_path: Path, kind: str) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    fast = CTranslate2Engine(open_folder(tmp_path), kind=kind, threads=1)
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 4)]
+    for how in (Search(1, longest=20), Search(4, longest=20, patient=False)):
+        together = [found[0].tokens for found in fast.search(sources, how)]
+        assert [found[0].tokens for found in fast.search(sources[::-1], how)][::-1] == together
+        assert [fast.search([source], how)[0][0].tokens for source in sources] == together
+
+
+def test_a_model_is_converted_once_and_again_when_it_has_changed(
+    subwords: Subwords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    written: list[Path] = []
+    original = conversion._write
+
+    def counted(opened, folder, kind, stamp) -> None:
+        written.append(folder)
+        original(opened, folder, kind, stamp)
+
+    monkeypatch.setattr(conversion, "_write", counted)
+    first = converted(open_folder(tmp_path), "int8")
+    assert first == tmp_path / "ctranslate2" / "int8"
+    assert converted(open_folder(tmp_path), "int8") == first
+    assert len(written) == 1
+    other = bundle_of(subwords, "transformer", "transformer", tie="target")
+    save_bundle(tmp_path, other)
+    assert converted(open_folder(tmp_path), "int8") == first
+    assert len(written) == 2
+    converted(open_folder(tmp_path), "float32")
+    assert sorted(path.name for path in first.parent.iterdir()) == ["float32", "int8"], "nothing half-made is left"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_run_that_may_not_be_written_to_is_converted_elsewhere(subwords: Subwords, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    tmp_path.chmod(0o500)
+    try:
+        assert not converted(open_folder(tmp_path), "int8").is_relative_to(tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_the_engine_is_chosen_and_told(subwords: Subwords, tmp_path: Path) -> None:
+    for name, part in (("a", ("transformer", "transformer")), ("b", ("recurrent", "transformer"))):
+        (tmp_path / name).mkdir()
+        saved(subwords, tmp_path / name, *part)
+    fast, slow = load(tmp_path / "a", device="cpu"), load(tmp_path / "b", device="cpu")
+    assert (fast.engine.name, fast.why) == ("native", "our own engine, int8")
+    with native.switched_off():
+        other = load(tmp_path / "a", device="cpu", precision="int8")
+    assert (other.engine.name, other.why) == ("ctranslate2", "CTranslate2, int8")
+    assert (slow.engine.name, slow.why) == (
+        "torch",
+        "PyTorch, since the encoder is recurrent, not a Transformer",
+    )
+    assert load(tmp_path / "a", engine="torch").engine.name == "torch"
+    with pytest.raises(ValueError, match="CTranslate2 cannot run this model here, since the encoder is recurrent"):
+        load(tmp_path / "b", engine="ctranslate2")
+    with pytest.raises(ValueError, match="engine: there is no 'fast'; there are auto, native, ctranslate2, torch"):
+        load(tmp_path / "a", engine="fast")
+    with pytest.raises(ValueError, match="precision: there is no 'int4'"):
+        load(tmp_path / "a", precision="int4")
+
+
+def test_pytorch_is_not_imported_until_it_is_needed(subwords: Subwords, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    converted(open_folder(tmp_path), "int8")  # CTranslate2's converter looks for PyTorch; training has done it before
+    script = (
+        "import sys, regard\n"
+        "for engine in ('native', 'ctranslate2'):\n"
+        "    t = regard.load(sys.argv[1], device='cpu', engine=engine, precision='int8')\n"
+        "    t.translate('the cat', beam=1)\n"
+        "    assert 'torch' not in sys.modules, 'torch'\n"
+        "t.translate('the cat', beam=1, alignment=True)\n"
+        "assert 'torch' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=120)

@@ -1,0 +1,266 @@
+"""Our own engine says what PyTorch says, and to the last bit the same in any company."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from regard import native
+from regard.alignment.shortlist import Shortlist
+from regard.data.settings import SubwordSettings
+from regard.data.tokenizers.subwords import Subwords, train
+from regard.inference.engines import native_engine as engines
+from regard.inference.engines.native_engine import NativeEngine
+from regard.inference.engines.native_weights import refuses
+from regard.inference.engines.torch_engine import TorchEngine
+from regard.inference.loading import load
+from regard.inference.results import Sampling, Search
+from regard.models.presets import PRESETS
+from regard.models.settings import ModelSettings
+from regard.runs.bundle import save_bundle
+from regard.runs.folder import open_folder
+from regard.special_tokens import END
+from tests.bundles import LINES
+from tests.inference.engines.test_ctranslate2_engine import RUN, TEXTS, saved
+from tests.inference.engines.test_shortlisted_model import some_words
+from tests.models.variants import DECODERS, ENCODERS
+
+HOWS = [
+    Search(1, longest=20),
+    Search(4, nbest=3, longest=20, patient=False, length_penalty=0.7),
+    Search(5, nbest=2, longest=20, patient=True),
+    Search(3, longest=20, length_penalty=0.0, patient=False),
+]
+
+
+@pytest.mark.parametrize("kind", RUN)
+@pytest.mark.parametrize("tie", ["none", "target", "all"])
+def test_every_transformer_that_it_runs_says_the_same(subwords: Subwords, tmp_path: Path, kind: str, tie: str) -> None:
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    lengths: set[int] = set()
+    compared = different = 0
+    for ends in (-3, -1, 0, 2):
+        bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
+        fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+        for how in HOWS:
+            assert not fast.refuses(how)
+            for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
+                compared += 1
+                lengths |= {len(h.tokens) for h in ours}
+                if [h.tokens for h in theirs] == [h.tokens for h in ours]:
+                    assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+                else:
+                    different += 1
+    # Models with random weights go round in circles, and the same words in another order are worth almost the same.
+    assert different <= compared // 50
+    assert len(lengths) > 1 or tie != "none"
+
+
+RECURRENT = [name for name, part in DECODERS.items() if part["kind"] == "recurrent"]
+READERS = [name for name, part in ENCODERS.items() if part["kind"] == "recurrent"]
+
+
+def is_run(encoder: str, decoder: str) -> bool:
+    return not refuses(ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"}))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder"),
+    [(READERS[n % len(READERS)], name) for n, name in enumerate(RECURRENT)] + [(name, "bahdanau") for name in READERS],
+)
+def test_every_recurrent_model_that_it_runs_says_the_same(
+    subwords: Subwords, tmp_path: Path, encoder: str, decoder: str
+) -> None:
+    cannot = ("cosine", "sparsemax", "entmax", "sigmoid", "location", "coverage", "gated", "copying")
+    assert is_run(encoder, decoder) == (not any(word in decoder for word in cannot))
+    if not is_run(encoder, decoder):
+        return
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    compared = different = 0
+    for ends in (-3, 0, 2):
+        bundle = saved(subwords, tmp_path, encoder, decoder, "none", ends)
+        fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+        for how in HOWS:
+            for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
+                compared += 1
+                if [h.tokens for h in theirs] == [h.tokens for h in ours]:
+                    assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+                else:
+                    different += 1
+    assert different <= compared // 50
+
+
+@pytest.mark.parametrize("tie", ["target", "all"])
+def test_recurrent_models_may_share_tables(subwords: Subwords, tmp_path: Path, tie: str) -> None:
+    bundle = saved(subwords, tmp_path, "recurrent", "luong fed", tie)
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+    for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
+        assert [h.tokens for h in theirs] == [h.tokens for h in ours]
+
+
+@pytest.mark.parametrize("name", ["vanilla-rnn", "bahdanau", "luong", "luong-local", "hard"])
+def test_recurrent_presets_run(name: str) -> None:
+    assert not refuses(ModelSettings.parse(PRESETS[name][1]["model"]))
+
+
+def test_encoder_and_decoder_may_differ(subwords: Subwords, tmp_path: Path) -> None:
+    bundle = saved(subwords, tmp_path, "swiglu", "post norm", "none", 0)
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+    for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
+        assert [h.tokens for h in theirs] == [h.tokens for h in ours]
+
+
+@pytest.mark.parametrize("beam", [1, 5, 24, 25, 40])
+def test_the_best_of_many_words_are_found(tmp_path: Path, beam: int) -> None:
+    """More words than are looked at at a time, the best of them anywhere, some of them equal."""
+    many = train([f"w{number}" for number in range(2600)], SubwordSettings(kind="word"), 2700)
+    assert len(many) > 2 * 1024
+    bundle = saved(many, tmp_path, "recurrent", "bahdanau", "none", -9)
+    with torch.no_grad():
+        bundle.model.output.weight[2000:2030] = bundle.model.output.weight[7]
+        bundle.model.output.bias[2000:2030] = bundle.model.output.bias[7] + 2
+    save_bundle(tmp_path, bundle)
+    sources = [[*tokens, END] for tokens in many.encode(["w1 w5", "w2599", "w7 w7 w8 w1024"])]
+    how = Search(beam, nbest=beam, longest=3, patient=False)
+    fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+    for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
+        assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+        assert len({tuple(h.tokens) for h in theirs}) == len(theirs)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "after local-p fed")])
+def test_company_changes_no_bit(
+    subwords: Subwords, tmp_path: Path, precision: str, listed: bool, parts: tuple[str, str]
+) -> None:
+    saved(subwords, tmp_path, *parts, "none", -1)
+    words = some_words(len(subwords)) if listed else None
+    sources = [[*tokens, END] for tokens in subwords.encode([*TEXTS, *LINES])] * 3
+    one = NativeEngine(open_folder(tmp_path), kind=precision, threads=1, shortlist=words)
+    two = NativeEngine(open_folder(tmp_path), kind=precision, threads=3, shortlist=words)
+    for how in HOWS[:2]:
+        together = one.search(sources, how)
+        assert two.search(sources, how) == together, "threads"
+        assert one.search(sources[::-1], how)[::-1] == together, "order"
+        for number in range(0, len(sources), 7):
+            assert one.search([sources[number]], how)[0] == together[number], "alone, and with it every score"
+
+
+def test_int8_is_near_float32(subwords: Subwords, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    how = Search(1, longest=6)
+    exact = NativeEngine(open_folder(tmp_path), threads=1).search(sources, how)
+    low = NativeEngine(open_folder(tmp_path), kind="int8", threads=1).search(sources, how)
+    same = [a[0].tokens[:2] == b[0].tokens[:2] for a, b in zip(exact, low, strict=True)]
+    assert np.mean(same) > 0.5, "a model with random weights is as sensitive as can be"
+
+
+@pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "bahdanau")])
+def test_a_shortlist_is_kept_to(subwords: Subwords, tmp_path: Path, parts: tuple[str, str]) -> None:
+    bundle = saved(subwords, tmp_path, *parts, "target", 0)
+    words = some_words(len(subwords))
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    fast, exact = NativeEngine(open_folder(tmp_path), threads=1, shortlist=words), TorchEngine(bundle, words)
+    for how in HOWS:
+        for source, ours, theirs in zip(sources, exact.search(sources, how), fast.search(sources, how), strict=True):
+            assert [h.tokens for h in theirs] == [h.tokens for h in ours]
+            assert set(theirs[0].tokens) <= set(words.of(source).tolist())
+
+
+def test_a_list_of_special_words_only_ends_at_once(subwords: Subwords, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    nothing = Shortlist(np.full((len(subwords), 1), -1, np.int32), np.arange(4, dtype=np.int32))
+    fast = NativeEngine(open_folder(tmp_path), threads=1, shortlist=nothing)
+    for found in fast.search([[5, END], [6, 7, END]], Search(3, longest=4)):
+        assert all(set(h.tokens) <= {1, END} for h in found)
+
+
+def test_weights_that_are_no_numbers_are_told(subwords: Subwords, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["decoder.norm.weight"][:] = torch.nan
+    save_file(tensors, tmp_path / "model.safetensors")
+    for kind in ("float32", "int8"):
+        with pytest.raises(ValueError, match=r"decoder\.norm\.weight has numbers that are not finite"):
+            NativeEngine(open_folder(tmp_path), threads=1, kind=kind)
+    tensors["decoder.norm.weight"][:] = 3e38
+    save_file(tensors, tmp_path / "model.safetensors")
+    fast = NativeEngine(open_folder(tmp_path), threads=1)
+    for how in HOWS[:2]:
+        with pytest.raises(ValueError, match="its weights are damaged"):
+            fast.search([[5, END]], how)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("encoder.layers.0.itself.query.weight", (3, 3)),
+        ("decoder.layers.1.feedforward.inner.weight", (20, 31)),
+        ("decoder.layers.0.memory_norm.bias", (31,)),
+        ("output.weight", (5, 32)),
+        ("encoder.embedding.weight", (7, 32)),
+    ],
+)
+def test_weights_of_other_shapes_are_refused(
+    subwords: Subwords, tmp_path: Path, name: str, shape: tuple[int, ...]
+) -> None:
+    """C would read beyond their ends."""
+    saved(subwords, tmp_path, "transformer", "transformer")
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors[name] = torch.zeros(shape)
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=r"model\.safetensors: tensor"):
+        NativeEngine(open_folder(tmp_path), threads=1)
+    del tensors[name]
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="is missing"):
+        NativeEngine(open_folder(tmp_path), threads=1)
+
+
+def test_searches_that_it_does_not_have_go_to_pytorch(subwords: Subwords, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
+    translator = load(tmp_path, device="cpu")
+    assert translator.engine.name == "native"
+    for how in (Search(4, groups=2), Search(no_repeat=2), Search(forbidden=("a",)), Search(sampling=Sampling())):
+        assert translator.engine.refuses(how)
+    assert translator.translate("the cat", temperature=1.0).tokens
+    assert translator.translate("the cat", prefix="the dog").text.startswith("the dog")
+
+
+def test_without_a_compiler_there_is_none(subwords: Subwords, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    with native.switched_off():
+        assert load(tmp_path, device="cpu").engine.name == "ctranslate2"
+        with pytest.raises(ValueError, match="our own engine cannot run this model here, since the C kernels"):
+            load(tmp_path, device="cpu", engine="native")
+
+
+def test_much_at_once_is_cut_into_pieces(subwords: Subwords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 5)]
+    whole = NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1])
+    monkeypatch.setattr(engines, "FEW", 3)
+    assert NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1]) == whole
+
+
+def test_a_model_goes_with_its_engine(subwords: Subwords, tmp_path: Path) -> None:
+    """The memory that C holds for a model is given back; another model's answers are not touched by that."""
+    saved(subwords, tmp_path, "transformer", "transformer")
+    opened, freed = open_folder(tmp_path), []
+    kept = NativeEngine(opened, threads=1)
+    before = kept.search([[5, END]], HOWS[0])
+    library = native.library()
+    assert library is not None
+    for _ in range(20):
+        fast = NativeEngine(opened, threads=1)
+        assert fast.search([[5, END]], HOWS[0]) == before
+        freed.append(fast._model.value)
+        del fast
+    assert len(set(freed)) < 20, "room that was given back is used again"
+    assert kept.search([[5, END]], HOWS[0]) == before

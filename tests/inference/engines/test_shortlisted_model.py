@@ -1,0 +1,83 @@
+"""Engines with a shortlist: only its words are said, and company changes nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.alignment.shortlist import Shortlist
+from regard.data.tokenizers.subwords import Subwords
+from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
+from regard.inference.engines.torch_engine import TorchEngine
+from regard.inference.loading import load
+from regard.inference.results import Search
+from regard.runs.bundle import save_bundle
+from regard.runs.folder import open_folder
+from regard.special_tokens import END
+from tests.bundles import LINES, bundle_of
+
+SOURCES = [*LINES[:4], "the dog ran", "cat", "park on the mat"]
+HOWS = {
+    "greedy": Search(1, longest=14),
+    "beam": Search(4, nbest=2, longest=14, patient=False),
+    "coverage": Search(4, longest=14, coverage_penalty=0.2),
+}
+
+
+def some_words(size: int) -> Shortlist:
+    """Each source subword has eight candidates of its own."""
+    dice = np.random.default_rng(3)
+    own = np.stack([dice.choice(np.arange(4, size), 8, replace=False) for _ in range(size)]).astype(np.int32)
+    own[::5, 4:] = -1
+    return Shortlist(own, np.arange(30, dtype=np.int32))
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "luong fed", "convolutional", "transformer", "cho"])
+@pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
+def test_pytorch_says_only_words_of_the_list_in_any_company(subwords: Subwords, decoder: str, how: Search) -> None:
+    bundle = bundle_of(subwords, "recurrent", decoder)
+    words = some_words(len(subwords))
+    engine = TorchEngine(bundle, words)
+    sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
+    together = engine.search(sources, how)
+    wider = TorchEngine(bundle).search(sources, how)
+    for source, found, free in zip(sources, together, wider, strict=True):
+        allowed = set(words.of(source).tolist())
+        assert all(set(h.tokens) <= allowed for h in found)
+        (alone,) = engine.search([source], how)
+        assert [h.tokens for h in alone] == [h.tokens for h in found]
+        assert [h.score for h in alone] == pytest.approx([h.score for h in found], abs=1e-4)
+        if all(set(h.tokens) <= allowed for h in free) and how.beam == 1:
+            assert found[0].tokens == free[0].tokens
+    if decoder != "luong fed":  # which ends at once, list or no list
+        assert any(f[0].tokens != w[0].tokens for f, w in zip(together, wider, strict=True)), "the list matters"
+
+
+def test_a_list_of_all_words_changes_nothing(subwords: Subwords) -> None:
+    bundle = bundle_of(subwords, "recurrent", "transformer")
+    everything = Shortlist(np.zeros((len(subwords), 1), np.int32), np.arange(len(subwords), dtype=np.int32))
+    sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
+    for how in HOWS.values():
+        narrow, wide = TorchEngine(bundle, everything).search(sources, how), TorchEngine(bundle).search(sources, how)
+        assert [[h.tokens for h in each] for each in narrow] == [[h.tokens for h in each] for each in wide]
+
+
+def test_ctranslate2_says_what_pytorch_says(subwords: Subwords, tmp_path: Path) -> None:
+    bundle = bundle_of(subwords, "transformer", "transformer", longest=40)
+    words = some_words(len(subwords))
+    save_bundle(tmp_path, bundle)
+    (tmp_path / "shortlist.safetensors").write_bytes(words.as_bytes())
+    fast = CTranslate2Engine(open_folder(tmp_path), kind="float32", threads=2, shortlist=True)
+    exact = TorchEngine(bundle, words)
+    sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
+    for how in (HOWS["greedy"], HOWS["beam"]):
+        for source, ours, theirs in zip(sources, exact.search(sources, how), fast.search(sources, how), strict=True):
+            assert set(theirs[0].tokens) <= set(words.of(source).tolist())
+            if len(ours[0].tokens) < 14 or how.beam == 1:
+                assert theirs[0].tokens == ours[0].tokens
+
+
+def test_a_run_without_a_list_says_so(subwords: Subwords, tmp_path: Path) -> None:
+    save_bundle(tmp_path, bundle_of(subwords, "transformer", "transformer"))
+    with pytest.raises(ValueError, match="it has no shortlist; regard train makes one"):
+        load(tmp_path, shortlist=True)

@@ -1,0 +1,135 @@
+"""Hidden words guessed, and texts as vectors."""
+
+import numpy as np
+import pytest
+import torch
+
+from regard.data.settings import SubwordSettings
+from regard.data.tokenizers.subwords import Subwords, train
+from regard.evaluation.perplexity import TURNS, guessing
+from regard.inference.fill_mask import Reader
+from regard.inference.loading import in_torch
+from regard.inference.text_embedding import vectors
+from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import ModelSettings
+from regard.runs.bundle import Bundle
+from regard.runs.folder import Description
+from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD
+from tests.bundles import LINES
+
+
+@pytest.fixture(scope="module")
+def words() -> Subwords:
+    return train(LINES, SubwordSettings(), 300, (MASK_SIGN,))
+
+
+@pytest.fixture(scope="module")
+def model(words: Subwords) -> Reader:
+    part = {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 20, "layers": 2, "position": "rotary"}
+    settings = ModelSettings.parse(
+        {
+            "source": {"kind": "text", "begin": True},
+            "encoder": part,
+            "decoder": {"kind": "places", "width": 16},
+            "tie": "all",
+            "output_bias": True,
+        }
+    )
+    torch.manual_seed(3)
+    made = Seq2Seq(settings, source_vocabulary=len(words), target_vocabulary=len(words))
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.normal_(0, 0.4)
+    about = Description.model_validate({"longest": 20, "model": settings, "per_token": 0.0, "whole": True})
+    found = in_torch(Bundle(about, made.eval(), words, words))
+    assert isinstance(found, Reader)
+    return found
+
+
+def logits_by_hand(model: Reader, tokens: list[int]) -> torch.Tensor:
+    network = model.bundle.model
+    source = torch.tensor([tokens])
+    with torch.no_grad():
+        return network.logits(network.decoder(source, network.encode(source, source != PAD)).features)[0]
+
+
+def test_a_gap_has_the_likeliest_words(model: Reader, words: Subwords) -> None:
+    (gap,) = model.fill("the ___ sat on the mat", best=4)
+    before, after = words.encode(["the", "sat on the mat"])
+    logits = logits_by_hand(model, [BEGIN, *before, MASK, *after, END])[1 + len(before)]
+    logits[[PAD, BEGIN, END, MASK]] = -torch.inf
+    chances, tokens = logits.softmax(-1).topk(4)
+    assert [guess.token for guess in gap] == tokens.tolist()
+    assert [guess.probability for guess in gap] == pytest.approx(chances.tolist(), rel=1e-4)
+
+
+def test_gaps_may_be_written_in_three_ways_and_be_several(model: Reader) -> None:
+    first = model.fill("the [MASK] sat on the <mask>")
+    second = model.fill("the ___ sat on the ______")
+    assert len(first) == 2
+    assert [[guess.word for guess in gap] for gap in first] == [[guess.word for guess in gap] for gap in second]
+
+
+def test_what_is_filled_is_the_text_with_the_best_words(model: Reader) -> None:
+    (gap,) = model.fill("a dog ___ in the park", best=2)
+    result = model.translate("a dog ___ in the park", nbest=2)
+    assert gap[0].token in result.tokens
+    assert MASK not in result.tokens
+    assert MASK_SIGN not in result.text
+    assert len(result.others) == 1
+    assert result.score == pytest.approx(np.log(gap[0].probability), rel=1e-4)
+
+
+def test_company_changes_nothing(model: Reader) -> None:
+    texts = ["the ___ sat", "a dog ran in the ___ park", "___"]
+    together = model.translate(texts)
+    assert [each.tokens for each in together] == [model.translate(text).tokens for text in texts]
+
+
+def test_what_cannot_be_filled_is_told(model: Reader) -> None:
+    with pytest.raises(ValueError, match="it has no gap"):
+        model.fill("the cat")
+    with pytest.raises(ValueError, match="longer than the 20 tokens"):
+        model.fill("the ___ " + "cat and dog " * 30)
+    assert "half a character" in model.translate("\ud800 ___").wrong
+    with pytest.raises(ValueError, match="best"):
+        model.fill("the ___", best=0)
+
+
+def test_what_words_look_at_is_seen(model: Reader) -> None:
+    seen = model.attend("the cat sat on the mat")
+    assert seen.kinds == ["encoder"]
+    rows = seen.without_special().merged().rows("encoder").labels
+    assert rows == ("the", "cat", "sat", "on", "the", "mat")
+    assert seen.matrix("encoder", 0, 0).sum(1) == pytest.approx(np.ones(len(seen.source)), abs=1e-5)
+
+
+def test_a_vector_is_the_mean_of_what_was_read(model: Reader, words: Subwords) -> None:
+    texts = ["the cat sat on the mat", "a dog", "the dog and the cat ran in the park"]
+    found = vectors(model, texts, normalised=False)
+    for text, vector in zip(texts, found, strict=True):
+        source = torch.tensor([[BEGIN, *words.encode([text])[0], END]])
+        with torch.no_grad():
+            expected = model.bundle.model.encode(source, source != PAD).states[0].mean(0)
+        np.testing.assert_allclose(vector, expected.numpy(), atol=1e-5)
+    lengths = np.linalg.norm(vectors(model, texts), axis=1)
+    np.testing.assert_allclose(lengths, 1, atol=1e-5)
+
+
+def test_every_token_is_hidden_once_when_a_model_is_judged(model: Reader, words: Subwords) -> None:
+    texts = ["the cat sat on the mat", "a dog ran in the park"]
+    found = guessing(model, texts, lambda count: None)
+    total, right, count = 0.0, 0, 0
+    for tokens in words.encode(texts):
+        framed = [BEGIN, *tokens, END]
+        for turn in range(TURNS):
+            hidden = [at for at in range(1, len(framed) - 1) if at % TURNS == turn]
+            logits = logits_by_hand(model, [MASK if at in hidden else token for at, token in enumerate(framed)])
+            logits[:, [PAD, BEGIN]] = -torch.inf
+            for at in hidden:
+                total += float(logits[at].log_softmax(-1)[framed[at]])
+                right += int(logits[at].argmax()) == framed[at]
+                count += 1
+    assert found.tokens == count == sum(map(len, words.encode(texts)))
+    assert found.log_probability == pytest.approx(total, rel=1e-4)
+    assert found.accuracy == pytest.approx(100 * right / count)

@@ -1,0 +1,131 @@
+"""A translator whose sources are files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from regard.data.settings import LANGUAGE_SIGN
+from regard.inference.loading import in_torch, load
+from regard.inference.media_inputs import MediaTranslator
+from regard.inference.options import Options
+from regard.runs.bundle import load_bundle, save_bundle
+from tests.media import media_bundle, picture, picture_bytes, recording_bytes, samples
+
+
+def translator(kind: str, **about: Any) -> MediaTranslator:
+    made = in_torch(media_bundle(kind, **about))
+    assert isinstance(made, MediaTranslator)
+    return made
+
+
+def test_files_bytes_and_what_python_has_give_the_same(tmp_path: Path) -> None:
+    reads = translator("images")
+    path = tmp_path / "a.png"
+    path.write_bytes(picture_bytes())
+    texts = {
+        reads.translate(given).text for given in (path, str(path), picture_bytes(), picture(), np.asarray(picture()))
+    }
+    assert len(texts) == 1
+    hears = translator("speech")
+    sound = tmp_path / "a.wav"
+    sound.write_bytes(recording_bytes(subtype="FLOAT"))
+    said = {hears.translate(given).text for given in (sound, sound.read_bytes(), samples(), (samples(), 8000))}
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("kind", ["images", "speech"])
+@pytest.mark.parametrize("beam", [1, 4])
+def test_company_changes_nothing(kind: str, beam: int) -> None:
+    reads = translator(kind)
+    given = [picture_bytes(seed=n) if kind == "images" else recording_bytes(seed=n) for n in range(5)]
+    together = [result.tokens for result in reads.translate(given, beam=beam)]
+    assert [reads.translate(each, beam=beam).tokens for each in given] == together
+    backwards = [result.tokens for result in reads.translate(given[::-1], beam=beam)]
+    assert backwards[::-1] == together
+
+
+def test_a_wrong_file_has_its_own_sentence_and_disturbs_nobody(tmp_path: Path) -> None:
+    reads = translator("images")
+    good, *wrong = reads.translate([picture_bytes(), b"nothing", str(tmp_path / "none.png"), recording_bytes()])
+    assert good.text == reads.translate(picture_bytes()).text
+    assert not good.wrong
+    assert ["not a picture" in wrong[0].wrong, "no such file" in wrong[1].wrong, bool(wrong[2].wrong)] == [True] * 3
+    assert all(result.text == "" for result in wrong)
+    with pytest.raises(ValueError, match="not a picture"):
+        reads.attend(b"nothing")
+
+
+def test_text_is_refused_where_files_are_read_and_the_other_way_round() -> None:
+    reads = translator("images")
+    assert "no such file" in reads.translate("a sentence").wrong
+    from regard.data.vocabulary import in_text
+
+    with pytest.raises(ValueError, match="reads pictures, not text"):
+        in_text(reads.source_side)
+
+
+@pytest.mark.parametrize("kind", ["images", "speech"])
+def test_classes_come_with_their_probabilities(kind: str) -> None:
+    tells = translator(kind, labels=("cat", "dog", "emu"))
+    given = picture_bytes() if kind == "images" else recording_bytes()
+    result = tells.translate(given, nbest=3)
+    said = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
+    assert sorted(text for text, _ in said) == ["cat", "dog", "emu"]
+    assert [score for _, score in said] == sorted((score for _, score in said), reverse=True)
+    assert np.isclose(sum(np.exp(score) for _, score in said), 1, atol=1e-5)
+    assert tells.translate(given).others == []
+
+
+def test_each_language_has_its_own_beginning() -> None:
+    says = translator("images", languages=("en", "de"))
+    tokens = {to: says.translate(picture_bytes(), to=to).tokens for to in ("en", "de")}
+    for language, said in tokens.items():  # as training's targets begin, blank and all
+        taught = says.target_side.encode([f"{LANGUAGE_SIGN.format(language)} a"])[0]
+        sign = says.target_side.token(LANGUAGE_SIGN.format(language))
+        assert sign in taught
+        assert said[: taught.index(sign) + 1] == taught[: taught.index(sign) + 1]
+    assert says.translate(picture_bytes()).tokens == tokens["en"]
+    assert "\uf8f1" not in says.translate(picture_bytes(), to="de").text
+    with pytest.raises(ValueError, match="there is no 'fr'; this model says it in en, de"):
+        says.translate(picture_bytes(), to="fr")
+    seen = says.attend(picture_bytes())
+    sign = seen.target.labels.index("<en>")
+    assert all(seen.target.special[: sign + 1])
+    german = says.attend(picture_bytes(), "ein hund", to="de")
+    assert "<de>" in german.target.labels
+    assert "<en>" not in german.target.labels
+
+
+def test_what_was_looked_at_comes_with_what_it_was() -> None:
+    reads = translator("images")
+    seen = reads.attend(picture_bytes())
+    assert seen.shown is not None
+    assert seen.shown.values.shape == (3, 32, 32)
+    assert len(seen.source) == 64
+    assert seen.source.unit == "cells"
+    hears = translator("speech")
+    heard = hears.attend(recording_bytes(), "one two")
+    assert heard.shown is not None
+    assert heard.shown.kind == "spectrogram"
+    assert heard.shown.sound.startswith(b"RIFF")
+    assert heard.source.unit == "frames"
+    assert 0.5 < heard.shown.seconds < 2
+
+
+@pytest.mark.parametrize("kind", ["images", "speech"])
+@pytest.mark.parametrize("labels", [(), ("cat", "dog")])
+def test_a_folder_keeps_all_of_it(tmp_path: Path, kind: str, labels: tuple[str, ...]) -> None:
+    made = media_bundle(kind, labels=labels)
+    save_bundle(tmp_path, made)
+    assert not (tmp_path / "source.subwords").exists()
+    again = load_bundle(tmp_path)
+    assert again.description == made.description
+    given = picture_bytes() if kind == "images" else recording_bytes()
+    opened = load(tmp_path)
+    assert opened.results([given], Options())[0].text == in_torch(made).results([given], Options())[0].text
+    assert f"it reads {kind}" in opened.why
+    for mine, theirs in zip(again.model.parameters(), made.model.parameters(), strict=True):
+        assert torch.equal(mine, theirs)

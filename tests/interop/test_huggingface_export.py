@@ -1,0 +1,244 @@
+"""Runs that were trained here, in Hugging Face's format: opened there, they say the same; brought back, too."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from regard.data.batching import padded
+from regard.data.input_validation import tidy
+from regard.data.settings import SubwordSettings
+from regard.data.tokenizers.subwords import train
+from regard.inference.loading import load
+from regard.interop.export_run import export
+from regard.interop.import_folder import import_folder
+from regard.models.settings import ModelSettings
+from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle
+from regard.runs.folder import Description
+from regard.sources import Nothing
+from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD
+from tests.interop.foreign import HARD, LINES
+from tests.interop.test_export_run import run_graph
+
+transformers = pytest.importorskip("transformers")
+
+PART = {"kind": "transformer", "width": 32, "heads": 4, "layers": 2, "feedforward": 48, "activation": "gelu"}
+LEARNED = {"position": "learned", "positions": 128}
+BERT = {**LEARNED, "norm_place": "post", "norm_embedding": True, "scale_embedding": False}
+ALONE = {"source": {"kind": "nothing"}, "encoder": {"kind": "none", "width": 32}, "tie": "target"}
+GUESSES = {
+    "source": {"kind": "text", "begin": True},
+    "decoder": {"kind": "places", "width": 32},
+    "tie": "all",
+    "output_bias": True,
+}
+MODELS: dict[str, dict[str, Any]] = {
+    "PegasusForConditionalGeneration": {"encoder": PART, "decoder": {**PART, "layers": 1}, "tie": "all"},
+    "PegasusForConditionalGeneration learned": {
+        "encoder": {**PART, **LEARNED, "activation": "relu"},
+        "decoder": {**PART, **LEARNED, "activation": "relu"},
+        "tie": "all",
+    },
+    "MarianMTModel": {
+        "encoder": {**PART, "norm_place": "post"},
+        "decoder": {**PART, "norm_place": "post"},
+        "tie": "all",
+    },
+    "GPTNeoXForCausalLM": {**ALONE, "decoder": {**PART, "position": "rotary"}},
+    "GPT2LMHeadModel": {**ALONE, "decoder": {**PART, **LEARNED}},
+    "GPT2LMHeadModel tied": {**ALONE, "decoder": {**PART, **LEARNED, "scale_embedding": False}},
+    "GPT2LMHeadModel sinusoidal": {**ALONE, "decoder": PART},
+    "EsmForMaskedLM": {**GUESSES, "encoder": {**PART, "position": "rotary"}},
+    "BertForMaskedLM": {**GUESSES, "encoder": {**PART, **BERT}},
+}
+TRANSLATORS = [name for name in MODELS if "Pegasus" in name or "Marian" in name]
+ALONE_ONES = [name for name in MODELS if "GPT" in name]
+READERS = [name for name in MODELS if "MaskedLM" in name]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in made:
+            folder = tmp_path_factory.mktemp("published")
+            model = ModelSettings.parse(MODELS[name])
+            symbols = (MASK_SIGN,) if model.guesses else ()
+            kind = "unigram" if "Marian" in name else "bpe"
+            words = train(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
+            torch.manual_seed(11)
+            from regard.data.media import medium_of
+
+            side = medium_of(model.source) or words
+            network = new_model(model, side, words).eval()
+            with torch.no_grad():
+                for parameter in network.parameters():
+                    parameter.add_(0.2 * torch.randn_like(parameter))
+            per_token = 0.0 if isinstance(model.source, Nothing) else 2.0
+            about = Description(longest=100, per_token=per_token, model=model)
+            (folder / "run").mkdir()
+            save_bundle(folder / "run", Bundle(about, network, side, words))
+            export(folder / "run", "huggingface", folder / "theirs")
+            made[name] = folder
+        return made[name]
+
+    return get
+
+
+def opened(folder: Path, name: str) -> Any:
+    kind = getattr(transformers, name.split(maxsplit=1)[0])
+    model, told = kind.from_pretrained(folder / "theirs", output_loading_info=True)
+    assert not told["missing_keys"]
+    assert not told["unexpected_keys"]
+    assert not told["mismatched_keys"]
+    return model.eval()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_texts_are_cut_and_joined_alike(exported: Any, name: str) -> None:
+    folder = exported(name)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
+    bundle = load_bundle(folder / "run")
+    ours = bundle.target_side.encode([tidy(text) for text in HARD])
+    begin = [BEGIN] if name not in TRANSLATORS else []
+    end = [END] if name not in ALONE_ONES else []
+    for text, tokens in zip(HARD, ours, strict=True):
+        assert tokenizer(text)["input_ids"] == [*begin, *tokens, *end]
+        assert tokenizer.decode(tokens, skip_special_tokens=True) == bundle.target_side.decode([tokens])[0]
+
+
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_a_translator_says_the_same(exported: Any, name: str) -> None:
+    folder = exported(name)
+    theirs, run = opened(folder, name), load_bundle(folder / "run")
+    source = padded([[*each[:60], END] for each in run.target_side.encode(LINES)])
+    before = padded([[BEGIN, *each[:20]] for each in run.target_side.encode(LINES[::-1])])
+    mask = source != PAD
+    with torch.no_grad():
+        expected = theirs(input_ids=source, attention_mask=mask.long(), decoder_input_ids=before).logits
+        found = run.model.logits(run.model(source, mask, before).features)
+    there = before != PAD
+    torch.testing.assert_close(found[there][:, END:], expected[there][:, END:], rtol=1e-4, atol=1e-4)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
+    translator = load(folder / "run", engine="torch")
+    for line in LINES[:3]:
+        with torch.no_grad():
+            told = theirs.generate(
+                **tokenizer(line, return_tensors="pt"), num_beams=1, do_sample=False, max_new_tokens=12
+            )
+        mine = translator.translate(line, beam=1, most=14).tokens[:12]
+        assert told[0, 1 : 1 + len(mine)].tolist() == mine
+
+
+@pytest.mark.parametrize("name", ALONE_ONES)
+def test_a_language_model_goes_on_alike(exported: Any, name: str) -> None:
+    folder = exported(name)
+    theirs, run = opened(folder, name), load_bundle(folder / "run")
+    nothing = torch.zeros(1, 0, dtype=torch.long)
+    for line in LINES:
+        words = torch.tensor([[BEGIN, *run.target_side.encode([line])[0][:60]]])
+        with torch.no_grad():
+            expected = theirs(input_ids=words).logits
+            found = run.model.logits(run.model(nothing, nothing.bool(), words).features)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_hidden_words_are_guessed_alike(exported: Any, name: str) -> None:
+    folder = exported(name)
+    theirs, run = opened(folder, name), load_bundle(folder / "run")
+    rows = padded([[BEGIN, *each[:60], END] for each in run.target_side.encode(LINES)])
+    rows[:, 3] = MASK
+    mask = rows != PAD
+    with torch.no_grad():
+        expected = theirs(input_ids=rows, attention_mask=mask.long()).logits
+        found = run.model.logits(run.model.decoder(rows, run.model.encode(rows, mask)).features)
+    torch.testing.assert_close(found[mask], expected[mask], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_went_out_comes_back(exported: Any, tmp_path: Path, name: str) -> None:
+    folder = exported(name)
+    import_folder(folder / "theirs", tmp_path / "again")
+    first, second = load(folder / "run", engine="torch"), load(tmp_path / "again", engine="torch")
+    for line in (line for line in LINES if " " in line):
+        if name in READERS:
+            gapped = line.replace(" ", " ___ ", 1)
+            a, b = (each.fill(gapped, best=1)[0][0] for each in (first, second))  # type: ignore[attr-defined]
+            assert a.word == b.word
+            assert a.probability == pytest.approx(b.probability, abs=1e-5)
+        else:
+            tokens = [each.translate(line, beam=1, most=30).tokens[:30] for each in (first, second)]
+            assert tokens[0] == tokens[1]
+    # And goes out again to the bit.
+    export(tmp_path / "again", "huggingface", tmp_path / "theirs")
+    assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == (
+        folder / "theirs" / "model.safetensors"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"encoder": {**PART, "norm": "rms"}}, "norm is rms"),
+        ({"encoder": {**PART, "activation": "swiglu"}}, "activation is swiglu"),
+        ({"encoder": {"kind": "recurrent", "width": 32}}, "recurrent"),
+        ({"tie": "target"}, "tables of their own"),
+        ({"encoder": {**PART, "position": "rotary"}, "decoder": {**PART, "position": "rotary"}}, "rotary"),
+        ({"encoder": {**PART, "position": "learned", "positions": 128}}, "the same position"),
+    ],
+)
+def test_what_has_no_form_there_is_told(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all", **change})
+    words = train(LINES * 3, SubwordSettings(), 340)
+    save_bundle(tmp_path, Bundle(Description(longest=100, model=model), new_model(model, words, words), words, words))
+    with pytest.raises(ValueError, match=message):
+        export(tmp_path, "huggingface", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_lower_case_goes_along(tmp_path: Path) -> None:
+    model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all"})
+    words = train([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
+    about = Description(longest=100, lowercase=True, model=model)
+    save_bundle(tmp_path, Bundle(about, new_model(model, words, words), words, words))
+    export(tmp_path, "huggingface", tmp_path / "out")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert tokenizer("A DOG runs")["input_ids"] == [*words.encode(["a dog runs"])[0], END]
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "pegasus"
+
+
+@pytest.mark.parametrize("name", ["GPTNeoXForCausalLM", "EsmForMaskedLM", "PegasusForConditionalGeneration"])
+def test_onnx_says_the_same(exported: Any, tmp_path: Path, name: str) -> None:
+    run = exported(name) / "run"
+    export(run, "onnx", tmp_path / "onnx")
+    bundle = load_bundle(run)
+    rows = padded([[BEGIN, *each[:20], END] for each in bundle.target_side.encode(LINES)])
+    mask = rows != PAD
+    with torch.no_grad():
+        if name in READERS:
+            found = run_graph(tmp_path / "onnx" / "model.onnx", tokens=rows.numpy(), mask=mask.numpy())
+            expected = bundle.model.logits(bundle.model.decoder(rows, bundle.model.encode(rows, mask)).features)
+            np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
+        elif name in ALONE_ONES:
+            nothing = torch.zeros(len(rows), 0, dtype=torch.long)
+            found = run_graph(tmp_path / "onnx" / "decoder.onnx", words=rows[:, :12].numpy())
+            expected = bundle.model.logits(bundle.model(nothing, nothing.bool(), rows[:, :12]).features)[:, -1]
+            np.testing.assert_allclose(found, expected.numpy(), atol=1e-4)
+        else:
+            found = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=rows.numpy(), mask=mask.numpy())
+            expected = bundle.model.encode(rows, mask).states
+            np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["GPT2LMHeadModel", "BertForMaskedLM", "MarianMTModel"])
+def test_what_looks_like_a_mark_in_a_text_is_text(exported: Any, tmp_path: Path, name: str) -> None:
+    folder = exported(name)
+    import_folder(folder / "theirs", tmp_path / "again")
+    first, second = (load_bundle(each).target_side for each in (folder / "run", tmp_path / "again"))
+    text = f"a </s> dog <s> in <pad> the {MASK_SIGN if name in READERS else ''} park <unk>"
+    assert first.encode([text]) == second.encode([text])

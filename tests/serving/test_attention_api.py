@@ -1,0 +1,161 @@
+"""What a model attends to, over HTTP and on the live page."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+import regard
+from regard.serving import batching
+from regard.serving.batching import Batcher, Late, Overloaded
+from regard.views.storage import from_record
+from tests.browser import needed, watched
+from tests.serving.conftest import Server
+from tests.views.samples import close
+
+
+def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
+    pair = {"text": "the cat sat", "target": "die Katze", "model": "en-de", "attribution": True}
+    answer = server.ask("/v1/attend", pair).json()
+    seen = regard.load(runs[0]).attend("the cat sat", "die Katze", attribution=True)
+    found = from_record(answer["attention"])
+    assert (found.source, found.target, found.kinds) == (seen.source, seen.target, seen.kinds)
+    for kind in seen.kinds:
+        for one, other in zip(found.weights[kind], seen.weights[kind], strict=True):
+            close(one, other, atol=2e-5)
+    close(found.attribution["source"], seen.attribution["source"], atol=2e-5)
+    own = server.ask("/v1/attend", {"text": "the cat sat", "model": "en-de", "top": 1}).json()
+    assert own["text"] == regard.load(runs[0]).translate("the cat sat").text
+
+
+@pytest.mark.parametrize(
+    ("pair", "status", "why"),
+    [
+        ({"text": "", "model": "en-de"}, 400, "the source is empty"),
+        ({"text": "x", "model": "none"}, 400, "there is no model"),
+        ({"text": "x", "target": "", "model": "en-de"}, 400, "the target has 0 subwords"),
+        ({"text": "x", "target": "\udc00", "model": "en-de", "attribution": True}, 400, "half a character"),
+        ({"text": "x \ud800", "model": "en-de"}, 400, "half a character"),
+        ({"text": "cat " * 2000, "model": "en-de"}, 400, "subwords"),
+        ({"text": "cat", "target": "cat " * 2000, "model": "en-de"}, 400, "subwords"),
+        ({"text": "x" * 30_000, "model": "en-de"}, 413, "characters"),
+        ({"text": "x", "model": "en-de", "more": 1}, 400, "more"),
+        ({"text": ["x"], "model": "en-de"}, 400, "text"),
+        ({"text": "x", "model": "en-de", "top": 0}, 400, "top"),
+        ({"text": "x", "target": "a " * 70, "model": "en-de", "attribution": True}, 400, "of at most 64 subwords"),
+    ],
+)
+def test_what_cannot_be_seen_is_a_sentence(server: Server, pair: dict[str, object], status: int, why: str) -> None:
+    answer = server.ask("/v1/attend", pair)
+    assert answer.status == status
+    assert why in answer.json()["error"]
+
+
+def test_other_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MOST_RUNNING", 2)
+
+    async def all_of_it() -> None:
+        batcher = Batcher(None)  # type: ignore[arg-type]
+        held = threading.Event()
+        first = asyncio.create_task(batcher.run(lambda: held.wait(20), seconds=20))
+        second = asyncio.create_task(batcher.run(lambda: 2, seconds=0.05))
+        await asyncio.sleep(0.01)
+        with pytest.raises(Overloaded):
+            await batcher.run(lambda: 3, seconds=1)
+        with pytest.raises(Late):
+            await second
+        held.set()
+        assert await first
+        assert await batcher.run(lambda: 4, seconds=5) == 4
+        with pytest.raises(ZeroDivisionError):
+            await batcher.run(lambda: 1 // 0, seconds=5)
+        assert batcher._running == 0
+        await batcher.stop()
+
+    asyncio.run(all_of_it())
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    with watched(browser, server.url, harmless="status of 400") as opened:
+        opened.goto(f"{server.url}/see")
+        opened.wait_for_selector("#live-model option", state="attached", timeout=60_000)
+        yield opened
+
+
+@needed
+def test_attention_follows_what_is_typed_and_edited(page: Page, runs: list[Path]) -> None:
+    translator = regard.load(runs[0])
+    page.fill("#live-source", "the cat sat")
+    page.wait_for_selector(".panel canvas", timeout=60_000)
+    assert page.input_value("#live-target") == translator.translate("the cat sat").text
+    page.fill("#live-target", "die Katze")
+    expect(page.locator("#live-state")).to_have_text("of your own words")
+    page.click("[data-view=table]")
+    rows = page.locator(".numbers tr").evaluate_all(
+        "rows => rows.slice(1).map(row => [...row.cells].slice(1).filter(c => !c.className).map(c => +c.textContent))"
+    )
+    seen = translator.attend("the cat sat", "die Katze").without_special().merged()
+    close(np.array(rows), seen.aligned, atol=6e-4)
+    page.click("#live-own")
+    expect(page.locator("#live-state")).to_have_text("of its own words")
+    assert page.input_value("#live-target") == translator.translate("the cat sat").text
+    page.fill("#live-source", "cat " * 2000)
+    page.wait_for_selector("#live-state.bad")
+    assert "subwords" in page.locator("#live-state").text_content()
+
+
+def first_refused(page: Page, path: str, status: int, content: dict[str, object]) -> None:
+    """The first two requests get this answer, the others the service's own."""
+    answers = iter([status, status])
+
+    def answer(route: Route) -> None:
+        if next(answers, None) is None:
+            route.continue_()
+        else:
+            route.fulfill(status=status, json=content)
+
+    page.route(path, answer)
+
+
+@needed
+def test_what_is_typed_before_the_models_are_there_is_seen_when_they_are(browser: Browser, server: Server) -> None:
+    with watched(browser, server.url, harmless="status of 503") as opened:
+        first_refused(opened, "**/ready", 503, {"ready": False})
+        opened.goto(f"{server.url}/see")
+        opened.fill("#live-source", "the cat sat")
+        expect(opened.locator("#live-state")).to_have_text("loading the models …")
+        expect(opened.locator("#live-state")).to_have_text("of its own words", timeout=60_000)
+        assert opened.locator("[data-view]").count() == 6
+
+
+@needed
+def test_a_busy_service_is_asked_again(browser: Browser, server: Server) -> None:
+    with watched(browser, server.url, harmless="status of 429") as opened:
+        first_refused(opened, "**/v1/attend", 429, {"error": "too many requests are waiting; try again later."})
+        opened.goto(f"{server.url}/see")
+        opened.fill("#live-source", "the cat sat")
+        expect(opened.locator("#live-state")).to_have_text("many ask at once: trying again …", timeout=60_000)
+        expect(opened.locator("#live-state")).to_have_text("of its own words", timeout=60_000)
+
+
+@needed
+def test_what_is_typed_is_text(page: Page) -> None:
+    page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
+    texts = (("<b>", True), ("\u202e&", True), ("<img src=x onerror=alert(1)>", False), ("x" * 5000, False))
+    for text, whole in texts:
+        page.fill("#live-source", text)
+        page.fill("#live-target", text)
+        state = page.locator("#live-state")
+        if not whole:
+            expect(state).to_have_class("bad", timeout=60_000)  # more than this small model reads
+            assert page.locator(".panel").count() == 0, "what was shown is of another text"
+            continue
+        expect(state).to_have_text("of your own words", timeout=60_000)
+        for view in ("matrix", "arcs", "heads", "steps", "table"):
+            page.click(f"[data-view={view}]")
+        assert page.locator("img, main script, main b").count() == 0

@@ -1,0 +1,239 @@
+"""Pictures and recordings over HTTP, and on the pages in a real browser."""
+
+import io
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from PIL import Image
+from playwright.sync_api import Browser, expect
+
+import regard
+from regard.inference.options import Options
+from regard.runs.bundle import save_bundle
+from regard.views.storage import from_record
+from tests.browser import needed, watched
+from tests.bundles import bundle_of
+from tests.media import media_bundle, picture_bytes, recording_bytes
+from tests.serving.conftest import Answer, Server
+
+KIND = {"content-type": "application/octet-stream"}
+
+
+@pytest.fixture(scope="module")
+def runs(subwords: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("media")
+    made = {
+        "captions": media_bundle("images", languages=("en", "de")),
+        "animals": media_bundle("images", labels=("cat", "dog", "emu")),
+        "spoken": media_bundle("speech"),
+        "text": bundle_of(subwords, "recurrent", "bahdanau"),
+    }
+    for name, bundle in made.items():
+        (folder / name).mkdir()
+        save_bundle(folder / name, bundle)
+    return [folder / name for name in made]
+
+
+@pytest.fixture(scope="module")
+def server(runs: list[Path]) -> Iterator[Server]:
+    started = Server(runs)
+    yield started
+    started.stop()
+
+
+def send(server: Server, path: str, raw: bytes) -> Answer:
+    return server.ask(path, form=raw, headers=KIND)
+
+
+def own(run: Path, raw: bytes, **options: Any) -> Any:
+    return regard.load(run).results([raw], Options(**options))[0]
+
+
+def test_answers_are_those_of_python(server: Server, runs: list[Path]) -> None:
+    for at, name, raw in (
+        (0, "captions", picture_bytes()),
+        (1, "animals", picture_bytes()),
+        (2, "spoken", recording_bytes()),
+    ):
+        answer = send(server, f"/v1/read?model={name}&nbest=2", raw).json()
+        mine = own(runs[at], raw, nbest=2)
+        assert answer["text"] == mine.text
+        assert np.isclose(answer["score"], mine.score, atol=1e-5)
+        assert [other["text"] for other in answer["others"]] == [other.text for other in mine.others]
+    german = send(server, "/v1/read?model=captions&to=de", picture_bytes()).json()
+    assert german["text"] == own(runs[0], picture_bytes(), to="de").text
+
+
+def test_many_at_once_get_what_each_would_get_alone(server: Server, runs: list[Path]) -> None:
+    alone = [own(runs[0], picture_bytes(seed=n)).text for n in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        asked = pool.map(
+            lambda n: send(server, "/v1/read?model=captions", picture_bytes(seed=n)).json()["text"], range(12)
+        )
+        assert list(asked) == alone
+
+
+def test_what_was_looked_at_is_that_of_python(server: Server, runs: list[Path]) -> None:
+    answer = send(server, "/v1/look?model=spoken&target=one+two&attribution=true", recording_bytes()).json()
+    found = from_record(answer["attention"])
+    seen = regard.load(runs[2]).attend(recording_bytes(), "one two", attribution=True)  # type: ignore[arg-type]
+    assert found.shown is not None
+    assert seen.shown is not None
+    assert np.array_equal(found.shown.values, seen.shown.values)
+    assert found.shown.sound == seen.shown.sound
+    assert np.allclose(found.weights["cross"][0], seen.weights["cross"][0], atol=2e-5)
+    assert np.allclose(found.attribution["source"], seen.attribution["source"], rtol=1e-4, atol=1e-9)
+    plain = send(server, "/v1/look?model=captions", picture_bytes()).json()
+    assert not plain["attention"]["attribution"], "it takes a while, and is for those who ask"
+    animal = send(server, "/v1/look?model=animals&attribution=true", picture_bytes()).json()
+    assert np.shape(animal["attention"]["attribution"]["source"]) == (1, 64)
+
+
+def bomb() -> bytes:
+    file = io.BytesIO()
+    Image.new("1", (10_000, 10_000)).save(file, "PNG")
+    return file.getvalue()
+
+
+def an_hour() -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(8000 * 3600, np.int16), 8000, format="FLAC")
+    return file.getvalue()
+
+
+def test_what_is_wrong_is_a_sentence(server: Server) -> None:
+    for path, raw, status, why in (
+        ("/v1/read?model=captions", b"", 400, "the body is empty"),
+        ("/v1/read?model=captions", b"nothing", 400, "not a picture"),
+        ("/v1/read?model=captions", recording_bytes(), 400, "not a picture"),
+        ("/v1/read?model=captions", picture_bytes("JPEG")[:400], 400, "cut short"),
+        ("/v1/read?model=captions", bomb(), 400, "million"),
+        ("/v1/read?model=spoken", picture_bytes(), 400, "not a recording"),
+        ("/v1/read?model=spoken", an_hour(), 400, "lasts 3,600 seconds"),
+        ("/v1/read?model=text", picture_bytes(), 400, "texts go to /v1/translate"),
+        ("/v1/read?model=none", picture_bytes(), 400, "there is no model"),
+        ("/v1/read", picture_bytes(), 400, "several models read files; name one of captions, animals, spoken"),
+        ("/v1/read?model=captions&to=fr", picture_bytes(), 400, "there is no 'fr'; this model has en, de"),
+        ("/v1/read?model=captions&beam=900", picture_bytes(), 400, "beam"),
+        ("/v1/read?model=captions&beam=-1", picture_bytes(), 400, "beam"),
+        ("/v1/read?model=captions&nbest=0", picture_bytes(), 400, "nbest"),
+        ("/v1/look?model=captions", b"nothing", 400, "not a picture"),
+        (
+            f"/v1/look?model=captions&attribution=true&target={70 * 'a+'}",
+            picture_bytes(),
+            400,
+            "of at most 64 subwords",
+        ),
+        ("/v1/look?model=animals&attribution=true&target=yak", picture_bytes(), 400, "there is no class 'yak'"),
+    ):
+        answer = send(server, path, raw)
+        assert answer.status == status, (path, answer.body[:200])
+        assert why in answer.json()["error"]
+    text = server.ask("/v1/translate", {"text": "a dog", "model": "captions"})
+    assert (text.status, "reads pictures, not text" in text.json()["error"]) == (400, True)
+    seen = server.ask("/v1/attend", {"text": "a dog", "model": "captions"})
+    assert (seen.status, "send one to /v1/look" in seen.json()["error"]) == (400, True)
+
+
+def memory(server: Server) -> int:
+    """Kilobytes at the most so far."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0])
+
+
+def test_a_text_is_never_taken_for_a_file_of_the_server(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(picture_bytes())
+    names = f"{tmp_path / 'secret.png'}\n/etc/passwd\n".encode()
+    for path in ("/v1/lines?model=captions", "/v1/file?model=captions&name=a.txt", "/v1/lines?model=spoken"):
+        answer = send(server, path, names)
+        assert answer.status == 400
+        assert "not text" in answer.json()["error"]
+
+
+def test_bombs_cost_the_service_no_memory(server: Server) -> None:
+    raw, long = bomb(), an_hour()
+    send(server, "/v1/read?model=captions", picture_bytes())
+    before = memory(server)
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [("captions", raw), ("spoken", long)] * 8
+        statuses = list(pool.map(lambda job: send(server, f"/v1/read?model={job[0]}", job[1]).status, jobs))
+    assert statuses == [400] * 16
+    assert memory(server) - before < 150_000, "unpacked, sixteen of them would be gigabytes"
+    assert send(server, "/v1/read?model=captions", picture_bytes()).status == 200
+
+
+def test_models_say_what_they_read(server: Server) -> None:
+    about = {model["name"]: model for model in server.ask("/v1/models").json()["models"]}
+    assert {name: model["reads"] for name, model in about.items()} == {
+        "captions": "images",
+        "animals": "images",
+        "spoken": "speech",
+        "text": "text",
+    }
+    assert about["animals"]["says"] == "labels"
+    assert about["captions"]["languages"] == ["en", "de"]
+
+
+@needed
+def test_a_picture_is_chosen_on_the_page(browser: Browser, server: Server, runs: list[Path], tmp_path: Path) -> None:
+    path = tmp_path / "<b>scene.png"
+    path.write_bytes(picture_bytes())
+    wrong = tmp_path / "wrong.png"
+    wrong.write_bytes(b"nothing")
+    with watched(browser, server.url, harmless="responded with a status of 400") as page:
+        page.wait_for_selector("#pair:not([disabled])", timeout=60_000)
+        page.wait_for_selector("#reading:not([hidden])")
+        assert page.locator("#source").is_hidden()
+        page.set_input_files("#media", path)
+        page.wait_for_selector("#target[data-text]:not([data-text=''])")
+        assert page.evaluate("document.getElementById('target').dataset.text") == own(runs[0], picture_bytes()).text
+        assert page.evaluate("document.getElementById('seen').naturalWidth") == 64
+        page.select_option("#to", value="de")
+        german = own(runs[0], picture_bytes(), to="de").text
+        page.wait_for_function("text => document.getElementById('target').dataset.text === text", arg=german)
+        page.set_input_files("#media", wrong)
+        expect(page.locator("#state")).to_contain_text("not a picture")
+        page.select_option("#pair", label="spoken")
+        assert page.locator("#source-title").text_content() == "Recording"
+        sound = tmp_path / "a.wav"
+        sound.write_bytes(recording_bytes())
+        page.set_input_files("#media", sound)
+        page.wait_for_selector("#target[data-text]:not([data-text=''])")
+        assert page.locator("#heard").is_visible()
+        page.select_option("#pair", label="text")
+        assert page.locator("#source").is_visible()
+        assert page.locator("#reading").is_hidden()
+
+
+@needed
+def test_a_picture_is_looked_at_on_the_live_page(browser: Browser, server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "scene.png"
+    path.write_bytes(picture_bytes())
+    with watched(browser, server.url, harmless="responded with a status of 400") as page:
+        page.goto(f"{server.url}/see")
+        page.wait_for_selector("#live-choose:not([hidden])", timeout=60_000)
+        page.set_input_files("#live-file", path)
+        page.wait_for_selector(".looked canvas.picture")
+        words = page.locator("button.word")
+        count = words.count()
+        assert count >= 1
+        words.nth(count - 1).click()
+        assert "now" in (words.nth(count - 1).get_attribute("class") or "")
+        page.select_option("#layer", value="attribution")
+        page.fill("#live-target", "a red circle")
+        expect(page.locator("#live-state")).to_have_text("of your own words")
+        assert page.input_value("#layer") == "attribution"
+        page.fill("#live-target", "字" * 30)  # of so many subwords only what is attended to
+        expect(page.locator("#layer option[value=attribution]")).to_have_count(0)
+        expect(page.locator("#live-state")).to_have_text("of your own words")
+        page.select_option("#live-model", value="spoken")
+        sound = tmp_path / "a.wav"
+        sound.write_bytes(recording_bytes())
+        page.set_input_files("#live-file", sound)
+        page.wait_for_selector(".looked audio")
+        assert page.evaluate("document.querySelector('.looked audio').readyState >= 0")

@@ -1,0 +1,34 @@
+"""A run is trained by one process at a time."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from regard.training.run_lock import only_here
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from regard.training.run_lock import only_here
+with only_here(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(ValueError, match="another process is training in it"), only_here(tmp_path):
+            pass
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+    with only_here(tmp_path):
+        pass
+    with only_here(tmp_path):
+        pass

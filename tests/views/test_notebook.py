@@ -1,0 +1,184 @@
+"""What a notebook shows of captured attention: the page in a frame, put into another page as notebooks do it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, FrameLocator, Page
+
+from regard.alignment.alignment_head import AlignmentHead
+from regard.inference.loading import in_torch
+from regard.interpret.captured import Axis, Captured
+from regard.views.notebook import framed
+from tests.browser import needed, watched
+from tests.media import media_bundle, picture_bytes, recording_bytes
+from tests.views.samples import sample
+from tests.views.test_page import hostile
+
+# What Chromium says of a frame that may run scripts and nothing else.
+HARMLESS = "about:srcdoc"
+
+
+@pytest.fixture(scope="module")
+def looked() -> dict[str, Captured]:
+    """A text, a picture and a recording."""
+    sees: Any = in_torch(media_bundle("images"))
+    hears: Any = in_torch(media_bundle("speech"))
+    return {
+        "text": sample(6),
+        "picture": sees.attend(picture_bytes(), "a red circle", attribution=True),
+        "recording": hears.attend(recording_bytes(), "one two", attribution=True),
+    }
+
+
+@contextmanager
+def shown(browser: Browser, folder: Path, seen: Any, width: int = 1200) -> Iterator[tuple[Page, FrameLocator]]:
+    """A notebook's page, and the frame in it."""
+    path = folder / "notebook.html"
+    path.write_text(
+        "<!doctype html><meta charset=utf-8><title>notebook</title><style>body { margin: 0 } .output { overflow: auto }"
+        f"</style><div class=output>{seen._repr_html_()}</div>",
+        "utf-8",
+    )
+    with watched(browser, path.as_uri(), harmless=HARMLESS, viewport={"width": width, "height": 1000}) as page:
+        yield page, page.frame_locator("iframe")
+
+
+def inside(page: Page, frame: FrameLocator, selector: str) -> bool:
+    """Whether all of something is seen without scrolling the frame: above the line at its lower edge."""
+    found, line = frame.locator(selector).first.bounding_box(), frame.locator("#told").bounding_box()
+    assert found is not None
+    assert line is not None
+    return found["height"] > 0 and found["y"] + found["height"] <= line["y"]
+
+
+@needed
+@pytest.mark.parametrize("width", [1200, 850])
+def test_a_picture_has_room_below_its_words(
+    browser: Browser, looked: dict[str, Captured], tmp_path: Path, width: int
+) -> None:
+    with shown(browser, tmp_path, looked["picture"], width) as (page, frame):
+        frame.locator("canvas.picture").wait_for()
+        words = frame.locator("button.word")
+        assert words.all_text_contents() == ["a", "red", "circle"]
+        assert inside(page, frame, "canvas.picture")
+        assert inside(page, frame, "button.word")
+
+        def pixels() -> str:
+            return str(frame.locator("canvas.picture").evaluate("canvas => canvas.toDataURL()"))
+
+        frame.locator("#layer").select_option("attribution")
+        first = pixels()
+        words.nth(2).click()
+        assert "now" in (words.nth(2).get_attribute("class") or "")
+        assert pixels() != first
+        frame.locator("#layer").select_option("best")
+        attended = pixels()
+        frame.locator("#layer").select_option("attribution")
+        assert pixels() != attended
+
+
+@needed
+def test_a_recording_is_played(browser: Browser, looked: dict[str, Captured], tmp_path: Path) -> None:
+    with shown(browser, tmp_path, looked["recording"]) as (page, frame):
+        frame.locator("canvas.spectrogram").wait_for()
+        assert inside(page, frame, "audio")
+        assert inside(page, frame, "button.word")
+        seconds = frame.locator("audio").evaluate(
+            """sound => new Promise((resolve, reject) => {
+                sound.addEventListener('timeupdate', () => sound.currentTime > 0 && resolve(sound.duration));
+                sound.muted = true;
+                sound.play().catch(reject);
+            })"""
+        )
+        heard = looked["recording"].shown
+        assert heard is not None
+        assert abs(seconds - heard.seconds) < 0.15
+
+
+def of_words(count: int) -> Captured:
+    """So many words, and an end, that look at five places."""
+    ends = (False,) * count, (True,)
+    target = Axis((*(f"▁w{number}" for number in range(count)), "</s>"), ends[0] + ends[1])
+    source = Axis(tuple(f"▁source{number}" for number in range(5)), (False,) * 5)
+    weights = np.full((1, count + 1, 5), 0.2, np.float32)
+    return Captured(source, target, target, {"cross": [weights]}, aligned=weights[0], choice=AlignmentHead(0))
+
+
+@needed
+def test_a_matrix_has_room_and_not_much_more(browser: Browser, tmp_path: Path) -> None:
+    heights = []
+    for count in (1, 12, 300):
+        with shown(browser, tmp_path, of_words(count)) as (page, frame):
+            frame.locator("canvas.matrix").wait_for()
+            assert inside(page, frame, "canvas.matrix") or count == 300
+            heights.append(page.evaluate("document.querySelector('iframe').clientHeight"))
+    assert heights == sorted(set(heights)), "more words have more room"
+    assert heights[0] >= 480, "the other views need some, too"
+    assert heights[-1] <= 800, "the notebook is still seen around it"
+
+
+@needed
+def test_every_view_opens_and_is_saved(browser: Browser, looked: dict[str, Captured], tmp_path: Path) -> None:
+    with shown(browser, tmp_path, looked["text"]) as (page, frame):
+        for view in ("arcs", "heads", "steps", "table", "matrix"):
+            frame.locator(f"[data-view={view}]").click()
+            assert frame.locator("[aria-selected=true]").get_attribute("data-view") == view
+            assert frame.locator(".body > *").count() >= 1
+        for name in ("png", "svg", "json"):
+            with page.expect_download() as download:
+                frame.locator(f"#{name}").click()
+            assert download.value.suggested_filename == f"attention.{name}"
+
+
+@needed
+def test_nothing_gets_out_of_it(browser: Browser, tmp_path: Path) -> None:
+    with shown(browser, tmp_path, hostile()) as (page, frame):
+        page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
+        frame.locator("[data-view=table]").click()
+        assert "�evil" in frame.locator(".numbers th").all_text_contents()
+        assert page.locator("script").count() == 0
+        assert (
+            page.frames[1].evaluate("(() => { try { return parent.document.title } catch { return 'no' } })()") == "no"
+        )
+
+
+class Text(HTMLParser):
+    """What is left of a page whose tags are taken out."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_in_words_it_is_a_line(looked: dict[str, Captured]) -> None:
+    """A notebook keeps that beside the page, and shows it where it is not trusted."""
+    for seen in (*looked.values(), hostile(), hostile().merged()):
+        line = repr(seen)
+        assert "\n" not in line
+        assert len(line) < 250
+        assert unescape(Text(framed("name", seen)).text).startswith(line)
+    assert repr(looked["picture"]).startswith(
+        "<Captured 'a red circle' over 64 cells; layers × heads: cross 1 × 1; grad"
+    )
+    assert len(repr(looked["recording"].shown)) < 50
+    assert "gradient" not in repr(replace(looked["recording"], attribution={}))
+
+
+def test_results_show_it_too() -> None:
+    hears: Any = in_torch(media_bundle("speech"))
+    result = hears.translate(recording_bytes(), attention=True)
+    assert result._repr_html_() == result.attention._repr_html_()
+    assert np.array_equal(result.attention.weights["cross"][0], hears.attend(recording_bytes()).weights["cross"][0])
+    assert result.attention.shown.sound.startswith(b"RIFF"), "it can be played"
+    assert hears.translate(recording_bytes())._repr_html_() is None
