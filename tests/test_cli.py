@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regard import __version__
-from regard.attention import catalog as catalogue
+from regard.attention import catalog
 
 
 def regard(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -71,7 +71,7 @@ def test_what_needs_no_torch_does_not_import_it(arguments: list[str]) -> None:
 
 def test_list_gives_every_choice_one_line_with_its_paper() -> None:
     lines = regard("attention", "list").stdout.splitlines()
-    for entry in catalogue.ENTRIES:
+    for entry in catalog.ENTRIES:
         (line,) = [line for line in lines if line.startswith(f"  {entry.name} ")]
         assert entry.paper in line
         assert "arXiv:" in line
@@ -79,14 +79,14 @@ def test_list_gives_every_choice_one_line_with_its_paper() -> None:
 
 def test_list_as_json() -> None:
     entries = json.loads(regard("attention", "list", "--json").stdout)
-    assert [entry["name"] for entry in entries] == [entry.name for entry in catalogue.ENTRIES]
+    assert [entry["name"] for entry in entries] == [entry.name for entry in catalog.ENTRIES]
     only = json.loads(regard("attention", "list", "--axis", "score", "--json").stdout)
-    assert [entry["name"] for entry in only] == catalogue.choices("score")
+    assert [entry["name"] for entry in only] == catalog.choices("score")
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in catalogue.ENTRIES])
+@pytest.mark.parametrize("name", [entry.name for entry in catalog.ENTRIES])
 def test_show_tells_formula_paper_and_kernels(name: str) -> None:
-    entry = catalogue.find(name)
+    entry = catalog.find(name)
     from typer.testing import CliRunner
 
     from regard.cli import app
@@ -96,7 +96,7 @@ def test_show_tells_formula_paper_and_kernels(name: str) -> None:
     assert entry.paper in text
     assert entry.use in text
     for kernel in entry.kernels:
-        assert f"{kernel}: {catalogue.KERNELS[kernel]}" in text
+        assert f"{kernel}: {catalog.KERNELS[kernel]}" in text
 
 
 def test_show_knows_other_names_and_speaks_json() -> None:
@@ -143,7 +143,7 @@ def test_the_examples_in_the_catalogue_run() -> None:
         "length": 9,
         "x": torch.randn(2, 9, 16),
     }
-    for entry in catalogue.ENTRIES:
+    for entry in catalog.ENTRIES:
         given = dict(names)
         if entry.axis == "image":
             given["x"] = torch.randn(2, 16, 5, 5)

@@ -11,6 +11,8 @@ from typing import Any, Self, get_args, get_origin
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from regard.errors import RegardError
+
 
 class Settings(BaseModel):
     """Settings that do not change after they were made; an unknown name is an error."""
@@ -19,11 +21,11 @@ class Settings(BaseModel):
 
     @classmethod
     def parse(cls, given: dict[str, Any]) -> Self:
-        """These settings from plain data. Raises ValueError with one sentence."""
+        """These settings from plain data. Raises RegardError with one sentence."""
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            raise ValueError(_sentence(error, cls)) from None
+            raise RegardError(_sentence(error, cls)) from None
 
     def not_set(self) -> list[str]:
         """Names of the settings that are None."""
@@ -44,17 +46,17 @@ class Settings(BaseModel):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file's content. Raises ValueError with the file's name and what is wrong."""
+    """A TOML file's content. Raises RegardError with the file's name and what is wrong."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"{path}: there is no such file.") from None
+        raise RegardError(f"{path}: there is no such file.") from None
     except (IsADirectoryError, PermissionError) as error:
-        raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
+        raise RegardError(f"{path}: it cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: this is not a text file in UTF-8; settings are written in TOML.") from None
+        raise RegardError(f"{path}: this is not a text file in UTF-8; settings are written in TOML.") from None
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path}: this is not TOML: {error}.") from None
+        raise RegardError(f"{path}: this is not TOML: {error}.") from None
 
 
 def changed(given: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
@@ -64,7 +66,7 @@ def changed(given: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
         name, equals, text = assignment.partition("=")
         parts = name.strip().split(".")
         if not equals or not all(parts):
-            raise ValueError(f"--set: {assignment!r} is not name=value, such as model.encoder.layers=6.")
+            raise RegardError(f"--set: {assignment!r} is not name=value, such as model.encoder.layers=6.")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -73,7 +75,7 @@ def changed(given: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
         for part in parts[:-1]:
             inner = place.setdefault(part, {})
             if not isinstance(inner, dict):
-                raise ValueError(f"--set: {name} does not exist, because {part} is a single value.")
+                raise RegardError(f"--set: {name} does not exist, because {part} is a single value.")
             place = inner
         place[parts[-1]] = value
     return result

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from regard.errors import RegardError
 from regard.settings import Settings
 
 Size = Annotated[int, Field(ge=1)]
@@ -32,9 +33,9 @@ class Text(Settings):
     @model_validator(mode="after")
     def _parts_are_told_apart(self) -> "Text":
         if self.sentences and self.segments < 2:
-            raise ValueError("sentences = true needs segments: how many sentences are told apart, such as 64")
+            raise RegardError("sentences = true needs segments: how many sentences are told apart, such as 64")
         if self.places == "sentences" and not self.sentences:
-            raise ValueError("places = sentences needs sentences = true")
+            raise RegardError("places = sentences needs sentences = true")
         return self
 
 
@@ -82,9 +83,9 @@ class Images(Settings):
     @model_validator(mode="after")
     def _has_places(self) -> "Images":
         if isinstance(self.cut, Patches) and self.size % self.cut.patch:
-            raise ValueError(f"squares of {self.cut.patch} pixels do not divide a picture of {self.size}")
+            raise RegardError(f"squares of {self.cut.patch} pixels do not divide a picture of {self.size}")
         if self.grid < 1:
-            raise ValueError(f"pictures of {self.size} pixels cannot be halved so often; take fewer widths")
+            raise RegardError(f"pictures of {self.size} pixels cannot be halved so often; take fewer widths")
         return self
 
 

@@ -20,7 +20,7 @@ from regard.attention import (
     Shaw,
     Window,
     attend,
-    catalogue,
+    catalog,
     plan,
 )
 from regard.attention.call import Call, Outcome
@@ -84,7 +84,7 @@ def test_a_plan_says_when_there_is_no_compiler() -> None:
 def test_the_catalogue_tells_the_truth_about_kernels() -> None:
     """For every choice: the kernels it lists serve it with everything else plain, and no others do."""
     names = {"entmax": "entmax-1.5"}
-    for entry in catalogue.ENTRIES:
+    for entry in catalog.ENTRIES:
         if entry.name == "location":
             continue  # a module's, not a call's: below
         if entry.axis in ("score", "extent", "normalise"):
@@ -117,7 +117,7 @@ def test_the_catalogue_tells_the_truth_about_kernels() -> None:
 
 
 def test_the_catalogue_tells_the_truth_about_the_location_score() -> None:
-    (entry,) = [entry for entry in catalogue.ENTRIES if entry.name == "location"]
+    (entry,) = [entry for entry in catalog.ENTRIES if entry.name == "location"]
     serving = set()
     for kernel in KERNELS:
         attention = Attention(16, key_width=16, score="location", backend=kernel)
@@ -144,7 +144,7 @@ def test_the_catalogue_tells_the_truth_about_the_short_kernel() -> None:
         "t5": T5(2),
     }
     x = torch.randn(2, 2, 6, 16)
-    for entry in catalogue.ENTRIES:
+    for entry in catalog.ENTRIES:
         if entry.name == "location":
             continue
         if entry.axis in ("score", "extent", "normalise", "position") and entry.kernels:
@@ -190,4 +190,4 @@ def test_every_kernel_has_the_same_two_functions() -> None:
     for kernel in (sdpa, window, dense, tiled):
         assert callable(kernel.refuses)
         assert callable(kernel.run)
-    assert set(KERNELS) == set(catalogue.KERNELS)
+    assert set(KERNELS) == set(catalog.KERNELS)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.attention import catalog as catalogue
+from regard.attention import catalog
 from regard.views.gallery import SOURCE, TARGET, Panel, panels
 from regard.views.heat_map import write_html, write_png
 
@@ -27,7 +27,7 @@ def by_title(drawn: list[Panel], start: str) -> Panel:
 
 def test_every_mechanism_is_there(drawn: list[Panel]) -> None:
     formulas = {panel.formula for panel in drawn}
-    for entry in catalogue.ENTRIES:
+    for entry in catalog.ENTRIES:
         if entry.axis != "image":
             assert entry.formula in formulas, entry.name
 

@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from regard.alignment.lexicon import Lexicon
+from regard.errors import RegardError
 from regard.special_tokens import END
 
 CANDIDATES = 300  # of each source subword: with 100, Multi30k lost 0.26 BLEU
@@ -48,19 +49,19 @@ class Shortlist:
 
 
 def load_shortlist(path: Path, *, source_vocabulary: int, target_vocabulary: int) -> Shortlist | None:
-    """From a file; None if there is none. Raises ValueError if it is damaged or of another model."""
+    """From a file; None if there is none. Raises RegardError if it is damaged or of another model."""
     if not path.exists():
         return None
     try:
         arrays = load_file(path)
         found = Shortlist(arrays["candidates"].astype(np.int32), arrays["always"].astype(np.int32))
     except (OSError, SafetensorError, KeyError) as error:
-        raise ValueError(f"{path}: it is damaged and cannot be read ({error}); remove it.") from None
+        raise RegardError(f"{path}: it is damaged and cannot be read ({error}); remove it.") from None
     fits = found.candidates.ndim == 2 and len(found.candidates) == source_vocabulary and found.always.ndim == 1
     largest = max(int(part.max(initial=-1)) for part in (found.candidates, found.always))
     smallest = min(int(part.min(initial=0)) for part in (found.candidates, found.always))
     if not fits or largest >= target_vocabulary or smallest < -1:
-        raise ValueError(f"{path}: it belongs to another model; remove it.")
+        raise RegardError(f"{path}: it belongs to another model; remove it.")
     return found
 
 

@@ -12,6 +12,7 @@ from regard.attention.normalizers import Entmax, Normaliser, normaliser_named
 from regard.attention.number_types import is_real, is_whole
 from regard.attention.relative_positions import Position, position_named
 from regard.attention.scores import PairwiseFunction, Score, score_named
+from regard.errors import RegardError
 
 
 def checked_call(
@@ -37,7 +38,7 @@ def checked_call(
     query_features = projected(queries, query) if anything_hidden else queries(query)
     check_numbers(scale, dropout)
     if not is_whole(offset) or offset < 0:
-        raise ValueError(f"offset: {offset!r} is not a place; it must be a whole number, 0 or more.")
+        raise RegardError(f"offset: {offset!r} is not a place; it must be a whole number, 0 or more.")
     if position is not None:
         position = position_named(position, heads=query_features.shape[1], width=query_features.shape[-1])
         check_meaning(position, the_score)
@@ -107,17 +108,17 @@ def prepare(
 
 
 def check_numbers(scale: float | None, dropout: float) -> None:
-    """Raise ValueError for a scale or a share that is none."""
+    """Raise RegardError for a scale or a share that is none."""
     if not is_real(dropout) or not 0 <= dropout < 1:
-        raise ValueError(f"dropout: {dropout!r} is not a share; it must be at least 0 and below 1.")
+        raise RegardError(f"dropout: {dropout!r} is not a share; it must be at least 0 and below 1.")
     if scale is not None and not (is_real(scale) and -torch.inf < scale < torch.inf):
-        raise ValueError(f"scale: {scale!r} is not a finite number.")
+        raise RegardError(f"scale: {scale!r} is not a finite number.")
 
 
 def check_meaning(position: Position, score: Score) -> None:
-    """Raise ValueError for a position that says nothing with this score."""
+    """Raise RegardError for a position that says nothing with this score."""
     if position.scores is not None and score.name not in position.scores:
-        raise ValueError(
+        raise RegardError(
             f"position: {position.name} has no meaning with the {score.name} score; "
             f"it needs {' or '.join(position.scores)}."
         )
@@ -136,23 +137,23 @@ def _source_length(mask: Tensor | None, key: Tensor) -> Tensor:
 def _check_tensors(query: Tensor, key: Tensor, value: Tensor) -> None:
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not isinstance(tensor, Tensor):
-            raise ValueError(f"{name}: expected a tensor [batch, heads, time, width], not {type(tensor).__name__}.")
+            raise RegardError(f"{name}: expected a tensor [batch, heads, time, width], not {type(tensor).__name__}.")
         if tensor.ndim != 4:
-            raise ValueError(f"{name}: expected [batch, heads, time, width], got {tuple(tensor.shape)}.")
+            raise RegardError(f"{name}: expected [batch, heads, time, width], got {tuple(tensor.shape)}.")
         if not tensor.is_floating_point():
-            raise ValueError(f"{name}: expected floating-point numbers, got {tensor.dtype}.")
+            raise RegardError(f"{name}: expected floating-point numbers, got {tensor.dtype}.")
         if tensor.dtype != query.dtype:
-            raise ValueError(f"{name}: {tensor.dtype} does not fit the query's {query.dtype}; convert one of them.")
+            raise RegardError(f"{name}: {tensor.dtype} does not fit the query's {query.dtype}; convert one of them.")
         if tensor.device != query.device:
-            raise ValueError(f"{name}: it is on {tensor.device}, the query on {query.device}; move one of them.")
+            raise RegardError(f"{name}: it is on {tensor.device}, the query on {query.device}; move one of them.")
     if key.shape[0] != query.shape[0]:
-        raise ValueError(f"key: a batch of {key.shape[0]} does not fit the query's {query.shape[0]}.")
+        raise RegardError(f"key: a batch of {key.shape[0]} does not fit the query's {query.shape[0]}.")
     if value.shape[:3] != key.shape[:3]:
-        raise ValueError(
+        raise RegardError(
             f"value: {tuple(value.shape)} does not fit the key's {tuple(key.shape)}; batch, heads and time must agree."
         )
     if key.shape[1] == 0 or query.shape[1] % key.shape[1]:
-        raise ValueError(
+        raise RegardError(
             f"key: {key.shape[1]} heads do not divide the query's {query.shape[1]}; each must serve equally many."
         )
 
@@ -165,12 +166,12 @@ def _checked_mask(
         return None
     if not isinstance(mask, Tensor) or not (mask.dtype == torch.bool or mask.is_floating_point()):
         kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise ValueError(
+        raise RegardError(
             "mask: expected a boolean tensor (True = may attend) or a floating-point one (added to the scores), "
             f"not {kind}; for zeros and ones use mask.bool()."
         )
     if mask.device != device:
-        raise ValueError(f"mask: it is on {mask.device}, the query on {device}; move one of them.")
+        raise RegardError(f"mask: it is on {mask.device}, the query on {device}; move one of them.")
     fits = mask.ndim <= 4 and all(m in (1, s) for m, s in zip(reversed(mask.shape), reversed(shape), strict=False))
     if not fits:
         hint = ""
@@ -178,7 +179,7 @@ def _checked_mask(
             hint = "; for padding, [B, Tk], use mask[:, None, None, :]"
         elif tuple(mask.shape) == (shape[0], shape[2], shape[3]):
             hint = "; for [B, Tq, Tk] use mask[:, None]"
-        raise ValueError(f"mask: {tuple(mask.shape)} does not fit [B, H, Tq, Tk] = {tuple(shape)}{hint}.")
+        raise RegardError(f"mask: {tuple(mask.shape)} does not fit [B, H, Tq, Tk] = {tuple(shape)}{hint}.")
     while mask.ndim < 4:
         mask = mask[None]
     if mask.shape[-1] != shape[-1]:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from regard.errors import RegardError
+
 SMALLEST_ROOM = 32
 
 
@@ -47,7 +49,7 @@ class Cache:
     def held(self) -> tuple[Tensor, Tensor]:
         """Key features [B, G, length, D] and values [B, G, length, Dv]. An empty cache has none to show."""
         if self._room is None:
-            raise ValueError("cache: it is empty; attend with it first.")
+            raise RegardError("cache: it is empty; attend with it first.")
         return self._room.keys[:, :, : self.length], self._room.values[:, :, : self.length]
 
     @staticmethod
@@ -93,9 +95,9 @@ class Cache:
     def _check_fits(self, keys: Tensor, values: Tensor) -> None:
         for held, new in zip(self.held, (keys, values), strict=True):
             if held.shape[0] != new.shape[0]:
-                raise ValueError(f"cache: it holds a batch of {held.shape[0]}, the query is one of {new.shape[0]}.")
+                raise RegardError(f"cache: it holds a batch of {held.shape[0]}, the query is one of {new.shape[0]}.")
             if (held.shape[1], held.shape[3]) != (new.shape[1], new.shape[3]):
-                raise ValueError(
+                raise RegardError(
                     f"cache: it holds {held.shape[1]} heads of width {held.shape[3]}, this attention has "
                     f"{new.shape[1]} of {new.shape[3]}; each layer needs a cache of its own."
                 )

@@ -7,6 +7,8 @@ the family is instant.
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from regard.errors import RegardError
+
 AXES = {
     "score": "how well does this key fit this query?",
     "extent": "which keys may this query look at?",
@@ -285,7 +287,7 @@ def choices(axis: str) -> list[str]:
 
 
 def find(name: str, axis: str | None = None) -> Entry:
-    """The entry of that name or alias. Raises ValueError with the likely spelling if there is none."""
+    """The entry of that name or alias. Raises RegardError with the likely spelling if there is none."""
     wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
     entries = [entry for entry in ENTRIES if axis in (None, entry.axis)]
     for entry in entries:
@@ -295,4 +297,4 @@ def find(name: str, axis: str | None = None) -> Entry:
     near = get_close_matches(wanted, known, n=1)
     meant = f"did you mean {near[0]!r}? " if near else ""
     what = f"{axis}: there is no" if axis else "there is no mechanism"
-    raise ValueError(f"{what} {name!r}; {meant}the choices are {', '.join(entry.name for entry in entries)}.")
+    raise RegardError(f"{what} {name!r}; {meant}the choices are {', '.join(entry.name for entry in entries)}.")

@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from regard.errors import RegardError
+
 
 class SqueezeExcitation(nn.Module):
     """x · sigmoid(W2 relu(W1 mean(x))): the average of each channel decides how much of it passes."""
@@ -54,7 +56,7 @@ class SpatialAttention(nn.Module):
     def __init__(self, *, size: int = 7) -> None:
         super().__init__()
         if size < 1 or size % 2 == 0:
-            raise ValueError(f"size: {size} is not possible; the filter's side must be odd, so that it has a middle.")
+            raise RegardError(f"size: {size} is not possible; the filter's side must be odd, so that it has a middle.")
         self.conv = nn.Conv2d(2, 1, size, padding=size // 2, bias=False)
 
     def weights(self, x: Tensor) -> Tensor:
@@ -94,7 +96,9 @@ class ECA(nn.Module):
             size = int(abs(math.log2(channels) / 2 + 0.5))
             size += 1 - size % 2
         if size < 1 or size % 2 == 0:
-            raise ValueError(f"size: {size} is not possible; the filter's length must be odd, so that it has a middle.")
+            raise RegardError(
+                f"size: {size} is not possible; the filter's length must be odd, so that it has a middle."
+            )
         self.channels = channels
         self.conv = nn.Conv1d(1, 1, size, padding=size // 2, bias=False)
 
@@ -111,14 +115,14 @@ class ECA(nn.Module):
 def _hidden(channels: int, reduction: int) -> int:
     for name, size in (("channels", channels), ("reduction", reduction)):
         if size < 1:
-            raise ValueError(f"{name}: {size} is not possible; it must be at least 1.")
+            raise RegardError(f"{name}: {size} is not possible; it must be at least 1.")
     return max(1, channels // reduction)
 
 
 def _check(x: Tensor, channels: int | None) -> None:
     if x.ndim != 4:
-        raise ValueError(f"x: expected an image batch [B, C, H, W], got {tuple(x.shape)}.")
+        raise RegardError(f"x: expected an image batch [B, C, H, W], got {tuple(x.shape)}.")
     if channels is not None and x.shape[1] != channels:
-        raise ValueError(f"x: {x.shape[1]} channels do not fit a module made for {channels}.")
+        raise RegardError(f"x: {x.shape[1]} channels do not fit a module made for {channels}.")
     if 0 in x.shape[1:]:
-        raise ValueError(f"x: an image of shape {tuple(x.shape)} has no places to look at.")
+        raise RegardError(f"x: an image of shape {tuple(x.shape)} has no places to look at.")

@@ -12,9 +12,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from regard.attention import catalog as catalogue
-from regard.attention import reference
+from regard.attention import catalog, reference
 from regard.attention.number_types import is_real, is_whole
+from regard.errors import RegardError
 
 Span = tuple[int, int]
 
@@ -79,9 +79,9 @@ class Window(Extent):
 
     def __post_init__(self) -> None:
         if not is_whole(self.radius) or self.radius < 0:
-            raise ValueError(f"radius: {self.radius!r} is not a distance between places; it must be 0, 1, 2, ...")
+            raise RegardError(f"radius: {self.radius!r} is not a distance between places; it must be 0, 1, 2, ...")
         if not is_whole(self.global_tokens) or self.global_tokens < 0:
-            raise ValueError(f"global_tokens: {self.global_tokens!r} is not a number of places; it must be 0 or more.")
+            raise RegardError(f"global_tokens: {self.global_tokens!r} is not a number of places; it must be 0 or more.")
 
     def allowed(self, query_at: Tensor, key_at: Tensor) -> Tensor | None:
         return reference.window(query_at, key_at, self.radius, self.causal, self.global_tokens)
@@ -124,13 +124,13 @@ class LocalPredictive(nn.Module, Extent):
     def __init__(self, query_width: int, *, radius: float, width: int | None = None, heads: int = 1) -> None:
         super().__init__()
         if not is_real(radius) or not 0 < radius < math.inf:
-            raise ValueError(
+            raise RegardError(
                 f"radius: {radius!r} is not possible; it must be above 0, as the Gaussian's sigma is half of it."
             )
         width = query_width if width is None else width
         for name, size in (("query_width", query_width), ("width", width), ("heads", heads)):
             if size < 1:
-                raise ValueError(f"{name}: {size} is not a size; it must be at least 1.")
+                raise RegardError(f"{name}: {size} is not a size; it must be at least 1.")
         self.radius, self.query_width, self.heads = radius, query_width, heads
         self.weight = nn.Parameter(torch.empty(heads, width, query_width))
         self.v = nn.Parameter(torch.empty(heads, width))
@@ -145,9 +145,9 @@ class LocalPredictive(nn.Module, Extent):
     def centres(self, query: Tensor, length: Tensor) -> Tensor:
         """query [B, H or 1, Tq, D], length [B or 1, H or 1, Tq or 1] -> p_t [B, H, Tq]."""
         if query.shape[-1] != self.query_width:
-            raise ValueError(f"query: width {query.shape[-1]} does not fit local-p, made for {self.query_width}.")
+            raise RegardError(f"query: width {query.shape[-1]} does not fit local-p, made for {self.query_width}.")
         if query.shape[1] not in (1, self.heads):
-            raise ValueError(f"query: {query.shape[1]} heads do not fit local-p, made for {self.heads}.")
+            raise RegardError(f"query: {query.shape[1]} heads do not fit local-p, made for {self.heads}.")
         wide = torch.promote_types(query.dtype, torch.float32)  # half precision cannot tell place 1000 from 1001
         return reference.predicted_centre(query.to(wide), self.weight.to(wide), self.v.to(wide), length.to(wide))
 
@@ -157,11 +157,11 @@ def extent_named(extent: str | Extent) -> Extent:
     if isinstance(extent, Extent):
         return extent
     if not isinstance(extent, str):
-        raise ValueError(f"extent: expected a name or an Extent, not {type(extent).__name__}.")
-    name = catalogue.find(extent, "extent").name
+        raise RegardError(f"extent: expected a name or an Extent, not {type(extent).__name__}.")
+    name = catalog.find(extent, "extent").name
     if name == "global":
         return Global()
     if name == "causal":
         return Causal()
     example = {"window": "Window(radius=64)", "local-m": "LocalMonotonic(radius=5)"}
-    raise ValueError(f"extent: {name!r} needs a radius; pass {example.get(name, 'LocalPredictive(width, radius=5)')}.")
+    raise RegardError(f"extent: {name!r} needs a radius; pass {example.get(name, 'LocalPredictive(width, radius=5)')}.")

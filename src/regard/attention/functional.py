@@ -18,6 +18,7 @@ from regard.attention.normalizers import Draw, Hard, Normaliser
 from regard.attention.planner import KERNELS, Plan, choose, plan_call
 from regard.attention.relative_positions import Position
 from regard.attention.scores import PairwiseFunction, Score
+from regard.errors import RegardError
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,12 @@ def weights(
     if heads is not None:
         wrong = [h for h in heads if not -H <= h < H]
         if wrong:
-            raise ValueError(f"heads: there is no head {wrong[0]}; there are {H}, counted from 0.")
+            raise RegardError(f"heads: there is no head {wrong[0]}; there are {H}, counted from 0.")
         call = call.only_heads(torch.tensor([h % H for h in heads], dtype=torch.long, device=query.device))
     if rows is not None:
         start, stop, step = rows.indices(Tq)
         if step != 1:
-            raise ValueError("rows: a slice with a step is not possible; take the rows you want from the result.")
+            raise RegardError("rows: a slice with a step is not possible; take the rows you want from the result.")
         call = call.rows(start, max(start, stop))
     return dense.weights(call)[0]
 
@@ -144,7 +145,7 @@ def compute(call: Call, *, need_weights: bool, backend: str) -> Outcome:
     """Run one call, unharmed by what is not finite in masked places, with the weights if they are wanted."""
     draws = isinstance(call.normalise, Hard) and call.normalise.training and call.normalise.estimator == "reinforce"
     if draws and not need_weights and call.needs_grad:
-        raise ValueError(
+        raise RegardError(
             "normalise: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
             "the draw to Reinforce; or use Hard('gumbel'), or call .eval() for the best place."
         )

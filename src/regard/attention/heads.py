@@ -8,7 +8,7 @@ Bahdanau's attention, with a bilinear one Luong's "general".
 import torch
 from torch import Tensor, nn
 
-from regard.attention import catalog as catalogue
+from regard.attention import catalog
 from regard.attention.arguments import check_meaning, check_numbers, prepare
 from regard.attention.cache import Cache
 from regard.attention.call import Outcome
@@ -19,6 +19,7 @@ from regard.attention.normalizers import Draw, Normaliser, normaliser_named
 from regard.attention.planner import check_backend
 from regard.attention.relative_positions import Position, new_position
 from regard.attention.scores import Additive, Bilinear, Location, PairwiseFunction, Score, score_named
+from regard.errors import RegardError
 
 
 class Attention(nn.Module):
@@ -67,14 +68,14 @@ class Attention(nn.Module):
         self.value_width = self.key_width if value_width is None else value_width
         if head_width is None:
             if heads > 0 and width % heads:
-                raise ValueError(
+                raise RegardError(
                     f"heads: {heads} do not divide the width {width}; name a head_width, or change one of them."
                 )
             head_width = width // max(1, heads)
         self.head_width = head_width
         self._check_sizes(value_head_width, output_width)
 
-        name = catalogue.find(score, "score").name if isinstance(score, str) else None
+        name = catalog.find(score, "score").name if isinstance(score, str) else None
         if name == "additive":
             self.score: Score = Additive(width, self.key_width, head_width, heads=heads, key_heads=self.key_heads)
         elif name == "location":
@@ -101,7 +102,7 @@ class Attention(nn.Module):
             self.output = nn.Linear(heads * value_head_width, width if output_width is None else output_width, bias)
             self.output_width = self.output.out_features
         elif output_width not in (None, self.output_width):
-            raise ValueError(
+            raise RegardError(
                 f"output_width: without an output projection it is {self.output_width}, not {output_width}."
             )
 
@@ -154,14 +155,14 @@ class Attention(nn.Module):
         offset = cache.steps if cache is not None else 0
         if cache is not None and cache.fixed:
             if key is not None or value is not None:
-                raise ValueError("key: the cache is a prepared memory already; give one or the other.")
+                raise RegardError("key: the cache is a prepared memory already; give one or the other.")
             after: Cache | None = cache.after(query.shape[1])
             keys, values = cache.held
         else:
             if key is None and value is not None:
-                raise ValueError("value: it was given without a key; give both, or neither for self-attention.")
+                raise RegardError("value: it was given without a key; give both, or neither for self-attention.")
             if cache is not None and key is not None:
-                raise ValueError(
+                raise RegardError(
                     "key: a growing cache is for self-attention; for cross-attention use cache=prepare(key)."
                 )
             memory = query if key is None else key
@@ -173,7 +174,7 @@ class Attention(nn.Module):
                 after = cache.append(keys, values)
                 keys, values = after.held
         if keys.shape[0] != query.shape[0]:
-            raise ValueError(f"key: a batch of {keys.shape[0]} does not fit the query's {query.shape[0]}.")
+            raise RegardError(f"key: a batch of {keys.shape[0]} does not fit the query's {query.shape[0]}.")
         outcome = self._looked(query, keys, values, mask, offset, need_weights)
         output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
         if self.output is not None:
@@ -218,7 +219,7 @@ class Attention(nn.Module):
         """Queries that see where those before them looked."""
         assert isinstance(self.score, Location)
         if (key is None) == (cache is None) or (cache is not None and not cache.fixed):
-            raise ValueError("key: a location score looks at a memory; give a key, or a cache from prepare(key).")
+            raise RegardError("key: a location score looks at a memory; give a key, or a cache from prepare(key).")
         if cache is None:
             assert key is not None
             cache = self.prepare(key, value)
@@ -251,7 +252,7 @@ class Attention(nn.Module):
         self._check_input("key", key, self.key_width)
         self._check_input("value", key if value is None else value, self.value_width)
         if value is not None and value.shape[:2] != key.shape[:2]:
-            raise ValueError(
+            raise RegardError(
                 f"value: {tuple(value.shape)} does not fit the key's {tuple(key.shape)} in batch and time."
             )
 
@@ -274,7 +275,7 @@ class Attention(nn.Module):
 
     def _split_width(self, name: str, width: int) -> int:
         if width % self.key_heads:
-            raise ValueError(f"{name}: {width} is not projected and cannot be cut into {self.key_heads} heads.")
+            raise RegardError(f"{name}: {width} is not projected and cannot be cut into {self.key_heads} heads.")
         return width // self.key_heads
 
     def _check_sizes(self, value_head_width: int | None, output_width: int | None) -> None:
@@ -285,9 +286,9 @@ class Attention(nn.Module):
                 sizes[name] = given
         for name, size in sizes.items():
             if size < 1:
-                raise ValueError(f"{name}: {size} is not a size; it must be at least 1.")
+                raise RegardError(f"{name}: {size} is not a size; it must be at least 1.")
         if self.heads % self.key_heads:
-            raise ValueError(
+            raise RegardError(
                 f"key_heads: {self.key_heads} do not divide the {self.heads} heads; each must serve equally many."
             )
 
@@ -299,7 +300,7 @@ class Attention(nn.Module):
             if isinstance(self.score, Additive):
                 made, here = [*made, self.score.key_heads], [*here, self.key_heads]
             if made != here:
-                raise ValueError(
+                raise RegardError(
                     f"score: the {self.score.name} score was made for query width, key width and heads {made}, this "
                     f"attention has {here}."
                 )
@@ -308,9 +309,9 @@ class Attention(nn.Module):
         if project is None:
             return "vo" if self._score_has_weights else "qkvo"
         if unknown := set(project) - set("qkvo"):
-            raise ValueError(f"project: there is no {sorted(unknown)[0]!r}; the letters are q, k, v and o.")
+            raise RegardError(f"project: there is no {sorted(unknown)[0]!r}; the letters are q, k, v and o.")
         if self._score_has_weights and set(project) & set("qk"):
-            raise ValueError(
+            raise RegardError(
                 f"project: the {self.score.name} score has its own weights for queries and keys; leave out q and k."
             )
         if not self._score_has_weights:
@@ -319,7 +320,7 @@ class Attention(nn.Module):
                 ("k", "key_width", self.key_width, self.key_heads),
             ):
                 if letter not in project and width != heads * self.head_width and self.score.compare == "dot":
-                    raise ValueError(
+                    raise RegardError(
                         f"project: without {letter!r} the {name} {width} would have to be {heads} heads of "
                         f"{self.head_width}; project it, or change head_width."
                     )
@@ -328,14 +329,14 @@ class Attention(nn.Module):
     def _check_input(self, name: str, x: Tensor, width: int) -> None:
         if not isinstance(x, Tensor) or x.ndim != 3:
             got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
-            raise ValueError(f"{name}: expected [batch, time, width], got {got}.")
+            raise RegardError(f"{name}: expected [batch, time, width], got {got}.")
         if not x.is_floating_point():
-            raise ValueError(f"{name}: expected floating-point numbers, got {x.dtype}.")
+            raise RegardError(f"{name}: expected floating-point numbers, got {x.dtype}.")
         if x.shape[-1] != width:
-            raise ValueError(f"{name}: width {x.shape[-1]} does not fit this attention, made for {width}.")
+            raise RegardError(f"{name}: width {x.shape[-1]} does not fit this attention, made for {width}.")
         own = self.query or self.key or self.value or self.output
         if own is not None and x.dtype != own.weight.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise ValueError(
+            raise RegardError(
                 f"{name}: {x.dtype} does not fit this attention's {own.weight.dtype}; convert one of them."
             )
 

@@ -12,9 +12,9 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.attention import catalog as catalogue
-from regard.attention import reference
+from regard.attention import catalog, reference
 from regard.attention.kernels.sparse import entmax
+from regard.errors import RegardError
 
 
 class Draw(NamedTuple):
@@ -77,7 +77,9 @@ class Entmax(nn.Module, Normaliser):
     def __init__(self, alpha: float = 1.5, *, learnable: bool = False, heads: int = 1) -> None:
         super().__init__()
         if not 1 < alpha < math.inf:
-            raise ValueError(f"alpha: {alpha} is not possible; entmax needs alpha above 1 (softmax is the limit at 1).")
+            raise RegardError(
+                f"alpha: {alpha} is not possible; entmax needs alpha above 1 (softmax is the limit at 1)."
+            )
         self.fixed = float(alpha)
         # alpha = 1 + softplus(raw) stays above 1 whatever the optimiser does.
         raw = alpha - 1 + math.log(-math.expm1(1 - alpha))
@@ -92,9 +94,9 @@ class Entmax(nn.Module, Normaliser):
         return (1 + nn.functional.softplus(raw))[:, None, None]
 
     def check(self, query: Tensor) -> None:
-        """Raise ValueError if there is neither one alpha for all heads nor one for each."""
+        """Raise RegardError if there is neither one alpha for all heads nor one for each."""
         if self.raw is not None and len(self.raw) not in (1, query.shape[1]):
-            raise ValueError(f"normalise: entmax has {len(self.raw)} learnt alphas, the query {query.shape[1]} heads.")
+            raise RegardError(f"normalise: entmax has {len(self.raw)} learnt alphas, the query {query.shape[1]} heads.")
 
     def weights(
         self, scores: Tensor, allowed: Tensor | None, heads: Tensor | None = None
@@ -115,7 +117,7 @@ class Sigmoid(Normaliser):
 
     def __init__(self, bias: float = 0.0) -> None:
         if not math.isfinite(bias):
-            raise ValueError(f"bias: {bias} is not a finite number.")
+            raise RegardError(f"bias: {bias} is not a finite number.")
         self.bias = bias
 
     def weights(
@@ -157,9 +159,9 @@ class Hard(nn.Module, Normaliser):
     def __init__(self, estimator: Literal["reinforce", "gumbel"] = "reinforce", *, temperature: float = 1.0) -> None:
         super().__init__()
         if estimator not in ("reinforce", "gumbel"):
-            raise ValueError(f"estimator: there is no {estimator!r}; the choices are reinforce, gumbel.")
+            raise RegardError(f"estimator: there is no {estimator!r}; the choices are reinforce, gumbel.")
         if not 0 < temperature < math.inf:
-            raise ValueError(f"temperature: {temperature} is not possible; it must be above 0.")
+            raise RegardError(f"temperature: {temperature} is not possible; it must be above 0.")
         self.estimator, self.temperature = estimator, temperature
 
     def weights(
@@ -219,6 +221,6 @@ def normaliser_named(normalise: str | Normaliser) -> Normaliser:
     if normalise == "softmax":
         return _SOFTMAX
     if not isinstance(normalise, str):
-        raise ValueError(f"normalise: expected a name or a Normaliser, not {type(normalise).__name__}.")
-    kind: type[Normaliser] = _BY_NAME[catalogue.find(normalise, "normalise").name]
+        raise RegardError(f"normalise: expected a name or a Normaliser, not {type(normalise).__name__}.")
+    kind: type[Normaliser] = _BY_NAME[catalog.find(normalise, "normalise").name]
     return kind()

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from regard import native
-from regard.attention import catalog as catalogue
+from regard.attention import catalog
 from regard.attention.call import Call
 from regard.attention.extents import Window
 from regard.attention.kernels import additive, dense, sdpa, short, sparse, tiled, window
 from regard.attention.kernels import by_reference as specified
 from regard.attention.normalizers import Entmax
+from regard.errors import RegardError
 
 LARGE_BYTES = 16 << 20  # a Tq x Tk matrix above this is computed in tiles
 
@@ -40,14 +41,14 @@ class Plan:
     declined: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        lines = [f"kernel   {self.kernel}: {catalogue.KERNELS[self.kernel]}", f"why      {self.why}"]
+        lines = [f"kernel   {self.kernel}: {catalog.KERNELS[self.kernel]}", f"why      {self.why}"]
         lines += [f"scores   {self.scores}", f"weights  {self.weights}", f"memory   {self.memory}"]
         lines += [f"not      {name}: {reason}" for name, reason in self.declined.items()]
         return "\n".join(lines)
 
 
 def plan_call(call: Call, backend: str = "auto") -> Plan:
-    """The plan of one call. Raises ValueError if a backend asked for by name cannot serve, with the reason."""
+    """The plan of one call. Raises RegardError if a backend asked for by name cannot serve, with the reason."""
     if backend == "auto":
         kernel, why, declined = _choose(call)
     else:
@@ -61,15 +62,15 @@ def choose(call: Call, backend: str) -> str:
 
 
 def check_backend(backend: str) -> None:
-    """Raise ValueError if there is no such kernel."""
+    """Raise RegardError if there is no such kernel."""
     if backend != "auto" and backend not in KERNELS:
-        raise ValueError(f"backend: there is no {backend!r}; the choices are auto, {', '.join(KERNELS)}.")
+        raise RegardError(f"backend: there is no {backend!r}; the choices are auto, {', '.join(KERNELS)}.")
 
 
 def _named(call: Call, backend: str) -> str:
     check_backend(backend)
     if reason := KERNELS[backend].refuses(call):
-        raise ValueError(f"backend: {backend!r} cannot serve this call: {reason}.")
+        raise RegardError(f"backend: {backend!r} cannot serve this call: {reason}.")
     return backend
 
 

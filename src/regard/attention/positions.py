@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from regard.errors import RegardError
+
 
 def frequencies(width: int, base: float, device: torch.device) -> Tensor:
     """base^(-2i / width) for i = 0, 1, ...: how fast each wave or pair turns, [width / 2].
@@ -27,9 +29,9 @@ class _Embedded(nn.Module, ABC):
     def __init__(self, width: int, combine: str) -> None:
         super().__init__()
         if width < 1:
-            raise ValueError(f"width: {width} is not a size; it must be at least 1.")
+            raise RegardError(f"width: {width} is not a size; it must be at least 1.")
         if combine not in ("add", "concatenate"):
-            raise ValueError(f"combine: there is no {combine!r}; the choices are add, concatenate.")
+            raise RegardError(f"combine: there is no {combine!r}; the choices are add, concatenate.")
         self.width, self.combine = width, combine
 
     @abstractmethod
@@ -39,12 +41,12 @@ class _Embedded(nn.Module, ABC):
     def forward(self, x: Tensor, *, offset: int = 0) -> Tensor:
         """x [B, T, D], its first place at `offset` -> [B, T, D] (add, D = width) or [B, T, D + width] (concatenate)."""
         if x.ndim != 3:
-            raise ValueError(f"x: expected [batch, time, width], got {tuple(x.shape)}.")
+            raise RegardError(f"x: expected [batch, time, width], got {tuple(x.shape)}.")
         where = self.places(torch.arange(offset, offset + x.shape[1], device=x.device)).to(x.dtype)
         if self.combine == "concatenate":
             return torch.cat([x, where.expand(len(x), -1, -1)], -1)
         if x.shape[-1] != self.width:
-            raise ValueError(
+            raise RegardError(
                 f"x: width {x.shape[-1]} does not fit positions of width {self.width}, which are added; "
                 "make them equal, or use combine='concatenate'."
             )
@@ -69,14 +71,14 @@ class Learned(_Embedded):
     def __init__(self, length: int, width: int, *, combine: str = "add") -> None:
         super().__init__(width, combine)
         if length < 1:
-            raise ValueError(f"length: {length} is not a number of places; it must be at least 1.")
+            raise RegardError(f"length: {length} is not a number of places; it must be at least 1.")
         self.table = nn.Embedding(length, width)
         nn.init.normal_(self.table.weight, std=0.02)
 
     def places(self, positions: Tensor) -> Tensor:
         length = self.table.num_embeddings
         if positions.numel() and not positions.is_meta and int(positions.max()) >= length:
-            raise ValueError(
+            raise RegardError(
                 f"x: place {int(positions.max())} is beyond the {length} places that were learnt; shorten the input, "
                 f"or make Learned(length={int(positions.max()) + 1}, ...)."
             )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.normalizers import Draw
+from regard.errors import RegardError
 
 
 class Reinforce(nn.Module):
@@ -28,7 +29,7 @@ class Reinforce(nn.Module):
     def __init__(self, *, momentum: float = 0.9, reward_weight: float = 1.0, entropy_weight: float = 0.01) -> None:
         super().__init__()
         if not 0 <= momentum < 1:
-            raise ValueError(f"momentum: {momentum} is not possible; it must be at least 0 and below 1.")
+            raise RegardError(f"momentum: {momentum} is not possible; it must be at least 0 and below 1.")
         self.momentum, self.reward_weight, self.entropy_weight = momentum, reward_weight, entropy_weight
         self.register_buffer("baseline", torch.zeros(()))
 
@@ -38,13 +39,15 @@ class Reinforce(nn.Module):
         The loss is the mean over the batch of -(reward - baseline) sum log_prob - entropy_weight * sum entropy.
         """
         if not isinstance(reward, Tensor) or not reward.is_floating_point():
-            raise ValueError("reward: expected a floating-point tensor, one number for each example of the batch.")
+            raise RegardError("reward: expected a floating-point tensor, one number for each example of the batch.")
         if isinstance(draws, Draw):
-            raise ValueError("draws: expected a list of draws; for one, pass [draw].")
+            raise RegardError("draws: expected a list of draws; for one, pass [draw].")
         if not draws:
-            raise ValueError("draws: the list is empty; pass the `draw` of each attention that was sampled.")
+            raise RegardError("draws: the list is empty; pass the `draw` of each attention that was sampled.")
         if any(draw is None for draw in draws):
-            raise ValueError("draws: nothing was drawn; use Hard('reinforce') in training mode with need_weights=True.")
+            raise RegardError(
+                "draws: nothing was drawn; use Hard('reinforce') in training mode with need_weights=True."
+            )
         reward = reward.detach()
         advantage = self.reward_weight * (reward - self.baseline)
         loss = reward.new_zeros(())

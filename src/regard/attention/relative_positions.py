@@ -10,9 +10,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from regard.attention import catalog as catalogue
+from regard.attention import catalog
 from regard.attention.kernels.grouped_query import grouped_matmul
 from regard.attention.positions import frequencies
+from regard.errors import RegardError
 
 
 class Position:
@@ -24,7 +25,7 @@ class Position:
     scores: ClassVar[tuple[str, ...] | None] = None  # the scores it makes sense with; None for all
 
     def check(self, query: Tensor, value: Tensor) -> None:
-        """Raise ValueError if it was made for other heads or widths: query [B, H, Tq, D], value [B, G, Tk, Dv]."""
+        """Raise RegardError if it was made for other heads or widths: query [B, H, Tq, D], value [B, G, Tk, Dv]."""
 
     def turn(self, x: Tensor, offset: int) -> Tensor:
         """Features [B, H, T, D], the first at place `offset` -> the same, knowing their places."""
@@ -54,16 +55,16 @@ class Rotary(nn.Module, Position):
         super().__init__()
         self.rotated = width if rotated is None else rotated
         if self.rotated % 2 or not 0 < self.rotated <= width:
-            raise ValueError(
+            raise RegardError(
                 f"width: rotary turns pairs, so the turned width must be even and at most {width}, not {self.rotated}."
             )
         if not 0 < base < math.inf:
-            raise ValueError(f"base: {base} is not possible; it must be above 0.")
+            raise RegardError(f"base: {base} is not possible; it must be above 0.")
         self.base, self.width = base, width
 
     def check(self, query: Tensor, value: Tensor) -> None:
         if query.shape[-1] != self.width:
-            raise ValueError(f"position: rotary was made for width {self.width}, the query has {query.shape[-1]}.")
+            raise RegardError(f"position: rotary was made for width {self.width}, the query has {query.shape[-1]}.")
 
     def turn(self, x: Tensor, offset: int) -> Tensor:
         places = torch.arange(offset, offset + x.shape[-2], device=x.device)
@@ -83,7 +84,7 @@ class ALiBi(Position):
 
     def __init__(self, heads: int) -> None:
         if heads < 1:
-            raise ValueError(f"heads: {heads} is not a number of heads; it must be at least 1.")
+            raise RegardError(f"heads: {heads} is not a number of heads; it must be at least 1.")
         # The paper's sequence for powers of two; between them, every other slope of the next one's fills up.
         near = 2 ** int(math.log2(heads))
         self.slopes = [2 ** (-8 * (h + 1) / near) for h in range(near)]
@@ -114,9 +115,9 @@ class T5(nn.Module, Position):
         super().__init__()
         least = 4 if two_sided else 2
         if buckets < least or buckets % 2:
-            raise ValueError(f"buckets: {buckets} is not possible; it must be even and at least {least}.")
+            raise RegardError(f"buckets: {buckets} is not possible; it must be even and at least {least}.")
         if furthest <= buckets // (4 if two_sided else 2):
-            raise ValueError(
+            raise RegardError(
                 f"furthest: {furthest} is nearer than the places with a bucket of their own; make it larger."
             )
         self.buckets, self.furthest, self.two_sided = buckets, furthest, two_sided
@@ -160,7 +161,7 @@ class Shaw(nn.Module, Position):
     def __init__(self, width: int, *, clip: int = 16, value_width: int | None = None) -> None:
         super().__init__()
         if clip < 0:
-            raise ValueError(f"clip: {clip} is not a distance; it must be 0 or more.")
+            raise RegardError(f"clip: {clip} is not a distance; it must be 0 or more.")
         self.clip = clip
         self.keys = nn.Parameter(torch.empty(2 * clip + 1, width).normal_(std=0.02))
         self.value_table = (
@@ -169,12 +170,12 @@ class Shaw(nn.Module, Position):
 
     def check(self, query: Tensor, value: Tensor) -> None:
         if query.shape[-1] != self.keys.shape[1]:
-            raise ValueError(
+            raise RegardError(
                 f"position: shaw was made for width {self.keys.shape[1]}, the query has {query.shape[-1]}."
             )
         if self.value_table is not None and value.shape[-1] != self.value_table.shape[1]:
             width = self.value_table.shape[1]
-            raise ValueError(f"position: shaw was made for values of width {width}, these have {value.shape[-1]}.")
+            raise RegardError(f"position: shaw was made for values of width {width}, these have {value.shape[-1]}.")
 
     @property
     def adds_values(self) -> bool:  # type: ignore[override]
@@ -201,7 +202,7 @@ class Shaw(nn.Module, Position):
 
 def _check_heads(name: str, heads: int, query: Tensor) -> None:
     if query.shape[1] != heads:
-        raise ValueError(f"position: {name} was made for {heads} heads, the query has {query.shape[1]}.")
+        raise RegardError(f"position: {name} was made for {heads} heads, the query has {query.shape[1]}.")
 
 
 def position_named(position: str | Position, *, heads: int, width: int) -> Position:
@@ -209,25 +210,25 @@ def position_named(position: str | Position, *, heads: int, width: int) -> Posit
     if isinstance(position, Position):
         return position
     if not isinstance(position, str):
-        raise ValueError(f"position: expected a name or a Position, not {type(position).__name__}.")
-    name = catalogue.find(position, "position").name
+        raise RegardError(f"position: expected a name or a Position, not {type(position).__name__}.")
+    name = catalog.find(position, "position").name
     if name == "rotary":
         return Rotary(width)
     if name == "alibi":
         return ALiBi(heads)
     if name in ("shaw", "t5"):
         example = "Shaw(width)" if name == "shaw" else "T5(heads)"
-        raise ValueError(
+        raise RegardError(
             f"position: {name!r} has weights of its own; pass {example}, or use Attention(position={name!r}), which "
             "makes it."
         )
     example = "Sinusoidal(width)(x)" if name == "sinusoidal" else "Learned(length, width)(x)"
-    raise ValueError(f"position: {name!r} goes into the embeddings, before attention: {example}.")
+    raise RegardError(f"position: {name!r} goes into the embeddings, before attention: {example}.")
 
 
 def new_position(position: str | Position, *, heads: int, width: int, value_width: int) -> Position:
     """The same, and names with weights are made."""
-    name = catalogue.find(position, "position").name if isinstance(position, str) else None
+    name = catalog.find(position, "position").name if isinstance(position, str) else None
     if name == "t5":
         return T5(heads)
     if name == "shaw":

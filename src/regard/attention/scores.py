@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
-from regard.attention import catalog as catalogue
-from regard.attention import reference
+from regard.attention import catalog, reference
 from regard.attention.kernels.additive import additive_scores
 from regard.attention.kernels.grouped_query import grouped_matmul, spread
+from regard.errors import RegardError
 
 PairwiseFunction = Callable[[Tensor, Tensor], Tensor]
 
@@ -53,9 +53,9 @@ class Score(ABC):
         """The same score by reference.py, keys already repeated to the queries' heads."""
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """Raise ValueError if these queries and keys do not fit."""
+        """Raise RegardError if these queries and keys do not fit."""
         if query.shape[-1] != key.shape[-1]:
-            raise ValueError(
+            raise RegardError(
                 f"key: width {key.shape[-1]} does not fit the query's width {query.shape[-1]}; a {self.name} score "
                 "needs them equal (bilinear and additive scores do not)."
             )
@@ -104,17 +104,17 @@ class _Learned(nn.Module, Score):
         super().__init__()
         for name, size in (("query_width", query_width), ("key_width", key_width), ("heads", heads)):
             if size < 1:
-                raise ValueError(f"{name}: {size} is not a size; it must be at least 1.")
+                raise RegardError(f"{name}: {size} is not a size; it must be at least 1.")
         self.query_width, self.key_width, self.heads = query_width, key_width, heads
 
     def check(self, query: Tensor, key: Tensor) -> None:
         for name, tensor, width in (("query", query, self.query_width), ("key", key, self.key_width)):
             if tensor.shape[-1] != width:
-                raise ValueError(
+                raise RegardError(
                     f"{name}: width {tensor.shape[-1]} does not fit the {self.name} score, made for {width}."
                 )
         if query.shape[1] not in (1, self.heads):
-            raise ValueError(f"query: {query.shape[1]} heads do not fit the {self.name} score, made for {self.heads}.")
+            raise RegardError(f"query: {query.shape[1]} heads do not fit the {self.name} score, made for {self.heads}.")
 
 
 class Bilinear(_Learned):
@@ -162,10 +162,10 @@ class Additive(_Learned):
         super().__init__(query_width, key_width, heads)
         self.width = query_width if width is None else width
         if self.width < 1:
-            raise ValueError(f"width: {width} is not a size; it must be at least 1.")
+            raise RegardError(f"width: {width} is not a size; it must be at least 1.")
         self.key_heads = heads if key_heads is None else key_heads
         if self.key_heads < 1 or heads % self.key_heads:
-            raise ValueError(f"key_heads: {key_heads} do not divide the {heads} heads; each must serve equally many.")
+            raise RegardError(f"key_heads: {key_heads} do not divide the {heads} heads; each must serve equally many.")
         self.weight_query = nn.Parameter(torch.empty(heads, self.width, query_width))  # U
         self.weight_key = nn.Parameter(torch.empty(self.key_heads, self.width, key_width))  # W
         self.bias = nn.Parameter(torch.empty(heads, self.width)) if bias else None  # b
@@ -194,7 +194,7 @@ class Additive(_Learned):
     def check(self, query: Tensor, key: Tensor) -> None:
         super().check(query, key)
         if key.shape[1] not in (1, self.key_heads):
-            raise ValueError(f"key: {key.shape[1]} heads do not fit the additive score, made for {self.key_heads}.")
+            raise RegardError(f"key: {key.shape[1]} heads do not fit the additive score, made for {self.key_heads}.")
 
     def specification(self, query: Tensor, key: Tensor) -> Tensor:
         w_key = self.weight_key.repeat_interleave(len(self.v) // self.key_heads, 0)
@@ -223,9 +223,9 @@ class Location(Additive):
         coverage: bool = False,
     ) -> None:
         if filters < 1:
-            raise ValueError(f"filters: {filters} is not possible; there must be at least 1.")
+            raise RegardError(f"filters: {filters} is not possible; there must be at least 1.")
         if size < 1 or size % 2 == 0:
-            raise ValueError(f"size: {size} is not possible; a filter's width must be odd, so that it has a middle.")
+            raise RegardError(f"size: {size} is not possible; a filter's width must be odd, so that it has a middle.")
         super().__init__(query_width, key_width, width, heads=heads)
         self.coverage = coverage
         self.filters = nn.Parameter(torch.empty(filters, size))
@@ -242,7 +242,7 @@ class Location(Additive):
         return key + features @ self.weight_filter.transpose(-2, -1)
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        raise ValueError("score: a location score sees where it looked before; use Attention(..., score='location').")
+        raise RegardError("score: a location score sees where it looked before; use Attention(..., score='location').")
 
 
 class Pairwise(nn.Module, Score):
@@ -263,9 +263,9 @@ class Pairwise(nn.Module, Score):
         wanted = (*query.shape[:3], key.shape[2])
         if not isinstance(scores, Tensor) or scores.shape != wanted:
             got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-            raise ValueError(f"score: the function gave {got}, but these queries and keys need {tuple(wanted)}.")
+            raise RegardError(f"score: the function gave {got}, but these queries and keys need {tuple(wanted)}.")
         if scores.dtype != query.dtype:
-            raise ValueError(f"score: the function gave {scores.dtype}, but these queries need {query.dtype}.")
+            raise RegardError(f"score: the function gave {scores.dtype}, but these queries need {query.dtype}.")
         return scores
 
     def specification(self, query: Tensor, key: Tensor) -> Tensor:
@@ -297,13 +297,13 @@ def score_named(score: "str | Score | PairwiseFunction") -> Score:
     if isinstance(score, Score):
         return score
     if isinstance(score, str):
-        name = catalogue.find(score, "score").name
+        name = catalog.find(score, "score").name
         if name not in _WITHOUT_WEIGHTS:
-            raise ValueError(
+            raise RegardError(
                 f"score: {name!r} has weights of its own; pass {name.capitalize()}(query_width, key_width, ...), "
                 f"or use Attention(score={name!r}), which makes it."
             )
         return _WITHOUT_WEIGHTS[name]
     if callable(score):
         return Pairwise(score)
-    raise ValueError(f"score: expected a name, a Score or a function, not {type(score).__name__}.")
+    raise RegardError(f"score: expected a name, a Score or a function, not {type(score).__name__}.")

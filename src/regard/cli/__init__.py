@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -25,6 +26,7 @@ from regard.cli import (
     train,
     translate,
 )
+from regard.errors import RegardError
 
 app = typer.Typer(
     name="regard",
@@ -69,7 +71,7 @@ app.add_typer(attention.attention, name="attention")
 
 
 def main() -> None:
-    """The entry point: a user's mistake ends in one sentence, not in a traceback."""
+    """The entry point: a user's mistake ends in one sentence, a bug in a traceback and another exit code."""
     if "OMP_WAIT_POLICY" not in os.environ:
         # Threads that wait for each other sleep after some microseconds (libgomp's own choice is milliseconds): no
         # slower on an idle machine, three times as fast on a busy one. Read when PyTorch is imported.
@@ -82,27 +84,37 @@ def main() -> None:
     except BrokenPipeError:  # `regard attention list | head -1`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except (ValueError, OSError) as error:
-        if os.environ.get("RANK", "0") == "0":  # of several processes one says it
-            typer.echo(f"regard: {_sentence(error)}", err=True)
-        sys.exit(2)
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "allocate" not in str(error):
-            raise
-        typer.echo(
-            "regard: this needs more memory than there is; make the model, the batch or the beam smaller.", err=True
-        )
-        sys.exit(2)
-    except FloatingPointError as error:
-        typer.echo(f"regard: {error}", err=True)
-        sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("regard: stopped.", err=True)
         sys.exit(130)
+    except Exception as error:
+        if os.environ.get("RANK", "0") != "0":  # of several processes, one reports
+            sys.exit(_exit_code(error))
+        if (sentence := _sentence(error)) is not None:
+            typer.echo(f"regard: {sentence}", err=True)
+        else:
+            traceback.print_exc()
+            typer.echo(
+                f"\nregard: this is a bug in regard {__version__}, not a mistake of yours. Please report it in the "
+                f"project's issue tracker, with the lines above and the command that you ran.",
+                err=True,
+            )
+        sys.exit(_exit_code(error))
 
 
-def _sentence(error: Exception) -> str:
-    """The system's errors in a person's words."""
+USER_ERROR, NOT_FINITE, BUG = 2, 1, 70  # exit codes; 70 is EX_SOFTWARE of sysexits.h
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, FloatingPointError):
+        return NOT_FINITE
+    return USER_ERROR if _sentence(error) is not None else BUG
+
+
+def _sentence(error: Exception) -> str | None:
+    """What the user can do about an error, in one sentence; None for a bug."""
+    if isinstance(error, RegardError | FloatingPointError):
+        return str(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         what = (
             "a file may not become so large here"
@@ -115,7 +127,9 @@ def _sentence(error: Exception) -> str:
         )
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}." if error.filename else f"{error.strerror.lower()}."
-    return str(error)
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocate" in str(error)):
+        return "this needs more memory than there is; make the model, the batch or the beam smaller."
+    return None
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.common import Device, Json, layout_of, progress
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.data.formats.readers import Layout
@@ -52,9 +53,9 @@ def align(
     from regard.alignment.aligner import SYMMETRIES, pharaoh, symmetrised
 
     if symmetrise is not None and symmetrise not in SYMMETRIES:
-        raise ValueError(f"--symmetrise: there is no {symmetrise!r}; there are {', '.join(SYMMETRIES)}.")
+        raise RegardError(f"--symmetrise: there is no {symmetrise!r}; there are {', '.join(SYMMETRIES)}.")
     if symmetrise is not None and backward is None:
-        raise ValueError("--symmetrise: it needs a run of the other direction, given with --backward.")
+        raise RegardError("--symmetrise: it needs a run of the other direction, given with --backward.")
     if backward is not None:
         _check_backward(run, backward)
     layout = layout_of(run, source_language, target_language, source_column, target_column)
@@ -85,13 +86,13 @@ def align(
 
 
 def _check_backward(run: Path, backward: Path) -> None:
-    """Raises ValueError if both are known to go the same way."""
+    """Raises RegardError if both are known to go the same way."""
     from regard.runs.folder import open_folder
 
     one, other = (open_folder(each).description for each in (run, backward))
     known = [one.source_language, one.target_language, other.target_language, other.source_language]
     if run.resolve() == backward.resolve() or (all(known) and known[:2] != known[2:]):
-        raise ValueError(f"--backward: {backward} is no run from the target's language to the source's.")
+        raise RegardError(f"--backward: {backward} is no run from the target's language to the source's.")
 
 
 def pairs_of(files: Files, source: Path | None, target: Path | None, layout: "Layout") -> Pairs:
@@ -99,7 +100,7 @@ def pairs_of(files: Files, source: Path | None, target: Path | None, layout: "La
     from regard.data.formats.readers import read_aligned, read_pairs
 
     if files and (source or target):
-        raise ValueError("files with both sides and --source are two ways of saying one thing; use one.")
+        raise RegardError("files with both sides and --source are two ways of saying one thing; use one.")
     if files:
         found = [example for path in files for example in read_pairs(path, layout)]
         for path in files:
@@ -110,17 +111,17 @@ def pairs_of(files: Files, source: Path | None, target: Path | None, layout: "La
     elif source is not None and target is not None:
         found = list(read_aligned(source, target))
     else:
-        raise ValueError("name pairs to align: a file with both sides, or two text files side by side.")
+        raise RegardError("name pairs to align: a file with both sides, or two text files side by side.")
     return [(example.source, example.target) for example in found]
 
 
 def links_of(run: Path, pairs: Pairs, device: str, quiet: bool) -> list[list[tuple[int, int]] | None]:
-    """By a run's attention. Raises ValueError if it has none."""
+    """By a run's attention. Raises RegardError if it has none."""
     from regard.inference.attention import aligned
     from regard.inference.loading import load
 
     translator = load(run, engine="torch", device=device)
     if getattr(translator.description.model.decoder, "attend", "") == "never":
-        raise ValueError(f"{run}: this model does not attend, so it cannot tell what comes from where.")
+        raise RegardError(f"{run}: this model does not attend, so it cannot tell what comes from where.")
     with progress(f"aligning with {run}", len(pairs), quiet) as done:
         return aligned(translator, pairs, done)

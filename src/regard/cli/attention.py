@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.common import Json
+from regard.errors import RegardError
 
 attention = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The family of attention mechanisms.")
 
@@ -19,19 +20,19 @@ def list_family(
     as_json: Json = False,
 ) -> None:
     """Every axis and every choice on it, one line each, with its paper."""
-    from regard.attention import catalog as catalogue
+    from regard.attention import catalog
 
-    if axis is not None and axis not in catalogue.AXES:
-        raise ValueError(f"--axis: there is no {axis!r}; the axes are {', '.join(catalogue.AXES)}.")
-    axes = [axis] if axis else list(catalogue.AXES)
-    entries = [entry for entry in catalogue.ENTRIES if entry.axis in axes]
+    if axis is not None and axis not in catalog.AXES:
+        raise RegardError(f"--axis: there is no {axis!r}; the axes are {', '.join(catalog.AXES)}.")
+    axes = [axis] if axis else list(catalog.AXES)
+    entries = [entry for entry in catalog.ENTRIES if entry.axis in axes]
     if as_json:
         typer.echo(json.dumps([_as_dict(entry) for entry in entries], indent=2, ensure_ascii=False))
         return
     name_width = max(len(entry.name) for entry in entries)
     summary_width = max(len(entry.summary) for entry in entries)
     for each in axes:
-        typer.secho(f"{each}: {catalogue.AXES[each]}", bold=True)
+        typer.secho(f"{each}: {catalog.AXES[each]}", bold=True)
         for entry in entries:
             if entry.axis == each:
                 typer.echo(f"  {entry.name:{name_width}}  {entry.summary:{summary_width}}  {entry.paper}")
@@ -48,17 +49,17 @@ def show_one(
     as_json: Json = False,
 ) -> None:
     """One mechanism: its formula, its paper, and which kernels serve it."""
-    from regard.attention import catalog as catalogue
+    from regard.attention import catalog
 
-    entry = catalogue.find(name)
+    entry = catalog.find(name)
     if as_json:
         typer.echo(json.dumps(_as_dict(entry), indent=2, ensure_ascii=False))
         return
-    typer.secho(f"{entry.name}  ({entry.axis}: {catalogue.AXES[entry.axis]})", bold=True)
+    typer.secho(f"{entry.name}  ({entry.axis}: {catalog.AXES[entry.axis]})", bold=True)
     lines = [("", entry.summary), ("formula", entry.formula), ("paper", entry.paper)]
     lines += [("also", ", ".join(entry.aliases))] if entry.aliases else []
     lines += [("use", entry.use)]
-    lines += [("kernel", f"{kernel}: {catalogue.KERNELS[kernel]}") for kernel in entry.kernels]
+    lines += [("kernel", f"{kernel}: {catalog.KERNELS[kernel]}") for kernel in entry.kernels]
     for label, text in lines:
         typer.echo(f"  {label:8} {text}" if label else f"  {text}")
 
@@ -72,9 +73,9 @@ def gallery(
 ) -> None:
     """One small sentence through every mechanism, the weights drawn side by side."""
     if output.suffix.lower() not in (".html", ".png"):
-        raise ValueError(f"--output: {output} must end in .html or .png.")
+        raise RegardError(f"--output: {output} must end in .html or .png.")
     if output.is_dir() or not output.parent.is_dir():
-        raise ValueError(f"--output: {output} cannot be written; name a file in a folder that exists.")
+        raise RegardError(f"--output: {output} cannot be written; name a file in a folder that exists.")
     from regard.views.gallery import as_dict, panels
     from regard.views.heat_map import write_html, write_png
 

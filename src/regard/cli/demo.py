@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.common import Device, Json, Set
+from regard.errors import RegardError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -44,7 +45,7 @@ def demo(
     from regard.training.settings import run_settings
 
     if task not in DEMONSTRATIONS:
-        raise ValueError(f"--task: there is no demonstration of {task!r}; there are {', '.join(DEMONSTRATIONS)}.")
+        raise RegardError(f"--task: there is no demonstration of {task!r}; there are {', '.join(DEMONSTRATIONS)}.")
     shown = DEMONSTRATIONS[task]
     preset = preset or shown.preset
     limits = {"training": {"steps": steps or shown.steps, "seed": seed}}
@@ -52,7 +53,7 @@ def demo(
     if output.exists() and (output / MARK).exists():
         shutil.rmtree(output)
     if (output / "settings.toml").exists():
-        raise ValueError(f"-o: {output} is a run of your own; choose another folder for the demonstration.")
+        raise RegardError(f"-o: {output} is a run of your own; choose another folder for the demonstration.")
     from regard.training.run import begin, train
 
     begin(settings, output)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from regard.cli.common import Device, Engine, Json, Precision, Shortlist, layout_of
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.data.formats.readers import Example, Layout
@@ -96,7 +97,9 @@ def evaluate(
         from regard.cli.generate import judge
 
         if any(each is not None for each in (metric, source, reference, outputs, compare, picture, output)):
-            raise ValueError(f"{run}: a language model has its perplexity only; give files of plain text, and no more.")
+            raise RegardError(
+                f"{run}: a language model has its perplexity only; give files of plain text, and no more."
+            )
         judge(run, pairs or [], device, as_json)
         return
     metric = metric or _usual_metrics(about)
@@ -105,21 +108,23 @@ def evaluate(
     names = list(dict.fromkeys(names))
     for name in names or [""]:
         if name not in NAMES:
-            raise ValueError(f"--metric: there is no {name!r}; there are {', '.join(NAMES)}.")
+            raise RegardError(f"--metric: there is no {name!r}; there are {', '.join(NAMES)}.")
     if outputs is not None and run is not None:
-        raise ValueError("--outputs: either a run is judged or a file of outputs; leave one out.")
+        raise RegardError("--outputs: either a run is judged or a file of outputs; leave one out.")
     if run is None and outputs is None:
-        raise ValueError("name a run, or a file with --outputs, as in: regard evaluate run test.tsv")
+        raise RegardError("name a run, or a file with --outputs, as in: regard evaluate run test.tsv")
     if outputs is not None and compare is not None and source is None:
-        raise ValueError(
+        raise RegardError(
             "--compare: give the --source that the outputs were made from, for the other run to translate."
         )
     if picture is not None and picture.suffix.lower() != ".png":
-        raise ValueError(f"--picture: {picture} must end in .png.")
+        raise RegardError(f"--picture: {picture} must end in .png.")
     if picture is not None and about is not None and about.model.source.kind != "text":
-        raise ValueError("--picture: it shows scores by the length of texts, and this run reads files; leave it out.")
+        raise RegardError("--picture: it shows scores by the length of texts, and this run reads files; leave it out.")
     if picture is not None and outputs is not None and source is None:
-        raise ValueError("--picture: give the --source that the outputs were made from; it shows scores by its length.")
+        raise RegardError(
+            "--picture: give the --source that the outputs were made from; it shows scores by its length."
+        )
     from regard.evaluation.bleu_tokenizers import check_tokeniser
 
     check_tokeniser(tokenize)
@@ -192,7 +197,7 @@ class _Files(NamedTuple):
     def of(about: "Description | None", folder: Path | None) -> "_Files":
         names = about is not None and about.model.source.kind != "text"
         if folder is not None and not names:
-            raise ValueError("--media: it is for runs that read pictures or recordings; this one reads text.")
+            raise RegardError("--media: it is for runs that read pictures or recordings; this one reads text.")
         said = about is not None and about.model.says != "text"
         spans = about is not None and about.model.spans
         return _Files(names, folder, said, spans)
@@ -201,7 +206,7 @@ class _Files(NamedTuple):
         """Why a file is not even looked for, in words; empty if it is."""
         try:
             self.source(example)
-        except ValueError as error:
+        except RegardError as error:
             return str(error)
         return ""
 
@@ -227,9 +232,9 @@ def _judge_links(
     from regard.evaluation.alignment_error import agreement, read_links
 
     if gold is None:
-        raise ValueError("--links: give the right ones with --gold.")
+        raise RegardError("--links: give the right ones with --gold.")
     if (run is None) == (links is None):
-        raise ValueError("--gold: name a run and a test set, or a file of --links; one of the two.")
+        raise RegardError("--gold: name a run and a test set, or a file of --links; one of the two.")
     right, first = read_links(gold)
     if links is not None:
         found = [each.possible for each in read_links(links)[0]]
@@ -272,7 +277,7 @@ def _test_set(
 
     if outputs is not None:
         if not references or pairs:
-            raise ValueError("--outputs: give its references with --reference.")
+            raise RegardError("--outputs: give its references with --reference.")
         columns = [list(read_aligned(outputs, reference)) for reference in references]
         texts = [example.source for example in columns[0]]
         sources = texts if source is None else [example.source for example in read_aligned(source, references[0])]
@@ -280,7 +285,7 @@ def _test_set(
             sources, [[example.target for example in column] for column in columns], texts, source and outputs
         )
     if pairs and (source or references):
-        raise ValueError("test files with both sides and --source are two ways of saying one thing; use one.")
+        raise RegardError("test files with both sides and --source are two ways of saying one thing; use one.")
     aside: Counter[str] = Counter()
     if pairs:
         found = []
@@ -295,10 +300,10 @@ def _test_set(
     elif source is not None and references:
         found = list(read_aligned(source, references[0]))
     else:
-        raise ValueError("name a test set: a file with both sides, or --source and --reference.")
+        raise RegardError("name a test set: a file with both sides, or --source and --reference.")
     more = [[example.target for example in read_aligned(source, each)] for each in references[1:]] if source else []
     if not found:
-        raise ValueError(f"the test set is empty{'; set aside: ' + _reasons(aside) if aside else ''}.")
+        raise RegardError(f"the test set is empty{'; set aside: ' + _reasons(aside) if aside else ''}.")
     # Targets of one record, and of one picture, are references of one source.
     groups: dict[tuple[str, int | str], list[Example]] = {}
     for example in found:

@@ -11,6 +11,7 @@ import typer
 
 from regard.cli.common import Device, Json, progress
 from regard.cli.translate import as_they_come
+from regard.errors import RegardError
 
 Texts = list[str]
 FILE = re.compile(r"\S+\.(txt|tsv|csv|jsonl|text)(\.gz)?")  # what is a file's name rather than a text
@@ -48,7 +49,7 @@ def fill(
 
     model = load(run, device=device)
     if not isinstance(model, Reader):
-        raise ValueError(f"{run}: this run guesses no words; train one with --task mask.")
+        raise RegardError(f"{run}: this run guesses no words; train one with --task mask.")
     wrong, several, some = False, text == "-", False
     texts: Iterable[list[str]] = as_they_come() if several else [[text]]
     if FILE.fullmatch(text):
@@ -58,7 +59,7 @@ def fill(
         for line in lines:
             try:
                 gaps = model.fill(line, best=best)
-            except ValueError as error:
+            except RegardError as error:
                 if not several:
                     raise
                 wrong = True  # the lines after it are read all the same
@@ -75,7 +76,7 @@ def fill(
                     typer.echo(f"  {guess.probability:6.1%}  {guess.word}")
         sys.stdout.flush()
     if not some:
-        raise ValueError("there is no text.")
+        raise RegardError("there is no text.")
     if wrong:
         raise typer.Exit(1)
 
@@ -99,14 +100,14 @@ def embed(
     elif len(texts) == 1 and Path(texts[0]).is_file():
         texts = [line for line, _ in lines_of(Path(texts[0]))]
     elif len(texts) == 1 and FILE.fullmatch(texts[0]):
-        raise ValueError(f"{texts[0]}: there is no such file.")
+        raise RegardError(f"{texts[0]}: there is no such file.")
     if not texts:
-        raise ValueError("there is no text.")
+        raise RegardError("there is no text.")
     for number, text in enumerate(texts, 1):
         if not text.strip():
-            raise ValueError(f"text {number:,} of {len(texts):,} is empty; leave it out.")
+            raise RegardError(f"text {number:,} of {len(texts):,} is empty; leave it out.")
     if output is not None and output.suffix.lower() != ".npy":
-        raise ValueError(f"-o: {output} must end in .npy.")
+        raise RegardError(f"-o: {output} must end in .npy.")
     model = load(run, device=device)
     with progress(f"reading with {run}", len(texts), as_json) as done:
         found = vectors(model, texts, normalised=not raw, done=done)

@@ -10,6 +10,7 @@ import typer
 
 from regard.cli.common import Device, Json, Precision
 from regard.cli.translate import Teller, as_they_come
+from regard.errors import RegardError
 
 Texts = list[str]
 
@@ -54,16 +55,16 @@ def generate(
 
     if open_folder(run).description.model.source.kind != "nothing":
         guesses = open_folder(run).description.model.guesses
-        raise ValueError(
+        raise RegardError(
             f"{run}: this run guesses what is hidden; use regard fill."
             if guesses
             else f"{run}: this run reads something before it says anything; use regard translate."
         )
     if tokens < 1:
-        raise ValueError(f"--tokens: {tokens} is not possible; it must be at least 1.")
+        raise RegardError(f"--tokens: {tokens} is not possible; it must be at least 1.")
     searched = beam or (1 if greedy else 0)
     if searched and (top_k or top_p or temperature != 1.0):
-        raise ValueError("--beam and --greedy search; leave out --temperature, --top-k and --top-p, which draw.")
+        raise RegardError("--beam and --greedy search; leave out --temperature, --top-k and --top-p, which draw.")
     options = Options(
         beam=max(searched, nbest, 1),
         nbest=nbest,
@@ -104,10 +105,10 @@ def judge(run: Path, files: list[Path], device: str, as_json: bool) -> None:
     from regard.evaluation.perplexity import guessing, perplexity
 
     if not files:
-        raise ValueError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
+        raise RegardError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
     documents = [example.source for path in files for example in read_documents(path) if not example.wrong]
     if not documents:
-        raise ValueError("the test set is empty.")
+        raise RegardError("the test set is empty.")
     from regard.inference.loading import load
 
     model = load(run, device=device)

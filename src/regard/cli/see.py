@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.common import Device, Json
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.interpret.captured import Captured, Kind, Weights
@@ -78,17 +79,17 @@ def see(
     from regard.views import storage as storing
 
     if kind not in KINDS:
-        raise ValueError(f"--kind: there is no {kind!r}; there are {', '.join(KINDS)}.")
+        raise RegardError(f"--kind: there is no {kind!r}; there are {', '.join(KINDS)}.")
     if attribution and (kind != "cross" or layer is not None or head is not None):
-        raise ValueError("--attribution: it has no kind, layer or head; leave them out.")
+        raise RegardError("--attribution: it has no kind, layer or head; leave them out.")
     pictures = (".png", ".svg", ".pdf")
     if output is not None and output.suffix.lower() not in (*pictures, ".html", ".json", ".safetensors"):
-        raise ValueError(f"-o: {output} must end in {', '.join(pictures)}, .html, .json or .safetensors.")
+        raise RegardError(f"-o: {output} must end in {', '.join(pictures)}, .html, .json or .safetensors.")
     suffix = output.suffix.lower() if output is not None else ""
     if as_json and (output is not None or over_time):
-        raise ValueError("--json: it prints what -o x.json writes; leave out -o and --over-time.")
+        raise RegardError("--json: it prints what -o x.json writes; leave out -o and --over-time.")
     if top is not None and not (as_json or suffix == ".json"):
-        raise ValueError("--top: it is for .json and --json.")
+        raise RegardError("--top: it is for .json and --json.")
     first: dict[str, str | int | bool] = {
         "kind": kind,
         **({"layer": "attribution"} if attribution else {}),
@@ -99,14 +100,14 @@ def see(
     }
     if over_time:
         if text is not None or target is not None or compare is not None or also or attribution or kind != "cross":
-            raise ValueError("--over-time: it is of an example of the run's own; leave out texts, kinds and runs.")
+            raise RegardError("--over-time: it is of an example of the run's own; leave out texts, kinds and runs.")
         _show_over_time(run, output, (layer, head), subwords=subwords, special=special, first=first)
         return
     if text is None:
-        raise ValueError("name a text for the model to read, or --over-time.")
+        raise RegardError("name a text for the model to read, or --over-time.")
     if channels:
         if target is not None or compare is not None or also or attribution or as_json or kind != "cross":
-            raise ValueError("--channels: it is of one run and one picture; leave out the other options but -o.")
+            raise RegardError("--channels: it is of one run and one picture; leave out the other options but -o.")
         _show_channels(run, text, output, device)
         return
     tree = beam > 0 and suffix == ".html"
@@ -138,10 +139,10 @@ def see(
         return
     numbers = suffix in (".json", ".safetensors")
     if not (numbers or any(captured.kinds or captured.attribution for _, captured in several)):
-        raise ValueError("this model does not attend; --attribution is what can be seen of it.")
+        raise RegardError("this model does not attend; --attribution is what can be seen of it.")
     if output is not None and numbers:
         if len(several) > 1:
-            raise ValueError(f"-o: a {suffix} has one capture; leave out --compare and --also.")
+            raise RegardError(f"-o: a {suffix} has one capture; leave out --compare and --also.")
         storing.save(several[0][1], output, top=top)
         typer.echo(f"{output}: {several[0][1].about}")
     elif output is not None and suffix == ".html":
@@ -162,7 +163,7 @@ def _show_channels(run: Path, picture: str, output: Path | None, device: str) ->
 
     translator = load(run, device=device)
     if not isinstance(translator, MediaTranslator):
-        raise ValueError("--channels: this run reads text; channels are of pictures.")
+        raise RegardError("--channels: this run reads text; channels are of pictures.")
     blocks = translator.passed(picture)
     if output is None:
         typer.echo(in_terminal(blocks))
@@ -194,7 +195,7 @@ def _show_over_time(
         typer.echo(f"{output}: {len(found)} validations; open it in a browser")
         return
     if output is not None and output.suffix.lower() in (".json", ".safetensors"):
-        raise ValueError(f"-o: what was kept is in {run / 'attention'}; give a picture or an .html.")
+        raise RegardError(f"-o: what was kept is in {run / 'attention'}; give a picture or an .html.")
     most = STRIP if output is not None else 3
     places = sorted({round(number * (len(found) - 1) / max(1, most - 1)) for number in range(most)})
     some = [(f"step {found[at][0]:,}", found[at][1]) for at in places]
@@ -289,12 +290,12 @@ def _chosen(
 
 
 def _check_place(several: "list[tuple[str, Captured]]", kind: "Kind", layer: int | None, head: int | None) -> None:
-    """Raises ValueError if none of them has this layer or head, from 1."""
+    """Raises RegardError if none of them has this layer or head, from 1."""
     every = [captured.weights.get(kind) or [] for _, captured in several]
     most = max(map(len, every)), max((min(map(len, layers)) for layers in every if layers), default=0)
     for name, given, count in (("layer", layer, most[0]), ("head", head, most[1])):
         if most[0] and given is not None and given > count:
-            raise ValueError(f"--{name}: there are {count}; there is no {given}.")
+            raise RegardError(f"--{name}: there are {count}; there is no {given}.")
 
 
 def _on_marks(captured: "Captured", kind: "Kind", layer: int | None, head: int | None) -> str:

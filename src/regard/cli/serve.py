@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.common import Engine, Precision, Shortlist
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
     import socket
@@ -58,7 +59,7 @@ def serve(
     known = Keys(keys)
     open_to_all = host not in LOCAL
     if open_to_all and not name:
-        raise ValueError(
+        raise RegardError(
             f"--host: {host} lets others in; say by which --name they call this service (or * for any), and ask for "
             f"--keys."
         )
@@ -106,11 +107,11 @@ def serve(
 
     asyncio.run(run_and_tell())
     if models.wrong:
-        raise ValueError(models.wrong)
+        raise RegardError(models.wrong)
 
 
 def _listening(host: str, port: int) -> "socket.socket":
-    """A socket at this place. Raises ValueError if it cannot be had."""
+    """A socket at this place. Raises RegardError if it cannot be had."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -122,7 +123,7 @@ def _listening(host: str, port: int) -> "socket.socket":
         made.listen(2048)  # so that who reads the address below finds somebody there
     except OSError as error:
         made.close()
-        raise ValueError(
+        raise RegardError(
             f"{host} port {port} cannot be listened on ({error.strerror or error}); choose another --port."
         ) from None
     made.set_inheritable(True)
@@ -134,7 +135,7 @@ def key(name: Annotated[str, typer.Argument(help="Whose it is; for you to know."
     from regard.serving.api_keys import hashed, new_key
 
     if not name.strip() or any(letter.isspace() or not letter.isprintable() for letter in name):
-        raise ValueError("a key's name is one word.")
+        raise RegardError("a key's name is one word.")
     made = new_key()
     typer.echo(f"{name}'s key, shown only now: {made}", err=True)
     typer.echo(f"{name} {hashed(made)}")

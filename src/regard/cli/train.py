@@ -8,6 +8,7 @@ import typer
 
 from regard.cli.common import Device, Json, Set
 from regard.data.settings import FILES
+from regard.errors import RegardError
 
 Files = list[Path]
 STOPPED = 128  # and the signal's number: what a shell expects of a program that was interrupted
@@ -111,17 +112,17 @@ def train(
             assignments or None,
         ]
         if any(each is not None for each in given):
-            raise ValueError(
+            raise RegardError(
                 "--resume: a run goes on with its own settings; only --minutes and --steps can be given with it."
             )
         from regard.training.run import settings_of
 
         if overwrite:
-            raise ValueError("--resume: a run goes on or is overwritten, not both.")
+            raise RegardError("--resume: a run goes on or is overwritten, not both.")
         _train(settings_of(resume, limits), resume, True, quiet, device, tensorboard, as_json, further=bool(limits))
         return
     if output is None:
-        raise ValueError("-o: name the folder of the run, as in: regard train pairs.tsv -o run")
+        raise RegardError("-o: name the folder of the run, as in: regard train pairs.tsv -o run")
     from regard.settings import read_toml
     from regard.training.settings import run_settings
     from regard.training.tasks import PLAIN, task_of

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.common import Device, Engine, Json, Precision, Shortlist, layout_of
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.inference.options import Options
@@ -111,21 +112,21 @@ def translate(
     if about.target_languages:
         options = replace(options, to=target_language or "")
     elif target_language is not None and about.model.source.kind != "text":
-        raise ValueError("--to: this run says everything in one language; leave it out.")
+        raise RegardError("--to: this run says everything in one language; leave it out.")
     output = None if output == Path("-") else output
     if about.model.source.kind == "nothing":
-        raise ValueError(f"{run}: this is a language model, which goes on from a text; use regard generate.")
+        raise RegardError(f"{run}: this is a language model, which goes on from a text; use regard generate.")
     if about.model.source.kind != "text":
         _media(
             run, given, output, options, device, scores, as_json, plain=not (alignment or paragraphs or kind or column)
         )
         return
     if len(given) > 1:
-        raise ValueError("one text or one file at a time; put a text between quotation marks.")
+        raise RegardError("one text or one file at a time; put a text between quotation marks.")
     what = given[0]
     path = _file_named(what, output)
     if path is None and (paragraphs or kind or column):
-        raise ValueError("--paragraphs, --kind and --column are for files; name one.")
+        raise RegardError("--paragraphs, --kind and --column are for files; name one.")
     from regard.inference.loading import load
 
     translator = load(run, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
@@ -152,7 +153,7 @@ def translate(
         )
         as_lines = kind_of(path, layout) == "text" and not paragraphs and output is None and (more or as_json)
         if more and not as_lines:
-            raise ValueError("--nbest, --scores and --alignment are for texts and for lines, without --output.")
+            raise RegardError("--nbest, --scores and --alignment are for texts and for lines, without --output.")
         if not as_lines:
             _file(translator, run, path, output, layout, options, as_json)
             return
@@ -185,9 +186,9 @@ def _media(
     from regard.inference.loading import load
 
     if not plain:
-        raise ValueError("--alignment, --paragraphs, --kind and --column are for texts; this run reads files.")
+        raise RegardError("--alignment, --paragraphs, --kind and --column are for texts; this run reads files.")
     if output is not None:
-        raise ValueError("--output: what is said goes to the output, a line for each file, so redirect it with >.")
+        raise RegardError("--output: what is said goes to the output, a line for each file, so redirect it with >.")
     translator = load(run, device=device)
     names = [line for lines in as_they_come() for line in lines] if given == ["-"] else given
     with progress("reading", len(names), as_json) as done:
@@ -205,9 +206,9 @@ def _leave(wrong: int) -> None:
 
 
 def _file_named(what: str, output: Path | None) -> Path | None:
-    """The file that is meant, or None if it is a text. Raises ValueError where neither would be right."""
+    """The file that is meant, or None if it is a text. Raises RegardError where neither would be right."""
     if not what.strip():
-        raise ValueError("there is nothing to translate; give a text, a file, or - for lines of input.")
+        raise RegardError("there is nothing to translate; give a text, a file, or - for lines of input.")
     if what == "-" or len(what) > 1000 or "\n" in what or "\0" in what:
         path = None
     else:
@@ -215,16 +216,16 @@ def _file_named(what: str, output: Path | None) -> Path | None:
 
         path = Path(what)
         if path.is_dir():
-            raise ValueError(f"{what}: this is a folder; name a file in it, or say it as input: echo {what} | ... -")
+            raise RegardError(f"{what}: this is a folder; name a file in it, or say it as input: echo {what} | ... -")
         ending = path.suffix.lower().lstrip(".")
         if not path.is_file():
             if not any(map(str.isspace, what)) and (ending in KINDS or what.startswith(("/", "./", "../", "~/"))):
-                raise ValueError(f"{what}: there is no such file.")
+                raise RegardError(f"{what}: there is no such file.")
             if output is not None and ending:
-                raise ValueError(f"{what}: there is no such file.")
+                raise RegardError(f"{what}: there is no such file.")
             path = None
     if path is None and output is not None:
-        raise ValueError("--output: it is for files; what else is said goes to the output, so redirect it with >.")
+        raise RegardError("--output: it is for files; what else is said goes to the output, so redirect it with >.")
     return path
 
 
@@ -234,7 +235,7 @@ def as_they_come() -> Iterator[list[str]]:
     import threading
 
     if sys.stdin is None:
-        raise ValueError("there is no input to read; name a text or a file.")
+        raise RegardError("there is no input to read; name a text or a file.")
     waiting: queue.Queue[str | None] = queue.Queue(2 * AT_ONCE)
     failed: list[Exception] = []
 
@@ -256,19 +257,19 @@ def as_they_come() -> Iterator[list[str]]:
         more = lines[-1] is not None
         yield [line for line in lines if line is not None]
     if failed:
-        raise ValueError(f"the input cannot be read ({failed[0]}); convert it to UTF-8 first.")
+        raise RegardError(f"the input cannot be read ({failed[0]}); convert it to UTF-8 first.")
 
 
 def _terms(path: Path) -> dict[str, str]:
-    """A glossary. Raises ValueError."""
+    """A glossary. Raises RegardError."""
     from regard.data.formats.readers import Layout, read_pairs
 
     if path.suffix.lower() not in (".tsv", ".csv", ".jsonl"):
-        raise ValueError(f"--glossary: {path} must be a .tsv, .csv or .jsonl of terms: source and target.")
+        raise RegardError(f"--glossary: {path} must be a .tsv, .csv or .jsonl of terms: source and target.")
     terms: dict[str, str] = {}
     for example in read_pairs(path, Layout()):
         if example.wrong or not example.source.strip() or not example.target.strip():
-            raise ValueError(
+            raise RegardError(
                 f"{path}, line {example.line}: {example.wrong or 'a side is empty'}; a line has two terms."
             )
         terms[example.source.strip()] = example.target.strip()
@@ -385,14 +386,14 @@ def _file(
 
 
 def _place_for(output: Path, source: Path) -> Path:
-    """The file that is to be written. Raises ValueError if it cannot be: devices and pipes would become files."""
+    """The file that is to be written. Raises RegardError if it cannot be: devices and pipes would become files."""
     if output.exists() and not output.is_file():
-        raise ValueError(f"--output: {output} is no file; name one, or leave it out and redirect with >.")
+        raise RegardError(f"--output: {output} is no file; name one, or leave it out and redirect with >.")
     output = output.resolve()
     if output.exists() and output.samefile(source):
-        raise ValueError(f"--output: {output} is the file that is translated; name another one.")
+        raise RegardError(f"--output: {output} is the file that is translated; name another one.")
     if not output.parent.is_dir():
-        raise ValueError(f"--output: there is no folder {output.parent}; make it first.")
+        raise RegardError(f"--output: there is no folder {output.parent}; make it first.")
     if not os.access(output.parent, os.W_OK):
-        raise ValueError(f"--output: {output.parent} may not be written to; check its permissions.")
+        raise RegardError(f"--output: {output.parent} may not be written to; check its permissions.")
     return output

@@ -16,6 +16,7 @@ import soundfile
 import torch
 from numpy.typing import NDArray
 
+from regard.errors import RegardError
 from regard.sources import Speech
 
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
@@ -29,24 +30,24 @@ QUIET = 1e-6  # energy below which a band is silent
 
 
 def samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32], int]:
-    """The first channels' mean, and samples a second. Raises ValueError."""
+    """The first channels' mean, and samples a second. Raises RegardError."""
     try:
         file = soundfile.SoundFile(raw)
     except (soundfile.LibsndfileError, RuntimeError, TypeError):
-        raise ValueError("this is not a recording that can be read; there are WAV, FLAC and OGG.") from None
+        raise RegardError("this is not a recording that can be read; there are WAV, FLAC and OGG.") from None
     # A WAV file that is cut short is read without a word; what a stream has for its size says nothing.
     start, size = bytes(raw.getbuffer()[:8]), raw.getbuffer().nbytes
     said = int.from_bytes(start[4:8], "little")
     if start[:4] == b"RIFF" and said not in (0, 0xFFFFFFFF) and said + 8 > size + 1:
-        raise ValueError("the recording is cut short: it has fewer samples than its header says.")
+        raise RegardError("the recording is cut short: it has fewer samples than its header says.")
     with file:
         rate, seconds = file.samplerate, file.frames / max(1, file.samplerate)
         if file.format not in FORMATS:
-            raise ValueError(f"this is a {file.format} file; there are WAV, FLAC and OGG.")
+            raise RegardError(f"this is a {file.format} file; there are WAV, FLAC and OGG.")
         if not RATES[0] <= rate <= RATES[1] or not 1 <= file.channels <= MOST_CHANNELS:
-            raise ValueError(f"a recording of {file.channels} channels at {rate:,} samples a second is not read.")
+            raise RegardError(f"a recording of {file.channels} channels at {rate:,} samples a second is not read.")
         if seconds > settings.longest:
-            raise ValueError(
+            raise RegardError(
                 f"the recording lasts {seconds:,.0f} seconds; {settings.longest:g} is the most that this model reads."
             )
         # A header may say anything: what is there is read block by block, up to the limit.
@@ -57,10 +58,10 @@ def samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32], int
                 blocks.append(block.mean(1))
                 room -= len(block)
         except (soundfile.LibsndfileError, RuntimeError):
-            raise ValueError("the recording is damaged or cut short.") from None
+            raise RegardError("the recording is damaged or cut short.") from None
         found = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
         if len(found) < file.frames and file.frames < room + len(found):
-            raise ValueError("the recording is cut short: it has fewer samples than its header says.")
+            raise RegardError("the recording is cut short: it has fewer samples than its header says.")
     return found, rate
 
 
@@ -99,14 +100,14 @@ def filters(rate: int, size: int, mels: int) -> torch.Tensor:
 
 
 def frames(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> NDArray[np.float16]:
-    """[frames, mels] of samples at the model's rate, or of (samples, rate). Raises ValueError."""
+    """[frames, mels] of samples at the model's rate, or of (samples, rate). Raises RegardError."""
     found, rate = _checked(given, settings)
     if not SHORTEST * rate <= len(found) <= settings.longest * rate + 1:
-        raise ValueError(
+        raise RegardError(
             f"the recording lasts {len(found) / rate:,.2f} seconds; from {SHORTEST} to {settings.longest:g} are read."
         )
     if not np.isfinite(found).all():
-        raise ValueError("the recording has samples that are not finite numbers; it is damaged.")
+        raise RegardError("the recording has samples that are not finite numbers; it is damaged.")
     with torch.inference_mode():
         x = resampled(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
         window, hop = (max(1, round(each * settings.rate)) for each in (settings.window, settings.hop))
@@ -124,7 +125,9 @@ def _checked(given: Any, settings: Speech) -> tuple[NDArray[np.floating[Any]], i
     found, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, settings.rate)
     found = np.asarray(found)
     if isinstance(rate, bool) or not isinstance(rate, Real) or not RATES[0] <= float(rate) <= RATES[1]:
-        raise ValueError(f"a rate of {rate!r} is not read; give the samples a second, from {RATES[0]} to {RATES[1]:,}.")
+        raise RegardError(
+            f"a rate of {rate!r} is not read; give the samples a second, from {RATES[0]} to {RATES[1]:,}."
+        )
     if found.dtype == np.uint8:
         found = (found.astype(np.float32) - 128) / 128
     elif found.dtype in (np.int16, np.int32):
@@ -132,7 +135,7 @@ def _checked(given: Any, settings: Speech) -> tuple[NDArray[np.floating[Any]], i
     if found.ndim == 2 and found.shape[1] <= MOST_CHANNELS:
         found = found.mean(1)
     if found.ndim != 1 or not np.issubdtype(found.dtype, np.floating):
-        raise ValueError(
+        raise RegardError(
             f"an array {found.shape} of {found.dtype} is not a recording; give samples [N] or [N, channels] as numbers "
             f"from -1 to 1, or as whole numbers of 16 bits."
         )

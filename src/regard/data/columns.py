@@ -14,6 +14,7 @@ from typing import Any
 from regard.data.formats.delimited import looked_at, rows_of, separator_of
 from regard.data.formats.readers import Layout, lines_of
 from regard.data.media import Pictures, Recordings
+from regard.errors import RegardError
 
 SOURCE_NAMES = (
     *("source", "src", "input", "tokens", "words"),
@@ -254,13 +255,13 @@ def columns_in(path: Path, header: list[str] | None, some: list[list[str]], layo
     width = len(some[0])
     for wanted in (layout.source_column, layout.target_column):
         if isinstance(wanted, int) and not 1 <= wanted <= max(width, 1):
-            raise ValueError(f"{path}: there is no column {wanted}; it has {width}, counted from 1.")
+            raise RegardError(f"{path}: there is no column {wanted}; it has {width}, counted from 1.")
         if isinstance(wanted, str) and wanted not in names:
-            raise ValueError(f"{path}: there is no column {wanted!r}; the first line has {listed(names)}.")
+            raise RegardError(f"{path}: there is no column {wanted!r}; the first line has {listed(names)}.")
     source, target = which_fields(names or [""] * width, layout)
     for place, language in ((source, layout.source_language), (target, layout.target_language)):
         if header and place is None and language:
-            raise ValueError(f"{path}: there is no column for {language}; the first line has {listed(names)}.")
+            raise RegardError(f"{path}: there is no column for {language}; the first line has {listed(names)}.")
     if layout.source_column is None and layout.source_language is None:
         files = media_column(some[1:] if header and len(some) > 1 else some)
         source = files if files is not None and files != target else source

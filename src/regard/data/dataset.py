@@ -22,6 +22,7 @@ from regard.data.settings import FILES, DataSettings
 from regard.data.tokenization import Report
 from regard.data.tokenizers.subwords import Subwords
 from regard.data.vocabulary import Given, SourceSide, Vocabulary, load_target
+from regard.errors import RegardError
 from regard.sources import Says, Source, Text
 from regard.special_tokens import BEGIN, END, PAD
 
@@ -123,7 +124,7 @@ def fingerprint(settings: DataSettings, source: Source | None = None) -> str:
         try:
             about = path.stat()
         except OSError:
-            raise ValueError(f"{path}: there is no such file.") from None
+            raise RegardError(f"{path}: there is no such file.") from None
         state.update(f"{path.resolve()} {about.st_size} {about.st_mtime_ns}".encode())
     return state.hexdigest()[:20]
 
@@ -141,7 +142,7 @@ def prepare(
     source: what is read, text if not given. says: what targets are.
     """
     if not (settings.pairs or settings.source or settings.target or settings.text):
-        raise ValueError("there is nothing to train on; name files, as in: regard train pairs.tsv")
+        raise RegardError("there is nothing to train on; name files, as in: regard train pairs.tsv")
     mark = fingerprint(settings, source)
     if _mark_of(folder) != mark:
         beside = folder.with_name(folder.name + ".making")

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from regard.errors import RegardError
+
 if TYPE_CHECKING:
     from regard.data.media import Pictures
 
@@ -24,18 +26,18 @@ Image.MAX_IMAGE_PIXELS = MOST_PIXELS
 
 
 def squared(given: Any, medium: "Pictures") -> NDArray[np.uint8]:
-    """[C, S, S] of a file's bytes, a Pillow image, or an array [H, W] or [H, W, C] of bytes. Raises ValueError."""
+    """[C, S, S] of a file's bytes, a Pillow image, or an array [H, W] or [H, W, C] of bytes. Raises RegardError."""
     settings = medium.settings
     if isinstance(given, np.ndarray):
         if given.dtype != np.uint8 or given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[2] not in (1, 3, 4)):
-            raise ValueError(
+            raise RegardError(
                 f"an array {given.shape} of {given.dtype} is not a picture: bytes [H, W] or [H, W, 3] are."
             )
         picture = Image.fromarray(given[..., 0] if given.ndim == 3 and given.shape[2] == 1 else given)
     else:
         picture = _loaded(given) if isinstance(given, io.BytesIO) else _turned(given)
     if min(picture.size) < SHORTEST or max(picture.size) > NARROWEST * min(picture.size):
-        raise ValueError(f"a picture of {picture.width} × {picture.height} pixels has nothing to see.")
+        raise RegardError(f"a picture of {picture.width} × {picture.height} pixels has nothing to see.")
     mode = "RGB" if settings.colour else "L"
     if picture.mode.startswith("I;16") or picture.mode == "I":  # 16 bits a pixel
         picture = Image.fromarray((np.asarray(picture, np.float64) / 257).clip(0, 255).astype(np.uint8))
@@ -63,30 +65,30 @@ def _loaded(raw: io.BytesIO) -> Image.Image:
             picture = Image.open(raw, formats=FORMATS)
             width, height = picture.size
             if width * height > MOST_PIXELS:
-                raise ValueError(_too_large(width, height))
+                raise RegardError(_too_large(width, height))
             if picture.format == "JPEG":
                 scans = raw.getbuffer().tobytes().count(SCAN)
                 if scans > FEW_SCANS and scans * width * height > MOST_SCANNED:
-                    raise ValueError(f"the picture is written in {scans:,} passes, which takes too long to read.")
+                    raise RegardError(f"the picture is written in {scans:,} passes, which takes too long to read.")
                 picture.draft(None, (2048, 2048))  # unpacked at a fraction of its size, where it is far larger
             return _turned(picture)
     except UnidentifiedImageError:
-        raise ValueError(f"this is not a picture that can be read; there are {', '.join(FORMATS)}.") from None
+        raise RegardError(f"this is not a picture that can be read; there are {', '.join(FORMATS)}.") from None
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        raise ValueError(f"the picture has more than {MOST_PIXELS // 10**6} million pixels.") from None
+        raise RegardError(f"the picture has more than {MOST_PIXELS // 10**6} million pixels.") from None
     except ValueError:
         raise
     except Exception as error:
-        raise ValueError(f"the picture is damaged or cut short ({str(error)[:80] or type(error).__name__}).") from None
+        raise RegardError(f"the picture is damaged or cut short ({str(error)[:80] or type(error).__name__}).") from None
 
 
 def _turned(picture: Image.Image) -> Image.Image:
-    """Unpacked, and as the camera was held; of a film the first picture. Raises ValueError."""
+    """Unpacked, and as the camera was held; of a film the first picture. Raises RegardError."""
     try:
         picture.load()
         return ImageOps.exif_transpose(picture)
     except (OSError, SyntaxError) as error:
-        raise ValueError(f"the picture is damaged or cut short ({str(error)[:80]}).") from None
+        raise RegardError(f"the picture is damaged or cut short ({str(error)[:80]}).") from None
 
 
 def _too_large(width: int, height: int) -> str:

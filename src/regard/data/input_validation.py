@@ -12,6 +12,7 @@ from typing import Self
 from regard.data.formats.readers import Example, Layout, read_aligned, read_documents, read_pairs
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
 from regard.data.word_links import linked
+from regard.errors import RegardError
 
 # Tabs are white space; other control characters are damage.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
@@ -53,18 +54,18 @@ class SetAside:
 
 
 def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example]:
-    """All that the settings name, file after file. Raises ValueError with one sentence where a file is wrong."""
+    """All that the settings name, file after file. Raises RegardError with one sentence where a file is wrong."""
     pairs = settings.valid_pairs if valid else settings.pairs
     sources = settings.valid_source if valid else settings.source
     targets = settings.valid_target if valid else settings.target
     prefix = "valid_" if valid else ""
     if len(sources) != len(targets):
-        raise ValueError(
+        raise RegardError(
             f"data.{prefix}source names {len(sources)} files and data.{prefix}target {len(targets)}: each needs one."
         )
     alignments = [] if valid else list(settings.alignment)
     if alignments and (len(alignments) != len(sources) or pairs):
-        raise ValueError(
+        raise RegardError(
             "data.alignment: it goes with text files of sources and targets, one file of links for each pair of them."
         )
     layout = layout_in(settings)

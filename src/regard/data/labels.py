@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regard.data.settings import SubwordSettings
+from regard.errors import RegardError
 from regard.special_tokens import UNKNOWN
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -22,25 +23,25 @@ class Labels:
         self.labels = tuple(labels)
         self._tokens = {label: at for at, label in enumerate(self.labels, len(SPECIAL))}
         if len(self._tokens) != len(self.labels) or not self.labels:
-            raise ValueError("labels must be different, and at least one.")
+            raise RegardError("labels must be different, and at least one.")
 
     @staticmethod
     def of(lines: Iterable[str]) -> "Labels":
-        """All that these have, in the order of the alphabet. Raises ValueError if they are no classes."""
+        """All that these have, in the order of the alphabet. Raises RegardError if they are no classes."""
         counts = Counter(lines)
         if len(counts) > MOST:
-            raise ValueError(
+            raise RegardError(
                 f"there are {len(counts):,} different labels, such as {next(iter(counts))[:60]!r}; these are texts, "
                 f"not classes: leave out --task classify, or name the column of the labels with data.target_column."
             )
         if counts.total() >= FEW and len(counts) > counts.total() / 2:
-            raise ValueError(
+            raise RegardError(
                 f"of {counts.total():,} labels {len(counts):,} are different, such as {next(iter(counts))[:60]!r}; "
                 f"these are texts, not classes: name the column of the labels with --set data.target_column=NAME, or a "
                 f"number."
             )
         if len(counts) < 2:
-            raise ValueError(f"every example has the label {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
+            raise RegardError(f"every example has the label {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
         return Labels(sorted(counts))
 
     @property
@@ -50,24 +51,24 @@ class Labels:
 
     @staticmethod
     def load(path: Path) -> "Labels":
-        """From a file. Raises ValueError if it is none."""
+        """From a file. Raises RegardError if it is none."""
         try:
             content = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
-            raise ValueError(f"{path}: there is no such file.") from None
+            raise RegardError(f"{path}: there is no such file.") from None
         except (OSError, ValueError) as error:
-            raise ValueError(f"{path}: it cannot be read ({error}).") from None
+            raise RegardError(f"{path}: it cannot be read ({error}).") from None
         kind: type[Labels] = Labels
         if isinstance(content, dict) and set(content) == {"tags"}:
             kind, content = Tags, content["tags"]
         elif isinstance(content, dict) and set(content) == {"ends", "unanswered"}:
             return Ends(unanswered=content["unanswered"] is True)
         if not isinstance(content, list) or not all(isinstance(label, str) for label in content):
-            raise ValueError(f"{path}: expected a list of labels.")
+            raise RegardError(f"{path}: expected a list of labels.")
         try:
             return kind(content)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise RegardError(f"{path}: {error}") from None
 
     def save(self, path: Path) -> None:
         """Into a file."""
@@ -81,10 +82,10 @@ class Labels:
         return [[self._tokens.get(text, UNKNOWN)] for text in texts]
 
     def check(self, label: str) -> None:
-        """Raises ValueError, naming those that there are, for a label that is none."""
+        """Raises RegardError, naming those that there are, for a label that is none."""
         if label not in self._tokens:
             some = ", ".join(self.labels[:20]) + (", …" if len(self.labels) > 20 else "")
-            raise ValueError(f"there is no class {label[:60]!r}; there are {some}.")
+            raise RegardError(f"there is no class {label[:60]!r}; there are {some}.")
 
     def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
         """The same: a label can be cut in one way only."""
@@ -108,13 +109,13 @@ class Tags(Labels):
 
     @staticmethod
     def of(lines: Iterable[str]) -> "Tags":
-        """All that these have. Raises ValueError if there are too many to be tags."""
+        """All that these have. Raises RegardError if there are too many to be tags."""
         counts = Counter(tag for line in lines for tag in line.split())
         if len(counts) > MOST:
             some = next(iter(counts))[:60]
-            raise ValueError(f"there are {len(counts):,} different tags, such as {some!r}; these are texts, not tags.")
+            raise RegardError(f"there are {len(counts):,} different tags, such as {some!r}; these are texts, not tags.")
         if len(counts) < 2:
-            raise ValueError(f"every word has the tag {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
+            raise RegardError(f"every word has the tag {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
         return Tags(sorted(counts))
 
     @property
@@ -127,7 +128,7 @@ class Tags(Labels):
         return [[self._tokens.get(tag, UNKNOWN) for tag in text.split()] for text in texts]
 
     def check(self, label: str) -> None:
-        """Raises ValueError, naming those that there are, for tags that are none."""
+        """Raises RegardError, naming those that there are, for tags that are none."""
         for tag in label.split():
             super().check(tag)
 

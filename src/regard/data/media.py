@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.errors import RegardError
 from regard.sources import Images, Nothing, Source, Speech
 
 Array = NDArray[Any]
@@ -35,7 +36,7 @@ class Medium(ABC):
 
     @abstractmethod
     def read(self, given: Any) -> Array:
-        """An array from a file's name, its bytes, or what Python has of it already. Raises ValueError."""
+        """An array from a file's name, its bytes, or what Python has of it already. Raises RegardError."""
 
     @abstractmethod
     def shaped(self, flat: Array) -> Array:
@@ -148,26 +149,26 @@ def medium_of(source: Source) -> Medium | None:
 
 
 def opened(given: Path | str | bytes) -> io.BytesIO:
-    """A file's bytes, or bytes. Raises ValueError if there is no such file, or it is too large."""
+    """A file's bytes, or bytes. Raises RegardError if there is no such file, or it is too large."""
     if isinstance(given, bytes):
         size, name = len(given), "the file"
     else:
         path, name = Path(given), str(given)
         try:
             if path.exists() and not path.is_file():
-                raise ValueError(f"{name}: this is not a file.")
+                raise RegardError(f"{name}: this is not a file.")
             size = path.stat().st_size
         except (FileNotFoundError, NotADirectoryError):
-            raise ValueError(f"{name}: there is no such file.") from None
+            raise RegardError(f"{name}: there is no such file.") from None
         except OSError as error:
-            raise ValueError(f"{name}: it cannot be read ({error.strerror}).") from None
+            raise RegardError(f"{name}: it cannot be read ({error.strerror}).") from None
     if size > MOST_BYTES:
-        raise ValueError(f"{name}: it has {size >> 20:,} MB; {MOST_BYTES >> 20} is the most that is read.")
+        raise RegardError(f"{name}: it has {size >> 20:,} MB; {MOST_BYTES >> 20} is the most that is read.")
     if not size:
-        raise ValueError(f"{name}: it is empty.")
+        raise RegardError(f"{name}: it is empty.")
     if isinstance(given, bytes):
         return io.BytesIO(given)
     try:
         return io.BytesIO(path.read_bytes())
     except OSError as error:
-        raise ValueError(f"{name}: it cannot be read ({error.strerror}).") from None
+        raise RegardError(f"{name}: it cannot be read ({error.strerror}).") from None

@@ -14,14 +14,15 @@ from regard.data.formats.readers import Example
 from regard.data.input_validation import SetAside
 from regard.data.media import Medium
 from regard.data.ragged_array import RaggedWriter
+from regard.errors import RegardError
 
 
 def found_in(name: str, file: str, media: Path | None) -> Path:
-    """The file that a table names. Raises ValueError if it lies outside the table's folder or the one given."""
+    """The file that a table names. Raises RegardError if it lies outside the table's folder or the one given."""
     folder = media if media is not None else Path(file).parent
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"it lies outside {folder}")
+        raise RegardError(f"it lies outside {folder}")
     return path
 
 
@@ -42,7 +43,7 @@ class MediaKeeper:
             if isinstance(row, str):
                 self._aside.put(example, row)
                 if not self._rows and self._aside.total > 20 and len(self._aside.counts) == 1:
-                    raise ValueError(
+                    raise RegardError(
                         f"{example.file}: not one of its first sources can be read; the last is {example.source!r}: "
                         f"{row}. Name the folder where they are with --media."
                     )
@@ -55,12 +56,12 @@ class MediaKeeper:
             return self._stored_row(example.content)
         try:
             path = found_in(example.source, example.file, self._media)
-        except ValueError as error:
+        except RegardError as error:
             return str(error)
         if path not in self._known:
             try:
                 self._known[path] = self._stored_row(path)
-            except ValueError as error:
+            except RegardError as error:
                 # Alike for all files, so that they can be counted.
                 self._known[path] = str(error).removeprefix(f"{path}: ").rstrip(".")
         return self._known[path]

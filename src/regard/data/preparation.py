@@ -24,6 +24,7 @@ from regard.data.split import held_out, source_hash
 from regard.data.tokenization import CUT_AT_ONCE, Cutting, Origins, Report, Texts
 from regard.data.tokenizers.subwords import Subwords, train
 from regard.data.vocabulary import Vocabulary, target_file
+from regard.errors import RegardError
 from regard.sources import Says, Source, Text
 from regard.special_tokens import MASK_SIGN, SEPARATOR_SIGN
 
@@ -47,11 +48,11 @@ def make(
         origins = {"train": Origins()}
         hashes = _read(settings, source, says, folder, "train", origins, aside, report)
         if not len(hashes):
-            raise ValueError(_nothing_left("training", aside))
+            raise RegardError(_nothing_left("training", aside))
         if own_valid:
             judged = _read(settings, source, says, folder, "valid", origins, aside, report)
             if not len(judged):
-                raise ValueError(_nothing_left("validation", aside))
+                raise RegardError(_nothing_left("validation", aside))
         alike = pairs_of_texts and not settings.whole  # an answer is short however long its story
         usual = _usual_lengths(folder, settings, origins["train"], aside) if alike else np.ones(len(hashes), bool)
         kept = settings.placeholders and pairs_of_texts
@@ -68,14 +69,14 @@ def make(
         fit = usual & cutting.cut("train", origins["train"], usual)
         index = np.flatnonzero(fit)
         if not len(index):
-            raise ValueError(_nothing_left("training", aside))
+            raise RegardError(_nothing_left("training", aside))
         if own_valid:
             everything = np.ones(len(origins["valid"].lines), bool)
             if says == "tags":
                 everything = _word_by_word(folder, "valid", origins["valid"], aside)
             fit_valid = everything & cutting.cut("valid", origins["valid"], everything)
             if not fit_valid.any():
-                raise ValueError(_nothing_left("validation", aside))
+                raise RegardError(_nothing_left("validation", aside))
             np.save(folder / "valid.index.npy", np.flatnonzero(fit_valid))
             # A source that is judged by must not be learnt from.
             leaking = np.isin(hashes[index], judged)
@@ -83,7 +84,7 @@ def make(
                 aside.put(origins["train"].example(folder, "train", int(at)), "its source is in the validation set")
             index = index[~leaking]
             if not len(index):
-                raise ValueError("every training source is in the validation set too; nothing is left to learn from.")
+                raise RegardError("every training source is in the validation set too; nothing is left to learn from.")
         else:
             held = held_out(hashes[index], settings.valid_size)
             np.save(folder / "valid.index.npy", index[held])
@@ -277,7 +278,7 @@ def _learn(
         given = Subwords.load(known)
         for symbol in symbols:
             if given.token(symbol) is None:
-                raise ValueError(f"{known}: this vocabulary has no place for what these data need; learn one instead.")
+                raise RegardError(f"{known}: this vocabulary has no place for what these data need; learn one instead.")
         return given
 
     found: dict[str, Vocabulary] = {}

@@ -9,6 +9,8 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.errors import RegardError
+
 LARGEST = 2_000
 
 
@@ -21,7 +23,7 @@ def held_out(hashes: NDArray[np.uint64], wanted: int | None) -> NDArray[np.bool_
     """Which examples to judge by: those of the smallest hashes, whole groups of one source, about `wanted` in all."""
     wanted = min(LARGEST, max(1, len(hashes) // 20)) if wanted is None else wanted
     if len(np.unique(hashes)) < 2:
-        raise ValueError(
+        raise RegardError(
             "the examples all have one source; there is nothing to hold out for validation: name other examples with "
             "--valid."
         )
@@ -29,7 +31,7 @@ def held_out(hashes: NDArray[np.uint64], wanted: int | None) -> NDArray[np.bool_
     edge = order[min(wanted, len(order)) - 1]
     held: NDArray[np.bool_] = hashes <= edge
     if held.all():
-        raise ValueError(
+        raise RegardError(
             f"data.valid_size: {wanted:,} of {len(hashes):,} examples would leave none to learn from; hold out fewer."
         )
     return held

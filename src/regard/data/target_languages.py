@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from regard.data.settings import LANGUAGE_SIGN
 from regard.data.vocabulary import Vocabulary
+from regard.errors import RegardError
 
 SIGN = re.compile("^" + LANGUAGE_SIGN.format("([^ ]*)") + " ?")
 
@@ -24,7 +25,7 @@ def without_sign(text: str) -> str:
 def first_tokens(wanted: str, known: Sequence[str], says: Vocabulary) -> tuple[int, ...]:
     """What an output in a wanted language begins with; in the first of those known, if none is wanted."""
     if wanted and wanted not in known:
-        raise ValueError(
+        raise RegardError(
             f"to: there is no {wanted!r}; this model says it in {', '.join(known) or 'one language only'}."
         )
     # As it is cut in training, where a blank may stand before the sign.

@@ -8,6 +8,7 @@ from regard.data.labels import Ends, Labels, Tags
 from regard.data.media import Medium
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.subwords import Subwords
+from regard.errors import RegardError
 from regard.sources import Says
 
 SourceSide = Subwords | Medium
@@ -47,10 +48,10 @@ class Vocabulary(Protocol):
 
 
 def in_text(side: SourceSide) -> Subwords:
-    """A side that reads text. Raises ValueError for another."""
+    """A side that reads text. Raises RegardError for another."""
     if isinstance(side, Subwords):
         return side
-    raise ValueError(f"this model reads {side.what}, not text; give it files of these.")
+    raise RegardError(f"this model reads {side.what}, not text; give it files of these.")
 
 
 def target_file(folder: Path, says: Says) -> Path:
@@ -59,12 +60,12 @@ def target_file(folder: Path, says: Says) -> Path:
 
 
 def load_target(folder: Path, says: Says) -> Vocabulary:
-    """What a folder's model says. Raises ValueError for a file of another kind."""
+    """What a folder's model says. Raises RegardError for a file of another kind."""
     path = target_file(folder, says)
     if says == "text":
         return Subwords.load(path)
     labels = Labels.load(path)
     kinds: dict[type[Labels], Says] = {Tags: "tags", Ends: "span", Labels: "label"}
     if kinds[type(labels)] != says:
-        raise ValueError(f"{path}: what it has is said by a {kinds[type(labels)]} model, and this one is another.")
+        raise RegardError(f"{path}: what it has is said by a {kinds[type(labels)]} model, and this one is another.")
     return labels

@@ -14,30 +14,31 @@ from numpy.typing import NDArray
 
 from regard.data.formats.readers import Example, lines_of
 from regard.data.tokenizers.subword_sampling import SPACE
+from regard.errors import RegardError
 
 LINK = re.compile(r"(\d{1,6})([-p?])(\d{1,6})(?::[\d.eE+-]+)?")
 
 
 def links_in(path: Path) -> Iterator[list[tuple[int, str, int]]]:
-    """Of each line (source word, what stands between, target word), as they are counted there. Raises ValueError."""
+    """Of each line (source word, what stands between, target word), as they are counted there. Raises RegardError."""
     for number, (line, wrong) in enumerate(lines_of(path), 1):
         found = []
         for link in line.split():
             parts = LINK.fullmatch(link)
             if parts is None or wrong:
-                raise ValueError(f"{path}, line {number:,}: {link[:40]!r} is no link, such as 3-5 or 3p5.")
+                raise RegardError(f"{path}, line {number:,}: {link[:40]!r} is no link, such as 3-5 or 3p5.")
             found.append((int(parts[1]), parts[2], int(parts[3])))
         yield found
 
 
 def linked(found: Iterator[Example], path: Path) -> Iterator[Example]:
-    """Examples with their links, a line of the file each; possible ones count, too. Raises ValueError."""
+    """Examples with their links, a line of the file each; possible ones count, too. Raises RegardError."""
     lines = links_in(path)
     number, some, zero = 0, False, False
     for number, example in enumerate(found, 1):
         line = next(lines, None)
         if line is None:
-            raise ValueError(_too_short(path, number - 1, example.file))
+            raise RegardError(_too_short(path, number - 1, example.file))
         links = tuple((source, target) for source, _, target in line)
         some, zero = some or bool(links), zero or any(0 in link for link in links)
         sizes = len(example.source.split()), len(example.target.split())
@@ -46,11 +47,11 @@ def linked(found: Iterator[Example], path: Path) -> Iterator[Example]:
         yield replace(example, links=links, wrong=wrong)
     more = sum(1 for _ in lines)
     if more:
-        raise ValueError(
+        raise RegardError(
             f"{path} has {number + more:,} lines, but there are {number:,} pairs: it needs one line for each of them."
         )
     if some and not zero:
-        raise ValueError(f"{path}: no word is called 0, so it seems to count from 1; subtract 1 from all its numbers.")
+        raise RegardError(f"{path}: no word is called 0, so it seems to count from 1; subtract 1 from all its numbers.")
 
 
 def _too_short(path: Path, lines: int, file: str) -> str:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from regard.data.input_validation import HALF
 from regard.data.settings import Column
+from regard.errors import RegardError
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,13 @@ def kind_of(path: PurePath, layout: Layout) -> str:
     """Which kind of file this is, by what was said or by its name; text if neither tells."""
     if layout.kind is not None:
         if layout.kind not in KINDS.values():
-            raise ValueError(
+            raise RegardError(
                 f"{layout.kind!r} is not a kind of file; there are {', '.join(dict.fromkeys(KINDS.values()))}."
             )
         return layout.kind
     ending = path.suffix.lower().lstrip(".")
     if ending in OTHERS:
-        raise ValueError(
+        raise RegardError(
             f"{path}: a .{ending} is not translated as such; there are {', '.join(dict.fromkeys(KINDS.values()))}. "
             "Convert it, or have it read line by line with --kind text."
         )
@@ -77,7 +78,7 @@ def kind_of(path: PurePath, layout: Layout) -> str:
 
 
 def read_document(content: bytes, name: str, kind: str, layout: Layout) -> Document:
-    """A file's content, read. Raises ValueError with one sentence that names the file where it is wrong."""
+    """A file's content, read. Raises RegardError with one sentence that names the file where it is wrong."""
     if kind == "text":
         from regard.documents.text import PlainText
 
@@ -96,16 +97,16 @@ def read_document(content: bytes, name: str, kind: str, layout: Layout) -> Docum
 
 
 def decoded(content: bytes, name: str, *, lenient: bool = False) -> tuple[str, bytes]:
-    """Text of UTF-8, and the mark it began with. Raises ValueError that says in which line it is none.
+    """Text of UTF-8, and the mark it began with. Raises RegardError that says in which line it is none.
 
     `lenient`: bytes that are none become lone surrogates, which a translator refuses and an output gets back, unless
     half of all lines have some: then the file is wrong, not a line.
     """
     mark = b"\xef\xbb\xbf" if content.startswith(b"\xef\xbb\xbf") else b""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise ValueError(f"{name}: this is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8.")
+        raise RegardError(f"{name}: this is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8.")
     if content[:2] == b"\x1f\x8b":
-        raise ValueError(f"{name}: this is gzipped; unpack it first.")
+        raise RegardError(f"{name}: this is gzipped; unpack it first.")
     try:
         return content[len(mark) :].decode("utf-8"), mark
     except UnicodeDecodeError as error:
@@ -114,6 +115,6 @@ def decoded(content: bytes, name: str, *, lenient: bool = False) -> tuple[str, b
         if lenient and 2 * sum(HALF.search(line) is not None for line in lines) <= len(lines):
             return text, mark
         line = content[: error.start + len(mark)].count(b"\n") + 1
-        raise ValueError(
+        raise RegardError(
             f"{name}, line {line:,}: this is not UTF-8; convert the file first, as in: iconv -f latin1 -t utf-8."
         ) from None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from regard.documents import Layout, decoded
+from regard.errors import RegardError
 
 KEYWORD = re.compile(r'^(msgctxt|msgid|msgid_plural|msgstr)(?:\[(\d+)\])?\s+"(.*)"\s*$')
 CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
@@ -42,7 +43,7 @@ class Catalogue:
     def __init__(self, content: bytes, name: str, layout: Layout) -> None:
         charset = CHARSET.search(content[:HEADER])
         if charset and charset[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii", b"charset"):
-            raise ValueError(
+            raise RegardError(
                 f"{name}: it is in {charset[1].decode('ascii')}; convert it first, as in: msgconv -t utf-8."
             )
         text, self._mark = decoded(content, name)
@@ -90,7 +91,7 @@ def _check_language(header: _Entry, name: str, layout: Layout) -> None:
     found = LANGUAGE.search(header.fields["msgstr"].text) if "msgstr" in header.fields else None
     wanted = layout.target_language
     if found and wanted and re.split("[-_@]", found[1].lower())[0] != re.split("[-_@]", wanted.lower())[0]:
-        raise ValueError(f"{name}: its language is {found[1]}, not {wanted}; if that is right, say so with --to.")
+        raise RegardError(f"{name}: its language is {found[1]}, not {wanted}; if that is right, say so with --to.")
 
 
 def _entries(lines: list[str], name: str) -> list[_Entry]:
@@ -120,7 +121,7 @@ def _entries(lines: list[str], name: str) -> list[_Entry]:
             current.text += _unescaped(found[1])
             current.end = number + 1
         else:
-            raise ValueError(f"{name}, line {number + 1:,}: this is not PO: {line[:60]!r}.")
+            raise RegardError(f"{name}, line {number + 1:,}: this is not PO: {line[:60]!r}.")
     return entries
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from regard.data.columns import SOURCE_NAMES
 from regard.documents import Layout, decoded
+from regard.errors import RegardError
 
 NAMES = (*SOURCE_NAMES[:-1], "text", "sentence")  # of a source's column; a first row with one of them is a header
 
@@ -83,21 +84,21 @@ class Table:
             return where
         first = next((row.record for row in self._rows if row.record is not None), None)
         if first is None:
-            raise ValueError(f"{name}: there is no JSON object in it.")
+            raise RegardError(f"{name}: there is no JSON object in it.")
         texts = [key for key, value in first.items() if isinstance(value, str) and key != self._into]
         known = [key for key in texts if key.lower() in (*NAMES, *SOURCE_NAMES)]
         if not known and len(texts) != 1:
-            raise ValueError(f"{name}: which field is the text? Name one with --column: {', '.join(first)}.")
+            raise RegardError(f"{name}: which field is the text? Name one with --column: {', '.join(first)}.")
         return str(known[0] if known else texts[0])
 
     def _place(self, name: str, where: str | int | None, heads: list[str]) -> int:
         if isinstance(where, str):
             if where.lower() not in heads:
-                raise ValueError(f"{name}: there is no column {where!r}; the first line has {', '.join(heads)}.")
+                raise RegardError(f"{name}: there is no column {where!r}; the first line has {', '.join(heads)}.")
             return heads.index(where.lower())
         if where is not None:
             if not 1 <= where <= max(1, len(heads)):
-                raise ValueError(f"{name}: there is no column {where}; it has {len(heads)}, counted from 1.")
+                raise RegardError(f"{name}: there is no column {where}; it has {len(heads)}, counted from 1.")
             return where - 1
         known = [place for place, cell in enumerate(heads) if cell in (*NAMES, *SOURCE_NAMES)] if self._header else []
         return known[0] if known else 0
@@ -159,7 +160,7 @@ def _cell_rows(text: str, name: str, kind: str, between: str) -> list[_Row]:
             at = reader.line_num
             rows.append(_Row(*_apart(whole), cells))
     except csv.Error as error:
-        raise ValueError(f"{name}: this is not CSV: {error}.") from None
+        raise RegardError(f"{name}: this is not CSV: {error}.") from None
     return rows
 
 
@@ -174,7 +175,7 @@ def _json_rows(text: str, name: str) -> list[_Row]:
             found = json.loads(row.raw)
         except (ValueError, RecursionError):
             if number == 1:
-                raise ValueError(f"{name}, line 1: this is not JSON; a .jsonl file has an object a line.") from None
+                raise RegardError(f"{name}, line 1: this is not JSON; a .jsonl file has an object a line.") from None
             row.wrong = "this is not JSON"
             continue
         row.record = found if isinstance(found, dict) else None

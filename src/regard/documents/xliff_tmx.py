@@ -11,6 +11,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from regard.documents import Layout
+from regard.errors import RegardError
 
 DECLARED = re.compile(rb"^\s*<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
 TAG = re.compile(r"<[^<>]*>")
@@ -62,7 +63,7 @@ class _Xml:
         try:
             self.content = content[len(self.mark) :].decode(self.encoding).encode("utf-8")
         except (LookupError, UnicodeDecodeError) as error:
-            raise ValueError(f"{name}: its encoding cannot be read ({error}); save it in UTF-8.") from None
+            raise RegardError(f"{name}: its encoding cannot be read ({error}); save it in UTF-8.") from None
         self.found: list[_Element] = []
         self.root: _Element | None = None
         self._open: list[_Element | None] = []
@@ -78,10 +79,10 @@ class _Xml:
         try:
             parser.Parse(self.content, True)
         except expat.ExpatError as error:
-            raise ValueError(f"{self.name}: this is not well-formed XML: {error}.") from None
+            raise RegardError(f"{self.name}: this is not well-formed XML: {error}.") from None
 
     def _refuse(self, *_: object) -> None:
-        raise ValueError(f"{self.name}: it defines entities, which a translation file need not; refused.")
+        raise RegardError(f"{self.name}: it defines entities, which a translation file need not; refused.")
 
     def _start(self, parser: expat.XMLParserType, name: str, given: dict[str, str]) -> None:
         prefix, colon, local = name.rpartition(":")
@@ -238,7 +239,7 @@ class Xliff:
         self._xml = _Xml(content, name, frozenset({"trans-unit", "segment"}))
         root = self._xml.root
         if root is None or root.name != "xliff":
-            raise ValueError(f"{name}: this is XML, but not XLIFF.")
+            raise RegardError(f"{name}: this is XML, but not XLIFF.")
         self._units: list[_Unit] = []
         texts: list[str] = []
         others: set[str] = set()  # pairs of languages that are not wanted
@@ -260,7 +261,7 @@ class Xliff:
                 self._units.append(_Unit(holder, parts, target, behind))
                 texts += [self._inside(part).text for part in parts]
         if others and not texts:
-            raise ValueError(
+            raise RegardError(
                 f"{name}: its languages are {', '.join(sorted(others))}, not {layout.source_language or '?'} → "
                 f"{layout.target_language or '?'}; if they are right, name them with --from and --to."
             )
@@ -304,10 +305,10 @@ class Tmx:
 
     def __init__(self, content: bytes, name: str, layout: Layout) -> None:
         if not layout.source_language or not layout.target_language:
-            raise ValueError(f"{name}: say from which language to which, with --from and --to.")
+            raise RegardError(f"{name}: say from which language to which, with --from and --to.")
         self._xml = _Xml(content, name, frozenset({"tu"}))
         if self._xml.root is None or self._xml.root.name != "tmx":
-            raise ValueError(f"{name}: this is XML, but not TMX.")
+            raise RegardError(f"{name}: this is XML, but not TMX.")
         self._target = layout.target_language
         self._units: list[tuple[_Element, _Element | None]] = []  # the source's variant, and an empty one of the target
         texts: list[str] = []
@@ -326,7 +327,7 @@ class Tmx:
                 self._units.append((source, target))
                 texts.append(text)
         if languages and _name_of(languages, layout.source_language) is None:
-            raise ValueError(f"{name}: it has no {layout.source_language}; it has {', '.join(sorted(languages))}.")
+            raise RegardError(f"{name}: it has no {layout.source_language}; it has {', '.join(sorted(languages))}.")
         self.texts: Sequence[str] = texts
 
     def written(self, translations: Sequence[str | None]) -> bytes:

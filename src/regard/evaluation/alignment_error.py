@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.data.word_links import links_in
+from regard.errors import RegardError
 
 Links = set[tuple[int, int]]
 
@@ -29,7 +30,7 @@ class Agreement:
 
 
 def read_links(path: Path) -> tuple[list[Gold], int]:
-    """A file's links, counted from 0, and what it counts from: 1 if no word is called 0. Raises ValueError."""
+    """A file's links, counted from 0, and what it counts from: 1 if no word is called 0. Raises RegardError."""
     found = list(links_in(path))
     words = [word for some in found for source, _, target in some for word in (source, target)]
     first = 0 if not words or 0 in words else 1
@@ -43,7 +44,7 @@ def read_links(path: Path) -> tuple[list[Gold], int]:
 def agreement(found: Sequence[Links], gold: Sequence[Gold]) -> Agreement:
     """Of links that were found with those that are right, over all pairs."""
     if len(found) != len(gold):
-        raise ValueError(f"there are {len(found):,} lines of links and {len(gold):,} of gold; each needs one.")
+        raise RegardError(f"there are {len(found):,} lines of links and {len(gold):,} of gold; each needs one.")
     links = sum(len(each) for each in found)
     sure = sum(len(each.sure) for each in gold)
     in_sure = sum(len(each & right.sure) for each, right in zip(found, gold, strict=True))

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from regard.errors import RegardError
+
 HAN = re.compile(r"[\u4e00-\u9fff]")
 KANA = re.compile(r"[\u3040-\u30ff]")
 OTHERS = re.compile(r"[\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Lao, Burmese, Khmer
@@ -12,9 +14,9 @@ NAMES = ("13a", "none", "zh", "char", "intl")  # those of sacrebleu's that need 
 
 
 def check_tokeniser(name: str | None) -> None:
-    """Raises ValueError if there is no such tokeniser here."""
+    """Raises RegardError if there is no such tokeniser here."""
     if name is not None and name not in NAMES:
-        raise ValueError(f"--tokenize: there is no {name!r}; there are {', '.join(NAMES)}.")
+        raise RegardError(f"--tokenize: there is no {name!r}; there are {', '.join(NAMES)}.")
 
 
 def bleu_tokeniser(texts: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from regard.errors import RegardError
 from regard.evaluation.cider import cider
 from regard.evaluation.tagging_f1 import name_f1, right_tags
 
@@ -47,10 +48,10 @@ def corpus_score(
     sentences.
     """
     if not outputs:
-        raise ValueError("there is nothing to score.")
+        raise RegardError("there is nothing to score.")
     for number, each in enumerate(references, 1):
         if len(each) != len(outputs):
-            raise ValueError(f"reference {number} has {len(each):,} sentences and the output {len(outputs):,}.")
+            raise RegardError(f"reference {number} has {len(each):,} sentences and the output {len(outputs):,}.")
     if name in BY_SACREBLEU:
         metric = _sacrebleu(name, tokenize, short)
         result = metric.corpus_score(list(outputs), [list(each) for each in references])

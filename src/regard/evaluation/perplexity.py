@@ -10,6 +10,7 @@ from regard.data.batching import given, padded
 from regard.data.input_validation import tidy
 from regard.data.segments import framed, room
 from regard.data.vocabulary import in_text
+from regard.errors import RegardError
 from regard.inference.translator import Translator
 from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import BEGIN, END, MASK, PAD
@@ -116,5 +117,5 @@ def guessing(model: Translator, documents: Sequence[str], done: Callable[[int], 
             count += len(said)
         done(len(some))
     if not count:
-        raise ValueError("the test set has no words.")
+        raise RegardError("the test set has no words.")
     return Guessed(len(documents), count, total, math.exp(-total / count), 100 * right / count)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.errors import RegardError
 from regard.evaluation.metrics import References, Score, corpus_score
 from regard.inference.options import Options
 from regard.inference.translator import Translator
@@ -45,7 +46,7 @@ def run_model(translator: Translator, sources: Sequence[Any], options: Options, 
     long = sum(result.parts > 1 for result in results)
     wrong = [result for result in results if result.wrong]
     if len(wrong) == len(results):
-        raise ValueError(f"{wrong[0].source}: {wrong[0].wrong}.")
+        raise RegardError(f"{wrong[0].source}: {wrong[0].wrong}.")
     texts = [result.text for result in results]
     why = f"{wrong[0].source}: {wrong[0].wrong}" if wrong else ""
     return Outputs(texts, time.perf_counter() - began, tokens, long, translator.why, len(wrong), why)

@@ -10,6 +10,7 @@ from regard.data.labels import Labels
 from regard.data.segments import encoded, framed
 from regard.data.target_languages import first_tokens
 from regard.data.vocabulary import Vocabulary, in_text
+from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.results import Result
 from regard.interpret.attribution import attributed
@@ -40,13 +41,13 @@ def attend(
     originals = translator.originals_in(source)
     if not isinstance(target, str):
         if not translator.fits(source):
-            raise ValueError(
+            raise RegardError(
                 f"attend: the source is longer than the {translator.longest - 1:,} subwords a model reads."
             )
         result = target or translator.translate(source, to=to)
         if result.wrong or not (result.tokens or result.text):
             why = result.wrong or ("nothing was written" if source.strip() else "the source is empty")
-            raise ValueError(f"attend: there is nothing to see, since {why}.")
+            raise RegardError(f"attend: there is nothing to see, since {why}.")
         if result.tokens:
             tokens = result.source_tokens, result.tokens
         else:
@@ -56,7 +57,7 @@ def attend(
         limits = translator.longest, translator.search(Options()).longest
         for name, side, most in zip(("source", "target"), tokens, limits, strict=True):
             if not (len(side) > 1 or not (translator.target_side.ends or name == "source")) or len(side) > most:
-                raise ValueError(
+                raise RegardError(
                     f"attend: the {name} has {len(side) - 1:,} subwords; this model takes from 1 to {most - 1:,}."
                 )
     sides = translator.source_side, translator.target_side
@@ -91,7 +92,7 @@ def aligned(
     """Links (source word, target word), from 0, of each pair; words are what blanks separate. None for a pair that the
     model cannot read whole. `done` hears how many more are finished."""
     if not translator.description.model.aligns:
-        raise ValueError("align: this model does not read and write word by word; there is nothing to align.")
+        raise RegardError("align: this model does not read and write word by word; there is nothing to align.")
     found: list[list[tuple[int, int]] | None] = [None] * len(pairs)
     tokens = {}
     limits = translator.longest, translator.search(Options()).longest
@@ -120,7 +121,7 @@ def _pair(
     language = first_tokens(to, translator.description.target_languages, translator.target_side)
     for name, text in (("source", source), ("target", target)):
         if HALF.search(text):
-            raise ValueError(f"attend: the {name} has half a character (a lone surrogate).")
+            raise RegardError(f"attend: the {name} has half a character (a lone surrogate).")
     source = translator.parted(source)
     protected = translator.protection.protect(tidy(source))
     said = translator.protection.protect_like(tidy(target), originals) if originals else None

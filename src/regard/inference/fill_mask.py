@@ -10,6 +10,7 @@ import torch
 from regard.data.batching import given
 from regard.data.input_validation import HALF, tidy
 from regard.data.vocabulary import in_text
+from regard.errors import RegardError
 from regard.inference.attention import captured_view
 from regard.inference.options import Options
 from regard.inference.requests import Asked
@@ -38,13 +39,13 @@ class Reader(Translator):
 
     def fill(self, text: str, *, best: int = 5) -> list[list[Guess]]:
         """For each gap of a text ([MASK], <mask> or ___) the likeliest words, each as if the others were not known.
-        Raises ValueError for a text without a gap, or one that is too long."""
+        Raises RegardError for a text without a gap, or one that is too long."""
         self._check_guesses()
         if best < 1:
-            raise ValueError(f"best: {best} is not possible; it must be at least 1.")
+            raise RegardError(f"best: {best} is not possible; it must be at least 1.")
         (asked,) = self._gapped([text])
         if asked.wrong:
-            raise ValueError(f"{asked.text[:60]!r}: {asked.wrong}.")
+            raise RegardError(f"{asked.text[:60]!r}: {asked.wrong}.")
         (found,) = self._guessed([asked], best)
         return found
 
@@ -67,21 +68,21 @@ class Reader(Translator):
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> CapturedView:
-        """What the words of a text attend to among themselves. Raises ValueError for what cannot be read."""
+        """What the words of a text attend to among themselves. Raises RegardError for what cannot be read."""
         if attribution:
-            raise ValueError("attend: gradient times input is for models that say something of what they read.")
+            raise RegardError("attend: gradient times input is for models that say something of what they read.")
         if target is not None:
-            raise ValueError("attend: this model writes nothing; give it one text.")
+            raise RegardError("attend: this model writes nothing; give it one text.")
         self.check_given([source])
         (asked,) = self._gapped([source], need=False)
         if asked.wrong:
-            raise ValueError(f"{source[:60]!r}: {asked.wrong}.")
+            raise RegardError(f"{source[:60]!r}: {asked.wrong}.")
         told = forced(self.bundle, [asked.tokens], [[END]], scores=False)[0]
         return captured_view((self.source_side, self.target_side), (asked.tokens, [END]), told.weights)
 
     def _check_guesses(self) -> None:
         if not self.description.model.guesses:
-            raise ValueError("this model says nothing: it reads, for regard embed and regard see.")
+            raise RegardError("this model says nothing: it reads, for regard embed and regard see.")
 
     def _parts(self, text: str) -> list[tuple[str, bool]]:
         return []

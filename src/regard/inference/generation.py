@@ -8,6 +8,7 @@ import numpy as np
 
 from regard.data.input_validation import HALF, tidy
 from regard.data.vocabulary import Given
+from regard.errors import RegardError
 from regard.inference.attention import captured_view
 from regard.inference.engines.torch_engine import TorchEngine
 from regard.inference.options import Options
@@ -25,15 +26,15 @@ class Continuer(Translator):
     """A model that reads nothing: its source is how the text begins, its result the whole text."""
 
     def stream(self, text: str, heard: Callable[[str], None], options: Options | None = None, **more: Any) -> Result:
-        """One text, told piece by piece as it is said, how it begins first. Raises ValueError for a beam: what it says
+        """One text, told piece by piece as it is said, how it begins first. Raises RegardError for a beam: what it says
         first it may take back."""
         chosen = Options.of(more) if options is None else replace(options, **more)
         if not (chosen.draws or chosen.beam == 1) or chosen.nbest > 1:
-            raise ValueError("stream: only what is never taken back can be told at once; draw, or use beam=1.")
+            raise RegardError("stream: only what is never taken back can be told at once; draw, or use beam=1.")
         self.check_given([text])
         (asked,) = self._sources([text], chosen)
         if asked.wrong:
-            raise ValueError(f"{asked.text[:60]!r}: {asked.wrong}.")
+            raise RegardError(f"{asked.text[:60]!r}: {asked.wrong}.")
         said: list[int] = []
         told = 0
 
@@ -55,30 +56,30 @@ class Continuer(Translator):
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> CapturedView:
-        """What the model attends to over a whole text, or a result. Raises ValueError for what it cannot read."""
+        """What the model attends to over a whole text, or a result. Raises RegardError for what it cannot read."""
         if attribution:
-            raise ValueError("attend: gradient times input is for models that read something.")
+            raise RegardError("attend: gradient times input is for models that read something.")
         if isinstance(target, str):
-            raise ValueError("attend: this model reads nothing before it writes; give the whole text as one.")
+            raise RegardError("attend: this model reads nothing before it writes; give the whole text as one.")
         if isinstance(target, Result):
             tokens = target.tokens
         else:
             self.check_given([source])
             (asked,) = self._sources([source], Options())
             if asked.wrong:
-                raise ValueError(f"{asked.text[:60]!r}: {asked.wrong}.")
+                raise RegardError(f"{asked.text[:60]!r}: {asked.wrong}.")
             if not asked.wish.prefix:
-                raise ValueError("attend: there is no text.")
+                raise RegardError("attend: there is no text.")
             tokens = [*asked.wish.prefix, END]
         nothing = np.zeros(0, np.uint8)
         told = forced(self.bundle, [nothing], [tokens])[0]
         return captured_view((self.source_side, self.target_side), (nothing, tokens), told.weights)
 
     def check_given(self, sources: Sequence[Any]) -> None:
-        """Raises ValueError for what is no text."""
+        """Raises RegardError for what is no text."""
         for text in sources:
             if not isinstance(text, str):
-                raise ValueError(f"generate: {repr(text)[:60]} is not a text; give how it begins.")
+                raise RegardError(f"generate: {repr(text)[:60]} is not a text; give how it begins.")
 
     def fits(self, text: str) -> bool:
         """What is too long is said to be."""

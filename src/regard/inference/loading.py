@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.shortlist import Shortlist
+from regard.errors import RegardError
 from regard.inference.engines import NAMES, Engine
 from regard.inference.engines import native_weights as weights
 from regard.inference.translator import Translator
@@ -33,15 +34,15 @@ def load(
     faster, and rarely worse.
     """
     if engine not in NAMES:
-        raise ValueError(f"engine: there is no {engine!r}; there are {', '.join(NAMES)}.")
+        raise RegardError(f"engine: there is no {engine!r}; there are {', '.join(NAMES)}.")
     if precision not in ("auto", *KINDS):
-        raise ValueError(f"precision: there is no {precision!r}; there are auto, {', '.join(KINDS)}.")
+        raise RegardError(f"precision: there is no {precision!r}; there are auto, {', '.join(KINDS)}.")
     if threads < 0:
-        raise ValueError(f"threads: {threads} is not possible; it must be at least 1, or 0 for one on each core.")
+        raise RegardError(f"threads: {threads} is not possible; it must be at least 1, or 0 for one on each core.")
     opened = open_folder(Path(path))
     words = opened.shortlist() if shortlist else None
     if shortlist and words is None:
-        raise ValueError(f"{path}: it has no shortlist; regard train makes one at its end.")
+        raise RegardError(f"{path}: it has no shortlist; regard train makes one at its end.")
     reasons: dict[str, str] = {}
     for name in ("native", "ctranslate2"):
         if engine not in ("auto", name):
@@ -50,7 +51,7 @@ def load(
         if not reasons[name]:
             return _on_the_processor(name, opened, "int8" if precision == "auto" else precision, threads, words)
         if engine == name:
-            raise ValueError(
+            raise RegardError(
                 f"{path}: {WHAT[name]} cannot run this model here, since {reasons[name]}; try another engine."
             )
     if threads:
@@ -62,7 +63,7 @@ def load(
         from regard.inference.engines.int8_quantization import refuses as against_int8
 
         if against := against_int8(next(bundle.model.parameters()).device):
-            raise ValueError(f"precision: int8 cannot be had, since {against}; use float32.")
+            raise RegardError(f"precision: int8 cannot be had, since {against}; use float32.")
     about = f"PyTorch{', int8' if low else ''}{', with a shortlist' if words is not None else ''}"
     why = f"{about}, since {reasons['native']}" if reasons else about
     return in_torch(bundle, why, words, low=low, choice=opened.choice())

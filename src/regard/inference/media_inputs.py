@@ -12,6 +12,7 @@ from regard.data.batching import given
 from regard.data.labels import Labels
 from regard.data.media import Medium, Prepared, Recordings
 from regard.data.vocabulary import Given
+from regard.errors import RegardError
 from regard.inference.attention import captured_view
 from regard.inference.options import Options
 from regard.inference.requests import Asked
@@ -44,11 +45,11 @@ class MediaTranslator(Translator):
     ) -> CapturedView:
         """What the model attends to over a source and a target: a given one, a result of it, or else its own.
 
-        attribution: with gradient times input beside it, over the same places. Raises ValueError."""
+        attribution: with gradient times input beside it, over the same places. Raises RegardError."""
         options = Options(to=to)
         asked = self._asked(source, options)
         if asked.wrong:
-            raise ValueError(f"{asked.text}: {asked.wrong}.")
+            raise RegardError(f"{asked.text}: {asked.wrong}.")
         if isinstance(target, str):
             if isinstance(self.target_side, Labels):
                 self.target_side.check(target)
@@ -77,17 +78,17 @@ class MediaTranslator(Translator):
         return replace(seen, shown=replace(seen.shown, sound=self.sound(source)))
 
     def passed(self, source: Any) -> list[Passed]:
-        """What attention over channels and places lets pass of a picture, block by block. Raises ValueError."""
+        """What attention over channels and places lets pass of a picture, block by block. Raises RegardError."""
         stem = self.bundle.model.encoder.embedding
         if not isinstance(stem, Cells):
-            raise ValueError("only pictures that are read by residual convolutions have channels to look at.")
+            raise RegardError("only pictures that are read by residual convolutions have channels to look at.")
         asked = self._asked(source, Options())
         if asked.wrong:
-            raise ValueError(f"{asked.text}: {asked.wrong}.")
+            raise RegardError(f"{asked.text}: {asked.wrong}.")
         pixels, _ = given(self.medium, [asked.tokens])
         looks = stem.looks(pixels.to(next(stem.parameters()).device))
         if not looks:
-            raise ValueError("this model has no attention over channels; train with model.source.cut.attend=cbam.")
+            raise RegardError("this model has no attention over channels; train with model.source.cut.attend=cbam.")
         return [Passed(**{name: each[0].cpu().numpy() for name, each in look.items()}) for look in looks]
 
     def sound(self, source: Any) -> bytes:
@@ -138,5 +139,5 @@ class MediaTranslator(Translator):
         wish = self._wish(options)
         try:
             return Asked(name, self.medium.read(source), wish)
-        except ValueError as error:
+        except RegardError as error:
             return Asked(name, [], wrong=str(error).removeprefix(f"{name}: ").rstrip("."))

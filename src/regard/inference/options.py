@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
+from regard.errors import RegardError
 from regard.inference.results import SMALL, Sampling, Search
 
 if TYPE_CHECKING:
@@ -63,24 +64,24 @@ class Options:
         for name, least, most in BETWEEN:
             if not least <= getattr(self, name) <= most:
                 value = getattr(self, name)
-                raise ValueError(f"{name}: {value} is not possible; it must be between {least:,} and {most:,}.")
+                raise RegardError(f"{name}: {value} is not possible; it must be between {least:,} and {most:,}.")
         if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k: {self.top_k} is not possible; it must be at least 1.")
+            raise RegardError(f"top_k: {self.top_k} is not possible; it must be at least 1.")
         if self.draws and self.groups > 1:
-            raise ValueError("groups are for a search; leave out temperature, top_k and top_p.")
+            raise RegardError("groups are for a search; leave out temperature, top_k and top_p.")
         if self.draws and (self.required or self.glossary):
-            raise ValueError("required words and a glossary need a search; leave out temperature, top_k and top_p.")
+            raise RegardError("required words and a glossary need a search; leave out temperature, top_k and top_p.")
         for phrase in (*self.required, *self.glossary.values()):
             if phrase in self.forbidden:
-                raise ValueError(f"{phrase!r} is both required and forbidden; leave one out.")
+                raise RegardError(f"{phrase!r} is both required and forbidden; leave one out.")
 
     @staticmethod
     def of(given: dict[str, Any]) -> "Options":
-        """From names and values. Raises ValueError for a name that is none."""
+        """From names and values. Raises RegardError for a name that is none."""
         known = [each.name for each in fields(Options)]
         for name in given:
             if name not in known:
-                raise ValueError(f"{name}: there is no such option; there are {', '.join(known)}.")
+                raise RegardError(f"{name}: there is no such option; there are {', '.join(known)}.")
         return Options(**given)
 
     @property
@@ -89,13 +90,13 @@ class Options:
         return any(value is not None for value in (self.temperature, self.top_k, self.top_p))
 
     def check_for(self, model: "ModelSettings") -> None:
-        """Raises ValueError for wishes that such a model cannot have, since it does not search for words."""
+        """Raises RegardError for wishes that such a model cannot have, since it does not search for words."""
         wordless = () if model.step_by_step else WORDS
         single = ("nbest", "alignment") if model.says in ("tags", "span") else ()
         for name in (*wordless, *single):
             value = getattr(self, name)
             if value not in (None, False, "", (), {}) and (name, value) != ("nbest", 1):
-                raise ValueError(f"{name}: this model does not search for words, and says one thing; leave it out.")
+                raise RegardError(f"{name}: this model does not search for words, and says one thing; leave it out.")
 
     def search(self, *, per_token: float, longest: int, vocabulary: int, single: bool = False) -> Search:
         """For a model whose outputs have at most so many tokens, drawn from such a vocabulary."""
@@ -108,7 +109,7 @@ class Options:
                 self.seed,
             )
         if self.most is not None and self.most <= 0:
-            raise ValueError(f"most: {self.most} is not possible; it must be above 0.")
+            raise RegardError(f"most: {self.most} is not possible; it must be above 0.")
         return Search(
             beam=self.beam,
             length_penalty=self.length_penalty,
@@ -128,7 +129,7 @@ class Options:
 
 
 def _check(name: str, kind: str, value: Any) -> None:
-    """Raises ValueError, in words, for a value that is not of the kind that an option is annotated with."""
+    """Raises RegardError, in words, for a value that is not of the kind that an option is annotated with."""
     if value is None and kind.endswith("None"):
         return
     if kind.startswith("tuple"):
@@ -137,16 +138,16 @@ def _check(name: str, kind: str, value: Any) -> None:
             or not isinstance(value, Sequence)
             or not all(isinstance(each, str) for each in value)
         ):
-            raise ValueError(f"{name}: give a list of words or phrases, such as ['dog', 'in the park'].")
+            raise RegardError(f"{name}: give a list of words or phrases, such as ['dog', 'in the park'].")
     elif kind.startswith("dict"):
         pairs = value.items() if isinstance(value, Mapping) else [(None, None)]
         if not all(isinstance(each, str) for pair in pairs for each in pair):
-            raise ValueError(f"{name}: give terms and what they become, such as {{'dog': 'Hund'}}.")
+            raise RegardError(f"{name}: give terms and what they become, such as {{'dog': 'Hund'}}.")
     elif kind.startswith("float"):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            raise ValueError(f"{name}: {value!r} is not possible; it must be a number.")
+            raise RegardError(f"{name}: {value!r} is not possible; it must be a number.")
     elif kind.startswith("int"):
         if isinstance(value, bool) or not isinstance(value, Integral):
-            raise ValueError(f"{name}: {value!r} is not possible; it must be a whole number.")
+            raise RegardError(f"{name}: {value!r} is not possible; it must be a whole number.")
     elif kind == "str" and not isinstance(value, str):
-        raise ValueError(f"{name}: {value!r} is not possible; it must be a text.")
+        raise RegardError(f"{name}: {value!r} is not possible; it must be a text.")

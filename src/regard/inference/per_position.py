@@ -11,6 +11,7 @@ from torch import Tensor
 from regard.data.batching import given
 from regard.data.input_validation import HALF
 from regard.data.vocabulary import in_text
+from regard.errors import RegardError
 from regard.inference.attention import captured_view
 from regard.inference.options import Options
 from regard.inference.results import Result
@@ -52,7 +53,7 @@ class Placewise(Translator):
     def results(
         self, texts: Sequence[Any], options: Options, *, done: Callable[[int], None] = lambda count: None
     ) -> list[Result]:
-        """What is said of each text. Raises ValueError for wishes that such a model cannot have."""
+        """What is said of each text. Raises RegardError for wishes that such a model cannot have."""
         self.check_given(texts)
         options.check_for(self.description.model)
         read = [Read(text, wrong=wrong) if (wrong := _flaw(text)) else self._read(text) for text in texts]
@@ -85,18 +86,18 @@ class Placewise(Translator):
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> CapturedView:
-        """What the words of a text attend to among themselves. Raises ValueError for what cannot be read."""
+        """What the words of a text attend to among themselves. Raises RegardError for what cannot be read."""
         if attribution:
-            raise ValueError("attend: gradient times input is for models that write something, or tell a class.")
+            raise RegardError("attend: gradient times input is for models that write something, or tell a class.")
         if target is not None:
-            raise ValueError(
+            raise RegardError(
                 f"attend: of {self.what}, what words attend to among themselves can be seen; give one text alone."
             )
         self.check_given([source])
         wrong = _flaw(source)
         read = Read(source, wrong=wrong) if wrong else self._read(source)
         if read.wrong:
-            raise ValueError(f"{source[:60]!r}: {read.wrong}.")
+            raise RegardError(f"{source[:60]!r}: {read.wrong}.")
         told = forced(self.bundle, [read.rows[0]], [[END]], scores=False)[0]
         return captured_view((self.source_side, in_text(self.source_side)), (read.rows[0], [END]), told.weights)
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from regard.errors import RegardError
 from regard.views.notebook import CapturedView
 
 STEP = 32  # limits on length are multiples of this, so that sources of like length share one
@@ -35,11 +36,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < 100:
-            raise ValueError(f"temperature: {self.temperature} is not possible; it must be above 0 and below 100.")
+            raise RegardError(f"temperature: {self.temperature} is not possible; it must be above 0 and below 100.")
         if self.top_k < 0:
-            raise ValueError(f"top_k: {self.top_k} is not possible; it must be at least 1, or 0 for all words.")
+            raise RegardError(f"top_k: {self.top_k} is not possible; it must be at least 1, or 0 for all words.")
         if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p: {self.top_p} is not possible; it must be above 0 and at most 1.")
+            raise RegardError(f"top_p: {self.top_p} is not possible; it must be above 0 and at most 1.")
 
 
 @dataclass(frozen=True)
@@ -76,17 +77,17 @@ class Search:
         if self.single:
             return
         if self.sampling is None and (self.beam < 1 or not 1 <= self.nbest <= self.beam):
-            raise ValueError(
+            raise RegardError(
                 f"beam: {self.beam} is not possible with the best {self.nbest} wanted; it must be at least that many."
             )
         if self.nbest < 1:
-            raise ValueError(f"nbest: {self.nbest} is not possible; it must be at least 1.")
+            raise RegardError(f"nbest: {self.nbest} is not possible; it must be at least 1.")
         if self.no_repeat < 0:
-            raise ValueError(
+            raise RegardError(
                 f"no_repeat: {self.no_repeat} is not possible; it must be at least 1, or 0 for never mind."
             )
         if self.groups < 1 or self.beam % self.groups:
-            raise ValueError(f"groups: {self.groups} do not divide the beam of {self.beam}.")
+            raise RegardError(f"groups: {self.groups} do not divide the beam of {self.beam}.")
 
     @property
     def beyond(self) -> str:

@@ -11,6 +11,7 @@ from regard.data.input_validation import tidy
 from regard.data.labels import Ends
 from regard.data.segments import framed
 from regard.data.vocabulary import in_text
+from regard.errors import RegardError
 from regard.inference.per_position import Placewise, Read
 from regard.inference.results import Result
 from regard.special_tokens import END
@@ -45,11 +46,11 @@ class Answerer(Placewise):
     what = "spans"
 
     def answer(self, passage: str, question: str) -> Answer:
-        """The answer to a question about a passage. Raises ValueError for what cannot be read."""
+        """The answer to a question about a passage. Raises RegardError for what cannot be read."""
         text = f"{tidy(passage)}\t{tidy(question)}"
         read = self._read(text)
         if read.wrong:
-            raise ValueError(f"{text[:60]!r}: {read.wrong}.")
+            raise RegardError(f"{text[:60]!r}: {read.wrong}.")
         best = self._best(read, self._logits(read.rows))
         begin, end = self._lies(read, best)
         return Answer(tidy(passage)[begin:end], float(torch.tensor(best.log_probability).exp()), begin, end)

@@ -7,6 +7,7 @@ from torch import Tensor
 from regard.data.input_validation import tidy
 from regard.data.segments import by_words, framed
 from regard.data.vocabulary import in_text
+from regard.errors import RegardError
 from regard.inference.per_position import Placewise, Read
 from regard.inference.results import Result
 from regard.special_tokens import BEGIN
@@ -18,10 +19,10 @@ class Tagger(Placewise):
     what = "tags"
 
     def tags(self, text: str) -> list[tuple[str, str]]:
-        """Each word and its tag. Raises ValueError for a text that cannot be read."""
+        """Each word and its tag. Raises RegardError for a text that cannot be read."""
         result = self.translate(text)
         if result.wrong:
-            raise ValueError(f"{text[:60]!r}: {result.wrong}.")
+            raise RegardError(f"{text[:60]!r}: {result.wrong}.")
         return list(zip(tidy(text).split(), result.text.split(), strict=True))
 
     def _read(self, text: str) -> Read:

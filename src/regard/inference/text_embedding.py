@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard.data.batching import given
+from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.translator import Translator
 
@@ -24,15 +25,15 @@ def vectors(
     normalised: bool = True,
     done: Callable[[int], None] = lambda count: None,
 ) -> NDArray[np.float32]:
-    """[N, width] of each text, of length 1 if normalised. What is too long is cut at its end. Raises ValueError for a
+    """[N, width] of each text, of length 1 if normalised. What is too long is cut at its end. Raises RegardError for a
     text that cannot be read, and for a model that reads none."""
     if model.description.model.source.kind != "text":
-        raise ValueError("embed: this model does not read texts.")
+        raise RegardError("embed: this model does not read texts.")
     model.check_given(texts)
     asked = model._sources(texts, Options())
     for each in asked:
         if each.wrong:
-            raise ValueError(f"{each.text[:60]!r}: {each.wrong}.")
+            raise RegardError(f"{each.text[:60]!r}: {each.wrong}.")
     encoder = model.bundle.model
     device = next(encoder.parameters()).device
     found = np.zeros((len(texts), encoder.encoder.memory_width), np.float32)

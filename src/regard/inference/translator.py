@@ -17,6 +17,7 @@ from regard.data.segments import BETWEEN, encoded, framed, parted, room
 from regard.data.sentence_splitting import parts_within
 from regard.data.target_languages import first_tokens, without_sign
 from regard.data.vocabulary import Given, SourceSide, Vocabulary, in_text
+from regard.errors import RegardError
 from regard.inference.engines import Engine
 from regard.inference.long_text import Pieces, words_only
 from regard.inference.options import Options
@@ -33,8 +34,7 @@ WINDOW = 4096  # texts of a stream that are sorted together
 APART = re.compile(r"(\n|[!-~]{100,})")  # between lines; and what is no word: a key, a picture in letters
 
 
-def _nobody(count: int) -> None:
-    """Hears how many more are finished, and does nothing."""
+def _nobody(count: int) -> None: ...
 
 
 class Translator:
@@ -91,7 +91,7 @@ class Translator:
             return self.results([texts], chosen)[0]
         given: object = texts  # a caller may hand in anything
         if isinstance(given, bytes) or not isinstance(given, Iterable):
-            raise ValueError(f"translate: {repr(given)[:60]} is not a text; give a text, or a list of texts.")
+            raise RegardError(f"translate: {repr(given)[:60]} is not a text; give a text, or a list of texts.")
         return self.results(texts, chosen) if isinstance(texts, Sequence) else self._stream(iter(texts), chosen)
 
     def _stream(self, texts: Iterator[str], options: Options) -> Iterator[Result]:
@@ -116,11 +116,11 @@ class Translator:
         return [results[number] for number in range(len(texts))]
 
     def check_given(self, sources: Sequence[Any]) -> None:
-        """Raises ValueError for what is no source of this model."""
+        """Raises RegardError for what is no source of this model."""
         in_text(self.source_side)
         for text in sources:
             if not isinstance(text, str):
-                raise ValueError(f"translate: {repr(text)[:60]} is not a text; give a text, or a list of texts.")
+                raise RegardError(f"translate: {repr(text)[:60]} is not a text; give a text, or a list of texts.")
 
     def _joined(self, around: Mapping[int, Pieces], options: Options) -> dict[int, Result]:
         """Results of texts in parts. The first part has the prefix, the longest what is required."""
@@ -189,9 +189,9 @@ class Translator:
         """A result for each text, placeholders and all."""
         how = self.search(options)
         if options.alignment and self.description.model.labels:
-            raise ValueError("alignment: a class comes from all of a text; attention shows from what most.")
+            raise RegardError("alignment: a class comes from all of a text; attention shows from what most.")
         if options.alignment and not self.description.model.aligns:
-            raise ValueError("alignment: this model does not read word by word; attention shows what it looks at.")
+            raise RegardError("alignment: this model does not read word by word; attention shows what it looks at.")
         sources = self._sources(texts, options)
         results = {
             number: Result(source.text, "", 0.0, [], [], wrong=source.wrong)
@@ -388,7 +388,7 @@ class Translator:
     ) -> CapturedView:
         """What the model attends to over a source and a target: a given one, a result of it, or else its translation.
 
-        attribution: with gradient times input, too. to: of several languages. Raises ValueError for what is too long.
+        attribution: with gradient times input, too. to: of several languages. Raises RegardError for what is too long.
         """
         from regard.inference.attention import attend
 

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard.data.tokenizers.imported import Borrowed, as_file
+from regard.errors import RegardError
 from regard.interop.new_run import arrived, save
 from regard.interop.tensor_map import Family, Place
 from regard.interop.vocabularies import LARGEST, read_json
@@ -46,16 +47,16 @@ BOTH = ("weight", "bias")
 
 
 def import_ctranslate(folder: Path, run: Path) -> Bundle:
-    """A translation model of CTranslate2's into a new run. Raises ValueError, naming what does not fit."""
+    """A translation model of CTranslate2's into a new run. Raises RegardError, naming what does not fit."""
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
-        raise ValueError(f"{folder / 'config.json'}: expected a JSON object.")
+        raise RegardError(f"{folder / 'config.json'}: expected a JSON object.")
     arrays, again = read_model(folder / "model.bin")
     try:
         family = _family(arrays, again, config)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{folder / 'model.bin'}: {reason.rstrip('.')}.") from None
+        raise RegardError(f"{folder / 'model.bin'}: {reason.rstrip('.')}.") from None
     zero = int(arrays.get("decoder/start_from_zero_embedding", np.zeros(())))
     sides = _vocabulary(folder, config, "source", zero=False), _vocabulary(folder, config, "target", zero=bool(zero))
     theirs = {name: torch.from_numpy(array.copy()) for name, array in arrays.items() if array.ndim}
@@ -78,7 +79,7 @@ def _begin(bundle: Bundle, *, zero: bool) -> None:
 
 
 def read_model(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays of a model.bin, those in fewer bits as float32, and which names are another's. Raises ValueError."""
+    """The arrays of a model.bin, those in fewer bits as float32, and which names are another's. Raises RegardError."""
     wrong = ValueError(f"{path}: it is no model of CTranslate2's, or damaged.")
     arrays: dict[str, NDArray[Any]] = {}
     with path.open("rb") as file:
@@ -91,13 +92,13 @@ def read_model(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
 
         (version,) = struct.unpack("<I", take(4))
         if version not in VERSIONS:
-            raise ValueError(
+            raise RegardError(
                 f"{path}: format {version} of CTranslate2 is not known, only {' and '.join(map(str, VERSIONS))}; "
                 f"convert the model anew."
             )
         kind = _name(take, wrong)
         if kind != "TransformerSpec":
-            raise ValueError(f"{path}: this is a {kind[:40]}; only models that translate (TransformerSpec) are read.")
+            raise RegardError(f"{path}: this is a {kind[:40]}; only models that translate (TransformerSpec) are read.")
         _, count = struct.unpack("<II", take(8))
         for _ in range(count):
             name = _name(take, wrong)
@@ -153,9 +154,9 @@ def _family(arrays: Mapping[str, NDArray[Any]], again: Mapping[str, str], config
         part, _, what = name.rpartition("/")
         if not array.ndim and part in ("encoder", "decoder"):
             if what in ONLY and int(array) != ONLY[what]:
-                raise ValueError(f"{name} = {int(array)} is not possible here, only {ONLY[what]}")
+                raise RegardError(f"{name} = {int(array)} is not possible here, only {ONLY[what]}")
             if what not in ONLY and what not in SAID:
-                raise ValueError(f"{name} is not known here")
+                raise RegardError(f"{name} is not known here")
     source, said, shown = (
         again.get(name, name)
         for name in ("encoder/embeddings_0/weight", "decoder/projection/weight", "decoder/embeddings/weight")
@@ -191,7 +192,7 @@ def _part(
         layers += 1
     heads = arrays.get(f"{name}/num_heads")
     if not layers or heads is None:
-        raise ValueError(f"{name}/layer_0 or {name}/num_heads is missing")
+        raise RegardError(f"{name}/layer_0 or {name}/num_heads is missing")
     inner, width = arrays[f"{name}/layer_0/ffn/linear_1/weight"].shape[::-1]
     rms = f"{name}/layer_0/ffn/layer_norm/beta" not in arrays
     activation = ACTIVATIONS[int(arrays.get(f"{name}/activation", np.zeros(())))]
@@ -199,7 +200,7 @@ def _part(
     pre = bool(int(arrays.get(f"{name}/pre_norm", np.ones(()))))
     table = again.get(f"{name}/position_encodings/encodings", f"{name}/position_encodings/encodings")
     if table not in arrays:
-        raise ValueError(f"{name}/position_encodings/encodings is missing")
+        raise RegardError(f"{name}/position_encodings/encodings is missing")
     known = np.allclose(arrays[table], waves(*arrays[table].shape), atol=1e-6)
     epsilon = float(config.get("layer_norm_epsilon") or (1e-6 if rms else 1e-5))
     settings = {
@@ -271,9 +272,9 @@ def _vocabulary(folder: Path, config: Mapping[str, Any], side: str, *, zero: boo
     found = {name: numbers.get(str(piece)) for name, piece in names.items()}
     for name in ("unk_token", "eos_token"):
         if found[name] is None:
-            raise ValueError(f"{folder}: its {side} vocabulary has no {names[name]!r}, the {name} of config.json.")
+            raise RegardError(f"{folder}: its {side} vocabulary has no {names[name]!r}, the {name} of config.json.")
     if found["begin"] is None and side == "target" and not zero:
-        raise ValueError(f"{folder}: its target vocabulary has no {names['begin']!r}, with which a text begins.")
+        raise RegardError(f"{folder}: its target vocabulary has no {names['begin']!r}, with which a text begins.")
     pad = next((numbers[piece] for piece in ("<pad>", "<blank>") if piece in numbers), None)
     about = {
         "kind": "sentencepiece",
@@ -291,11 +292,11 @@ def _pieces(folder: Path, side: str) -> list[str]:
         if (folder / f"{name}.json").exists():
             found = read_json(folder / f"{name}.json")
             if not isinstance(found, list) or not all(isinstance(piece, str) for piece in found):
-                raise ValueError(f"{folder / f'{name}.json'}: expected a list of texts.")
+                raise RegardError(f"{folder / f'{name}.json'}: expected a list of texts.")
             return found
         if (folder / f"{name}.txt").exists():
             return (folder / f"{name}.txt").read_text("utf-8").removesuffix("\n").split("\n")
-    raise ValueError(f"{folder}: it has no vocabulary: neither {side}_vocabulary.json nor shared_vocabulary.json.")
+    raise RegardError(f"{folder}: it has no vocabulary: neither {side}_vocabulary.json nor shared_vocabulary.json.")
 
 
 def _cutter(folder: Path, side: str) -> bytes:
@@ -312,9 +313,9 @@ def _cutter(folder: Path, side: str) -> bytes:
         path = folder / name
         if path.is_file():
             if path.stat().st_size > LARGEST:
-                raise ValueError(f"{path}: it is larger than any such file.")
+                raise RegardError(f"{path}: it is larger than any such file.")
             return path.read_bytes()
-    raise ValueError(
+    raise RegardError(
         f"{folder}: it does not say how texts are cut; put the model's sentencepiece files into it, as {side}.spm, or "
         f"one for both sides as sentencepiece.model."
     )

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from regard.data.tokenizers.imported import Borrowed
 from regard.data.tokenizers.subwords import Subwords
+from regard.errors import RegardError
 from regard.interop.families import family_of
 from regard.interop.import_folder import KEPT
 from regard.interop.new_run import NEVER
@@ -23,16 +24,16 @@ OWN = ("model.toml", "model.safetensors", "source.subwords", "target.subwords", 
 
 
 def export(run: Path, to: str, folder: Path, *, kind: str = "float32") -> list[str]:
-    """A run into a new folder; the names of its files. kind: of CTranslate2's weights. Raises ValueError."""
+    """A run into a new folder; the names of its files. kind: of CTranslate2's weights. Raises RegardError."""
     if to not in FORMATS:
-        raise ValueError(f"--to: there is no {to!r}; there are {', '.join(FORMATS)}.")
+        raise RegardError(f"--to: there is no {to!r}; there are {', '.join(FORMATS)}.")
     if kind not in KINDS:
-        raise ValueError(f"--precision: there is no {kind!r}; there are {', '.join(KINDS)}.")
+        raise RegardError(f"--precision: there is no {kind!r}; there are {', '.join(KINDS)}.")
     if kind != "float32" and to != "ctranslate2":
-        raise ValueError(f"--precision: {kind} is for ctranslate2; leave it out for {to}.")
+        raise RegardError(f"--precision: {kind} is for ctranslate2; leave it out for {to}.")
     opened = open_folder(run)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder}: it exists; choose another folder with -o.")
+        raise RegardError(f"{folder}: it exists; choose another folder with -o.")
     if to == "huggingface":
         files = _huggingface(opened)
     elif to == "onnx":
@@ -41,7 +42,7 @@ def export(run: Path, to: str, folder: Path, *, kind: str = "float32") -> list[s
         files = graphs(load_bundle(run))
     elif to == "ctranslate2":
         if why := refuses(opened.description.model):
-            raise ValueError(f"{run}: CTranslate2 cannot run this model, since {why}.")
+            raise RegardError(f"{run}: CTranslate2 cannot run this model, since {why}.")
         made = converted(opened, kind)
         files = {path.name: path.read_bytes() for path in sorted(made.iterdir()) if path.name != "made_from"}
         files |= _sides(opened)
@@ -73,20 +74,20 @@ def _huggingface(opened: Opened) -> dict[str, bytes]:
 
         try:
             return published(load_bundle(opened.folder))
-        except ValueError as error:
-            raise ValueError(f"{opened.folder}: {error}") from None
+        except RegardError as error:
+            raise RegardError(f"{opened.folder}: {error}") from None
     config: dict[str, Any] = read_json(kept / "config.json")
     family = family_of(config, set(read_json(kept / "tensors.json")))
     bundle = load_bundle(opened.folder)
     if _shape(family.model) != _shape(bundle.description.model):
-        raise ValueError(f"{opened.folder}: this is no longer the kind of model that was imported.")
+        raise RegardError(f"{opened.folder}: this is no longer the kind of model that was imported.")
     words = bundle.target_side if isinstance(bundle.target_side, Borrowed) else bundle.source_side
     assert isinstance(words, Borrowed)
     ours: dict[str, Tensor] = tensors_of(bundle.model)
     if "output.bias" in ours and not family.model.output_bias and family.model.tie != "none":
         bias = ours.pop("output.bias")  # which only says what is never said
         if not bool(((bias == 0) | (bias == NEVER)).all()):
-            raise ValueError(f"{opened.folder}: tensor output.bias was trained, and has no place in such a model.")
+            raise RegardError(f"{opened.folder}: tensor output.bias was trained, and has no place in such a model.")
     theirs = given(family, ours, read_tensors(kept / "rest.safetensors"), (words, words), str(opened.folder))
     files = {"model.safetensors": as_bytes(theirs, {"format": "pt"})}
     for name in ("config.json", *FILES):

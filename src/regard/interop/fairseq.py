@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from regard.data.tokenizers.imported import Borrowed, as_file
+from regard.errors import RegardError
 from regard.interop.new_run import check_new
 from regard.interop.vocabularies import LARGEST
 from regard.runs.bundle import as_bytes
@@ -42,23 +43,23 @@ OLD_NORMS = {
 
 def convert(checkpoint: Path, dictionaries: Path, folder: Path, *, pieces: tuple[Path, ...] = ()) -> list[str]:
     """A checkpoint, the folder of its two dict.LANGUAGE.txt, and the sentencepiece models that cut its texts (one, or
-    one for each side), as a folder that `regard import` reads; the names of its files. Raises ValueError."""
+    one for each side), as a folder that `regard import` reads; the names of its files. Raises RegardError."""
     check_new(folder)
     if len(pieces) > 2:
-        raise ValueError("--sentencepiece: give one model for both sides, or two: the source's, then the target's.")
+        raise RegardError("--sentencepiece: give one model for both sides, or two: the source's, then the target's.")
     settings, theirs = _opened(checkpoint)
     languages = tuple(_text(settings, name) for name in ("source_lang", "target_lang"))
     files: dict[str, bytes] = {}
     for side, language in zip(("source", "target"), languages, strict=True):
         path = dictionaries / f"dict.{language}.txt"
         if not path.is_file():
-            raise ValueError(
+            raise RegardError(
                 f"{path}: there is no such file; the folder of the dictionaries has one for each language."
             )
         files[f"{side}.dict.txt"] = path.read_bytes()
     for side, model in zip(("source", "target"), pieces * (2 // len(pieces)) if pieces else (), strict=False):
         if not model.is_file():
-            raise ValueError(f"{model}: there is no such file.")
+            raise RegardError(f"{model}: there is no such file.")
         files[f"{side}.spm"] = model.read_bytes()
     config = _config(settings, languages)
     files["config.json"] = json.dumps(config, indent=2).encode()
@@ -72,7 +73,7 @@ def convert(checkpoint: Path, dictionaries: Path, folder: Path, *, pieces: tuple
 def _opened(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Settings and tensors of a checkpoint."""
     if not checkpoint.is_file():
-        raise ValueError(f"{checkpoint}: there is no such file.")
+        raise RegardError(f"{checkpoint}: there is no such file.")
     try:
         with torch.serialization.safe_globals([argparse.Namespace]), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -80,24 +81,24 @@ def _opened(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     except Exception as error:  # whatever the format's reader stumbles over
         refused = re.search(r"GLOBAL ([\w.]+)|global[: ]+`?([\w.]+\.[\w.]+)", str(error))
         reason = f"it has a {next(filter(None, refused.groups()))}" if refused else "it is damaged, or no checkpoint"
-        raise ValueError(
+        raise RegardError(
             f"{checkpoint}: it cannot be opened with its weights and plain values alone ({reason})."
         ) from None
     theirs = content.get("model") if isinstance(content, dict) else None
     if not isinstance(theirs, dict) or not all(isinstance(each, Tensor) for each in theirs.values()):
-        raise ValueError(f"{checkpoint}: it is no checkpoint of fairseq's: it has no tensors under the name model.")
+        raise RegardError(f"{checkpoint}: it is no checkpoint of fairseq's: it has no tensors under the name model.")
     settings: dict[str, Any] = {}
     for part in (content.get("args"), *((content.get("cfg") or {}).get(name) for name in ("task", "model"))):
         settings |= vars(part) if isinstance(part, argparse.Namespace) else dict(part or {})
     if not settings:
-        raise ValueError(f"{checkpoint}: it does not say what model it is of.")
+        raise RegardError(f"{checkpoint}: it does not say what model it is of.")
     return settings, {str(name): tensor for name, tensor in theirs.items()}
 
 
 def _text(settings: Mapping[str, Any], name: str) -> str:
     found = settings.get(name)
     if not isinstance(found, str) or not found.replace("_", "").replace("-", "").isalnum():
-        raise ValueError(f"the checkpoint does not name its {name}.")
+        raise RegardError(f"the checkpoint does not name its {name}.")
     return found
 
 
@@ -105,14 +106,14 @@ def _config(settings: Mapping[str, Any], languages: tuple[str, ...]) -> dict[str
     """What import needs to know."""
     for name in ABSENT:
         if settings.get(name):
-            raise ValueError(f"the checkpoint's {name} = {settings[name]!r} is not possible here.")
+            raise RegardError(f"the checkpoint's {name} = {settings[name]!r} is not possible here.")
     for name in ("decoder_output_dim", "decoder_input_dim"):
         if settings.get(name) not in (None, settings.get("decoder_embed_dim")):
-            raise ValueError(f"the checkpoint's {name} = {settings[name]!r} is not possible here.")
+            raise RegardError(f"the checkpoint's {name} = {settings[name]!r} is not possible here.")
     tie = "all" if settings.get("share_all_embeddings") else "none"
     tie = "target" if tie == "none" and settings.get("share_decoder_input_output_embed") else tie
     if settings.get("activation_fn", "relu") not in ACTIVATIONS:
-        raise ValueError(f"the checkpoint's activation {settings['activation_fn']!r} is not known.")
+        raise RegardError(f"the checkpoint's activation {settings['activation_fn']!r} is not known.")
     parts = {}
     for part, most in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
         try:
@@ -131,17 +132,17 @@ def _config(settings: Mapping[str, Any], languages: tuple[str, ...]) -> dict[str
                 "activation_dropout": float(settings.get("activation_dropout", 0.0)),
             }
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"the checkpoint does not say what its {part} is ({error}).") from None
+            raise RegardError(f"the checkpoint does not say what its {part} is ({error}).") from None
         _check_sizes(part, parts[part])
     return {"model_type": MODEL_TYPE, "source": languages[0], "target": languages[1], "tie": tie, **parts}
 
 
 def _check_sizes(part: str, settings: Mapping[str, Any]) -> None:
-    """Raises ValueError for what no model has."""
+    """Raises RegardError for what no model has."""
     limits = {"width": WIDE, "layers": MANY, "heads": WIDE, "feedforward": LONG, "positions": LONG}
     for name, most in limits.items():
         if not 1 <= settings[name] <= most:
-            raise ValueError(
+            raise RegardError(
                 f"the checkpoint's {part} has {name} {settings[name]:,}; it must lie between 1 and {most:,}."
             )
 
@@ -175,7 +176,7 @@ def _plain(theirs: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str,
     for name in shared.get(config["tie"], ("decoder.output_projection.weight",)):
         first = found["encoder.embed_tokens.weight" if config["tie"] == "all" else "decoder.embed_tokens.weight"]
         if name in found and not torch.equal(found.pop(name), first):
-            raise ValueError(f"the checkpoint says that {name} is shared, and it is not.")
+            raise RegardError(f"the checkpoint says that {name} is shared, and it is not.")
     if config["tie"] == "none":
         found["output.bias"] = torch.zeros(len(found["decoder.output_projection.weight"]))
     return {name: tensor.float().contiguous() for name, tensor in found.items()}
@@ -196,10 +197,10 @@ def vocabulary(folder: Path, side: str) -> Borrowed:
     path = folder / f"{side}.dict.txt"
     try:
         if path.stat().st_size > LARGEST:
-            raise ValueError(f"{path}: it is larger than any such file.")
+            raise RegardError(f"{path}: it is larger than any such file.")
         lines = path.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: it cannot be read ({error}).") from None
+        raise RegardError(f"{path}: it cannot be read ({error}).") from None
     own = [line.removesuffix(" #fairseq:overwrite").rpartition(" ")[0] for line in lines if line.strip()]
     pieces = [*SPECIAL, *own]
     model = folder / f"{side}.spm"

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from regard.data.tokenizers.imported import Borrowed, as_file
 from regard.data.tokenizers.subwords import Subwords
+from regard.errors import RegardError
 from regard.interop.families import family_of
 from regard.interop.families.common import ACTIVATIONS
 from regard.interop.new_run import NEVER
@@ -35,12 +36,12 @@ SPECIAL = {"pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id": END}
 
 
 def published(bundle: Bundle) -> dict[str, bytes]:
-    """Files by name. Raises ValueError, saying why, for a model that has no form there."""
+    """Files by name. Raises RegardError, saying why, for a model that has no form there."""
     about = bundle.description.model
     words = bundle.target_side
     _check(about)
     if not isinstance(words, Subwords) or isinstance(words, Borrowed):
-        raise ValueError("huggingface: this model has the vocabulary of another project.")
+        raise RegardError("huggingface: this model has the vocabulary of another project.")
     config, framing = _config(bundle)
     tensors = {name: tensor.clone() for name, tensor in tensors_of(bundle.model).items()}
     _adapt(tensors, bundle, config)
@@ -62,7 +63,7 @@ def published(bundle: Bundle) -> dict[str, bytes]:
 
 
 def _check(about: ModelSettings) -> None:
-    """Raises ValueError, saying why, for what none of the architectures has."""
+    """Raises RegardError, saying why, for what none of the architectures has."""
     parts = [part for part in (about.encoder, about.decoder) if part.kind not in ("none", "places")]
     why = ""
     if about.source.kind not in ("text", "nothing"):
@@ -91,11 +92,11 @@ def _check(about: ModelSettings) -> None:
         if part.norm_embedding and not about.guesses:
             why = why or "it normalises its embeddings"
     if why:
-        raise ValueError(f"huggingface: no architecture there is this model, since {why}.")
+        raise RegardError(f"huggingface: no architecture there is this model, since {why}.")
 
 
 def _config(bundle: Bundle) -> tuple[dict[str, Any], Framing]:
-    """Its configuration there, and what stands around a text. Raises ValueError."""
+    """Its configuration there, and what stands around a text. Raises RegardError."""
     about, longest = bundle.description.model, bundle.description.longest
     if about.guesses:
         return _guessing(about, longest, len(bundle.target_side)), "reads"
@@ -207,7 +208,7 @@ def _translating(about: ModelSettings, longest: int, size: int) -> dict[str, Any
     decoder: Any = about.decoder
     for name in ("norm_place", "activation", "position", "scale_embedding", "norm_epsilon", "positions", "width"):
         if getattr(encoder, name) != getattr(decoder, name):
-            raise ValueError(f"huggingface: encoder and decoder must have the same {name} there.")
+            raise RegardError(f"huggingface: encoder and decoder must have the same {name} there.")
     if encoder.position not in ("sinusoidal", "learned") or encoder.norm_epsilon not in (None, 1e-5):
         raise _refuse("a translator", encoder.position, encoder.norm_place)
     pre = encoder.norm_place == "pre"

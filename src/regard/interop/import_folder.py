@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.errors import RegardError
 from regard.interop import fairseq
 from regard.interop.families import family_of
 from regard.interop.new_run import arrived, check_new, save
@@ -22,36 +23,36 @@ KEPT = "imported"  # the folder of what an export gives back
 
 
 def import_folder(folder: Path, run: Path) -> Bundle:
-    """A model of Hugging Face's, or of CTranslate2's, into a new run. Raises ValueError, naming what does not fit."""
+    """A model of Hugging Face's, or of CTranslate2's, into a new run. Raises RegardError, naming what does not fit."""
     if not folder.is_dir():
-        raise ValueError(f"{folder}: there is no such folder; give one with a config.json.")
+        raise RegardError(f"{folder}: there is no such folder; give one with a config.json.")
     if not (folder / "config.json").exists():
-        raise ValueError(f"{folder}: it has no config.json; a folder of Hugging Face's or CTranslate2's has one.")
+        raise RegardError(f"{folder}: it has no config.json; a folder of Hugging Face's or CTranslate2's has one.")
     if (folder / "model.bin").exists():
         from regard.interop.ctranslate2_import import import_ctranslate
 
         return import_ctranslate(folder, run)
     if any((folder / f"{name}_vocabulary.json").exists() for name in ("shared", "source", "target")):
-        raise ValueError(f"{folder}: it looks like a folder of CTranslate2's, and has no model.bin.")
+        raise RegardError(f"{folder}: it looks like a folder of CTranslate2's, and has no model.bin.")
     check_new(run)
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
-        raise ValueError(f"{folder / 'config.json'}: expected a JSON object.")
+        raise RegardError(f"{folder / 'config.json'}: expected a JSON object.")
     theirs = weights_in(folder)
     try:
         family = family_of(config, set(theirs))
     except KeyError as error:
-        raise ValueError(f"{folder / 'config.json'}: {error.args[0]} is missing.") from None
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from None
+        raise RegardError(f"{folder / 'config.json'}: {error.args[0]} is missing.") from None
+    except RegardError as error:
+        raise RegardError(f"{folder}: {error}") from None
     except (TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"{folder / 'config.json'}: it cannot be understood ({error}).") from None
+        raise RegardError(f"{folder / 'config.json'}: it cannot be understood ({error}).") from None
     try:
         source, target = vocabularies(folder, config)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{folder}: its vocabulary cannot be understood ({error}).") from None
-    except ValueError as error:
-        raise ValueError(str(error) if str(error).startswith(str(folder)) else f"{folder}: {error}") from None
+        raise RegardError(f"{folder}: its vocabulary cannot be understood ({error}).") from None
+    except RegardError as error:
+        raise RegardError(str(error) if str(error).startswith(str(folder)) else f"{folder}: {error}") from None
     languages = _language(folder, config, "source"), _language(folder, config, "target")
     bundle, kept = arrived(family, theirs, (source, target), str(folder), languages)
     run.mkdir(parents=True, exist_ok=True)
@@ -79,19 +80,19 @@ def weights_in(folder: Path) -> dict[str, Tensor]:
         content = read_json(index)
         named = content.get("weight_map") if isinstance(content, dict) else None
         if not isinstance(named, dict):
-            raise ValueError(f"{index}: it has no weight_map.")
+            raise RegardError(f"{index}: it has no weight_map.")
         tensors: dict[str, Tensor] = {}
         for name in sorted({str(each) for each in named.values()}):
             if Path(name).name != name or not name.endswith(".safetensors"):
-                raise ValueError(f"{index}: {name!r} is no safetensors file of this folder.")
+                raise RegardError(f"{index}: {name!r} is no safetensors file of this folder.")
             tensors |= read_tensors(folder / name)
         return tensors
     if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
-        raise ValueError(
+        raise RegardError(
             f"{folder}: the format of its weights can run anything when it is opened; save them as safetensors first, "
             f"with model.save_pretrained(folder) in transformers."
         )
-    raise ValueError(f"{folder}: it has no model.safetensors.")
+    raise RegardError(f"{folder}: it has no model.safetensors.")
 
 
 def _language(folder: Path, config: dict[str, Any], side: str) -> str | None:

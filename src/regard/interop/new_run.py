@@ -10,6 +10,7 @@ from regard.data.labels import Ends, Labels, Tags
 from regard.data.media import medium_of
 from regard.data.tokenizers.imported import Borrowed
 from regard.data.vocabulary import Vocabulary
+from regard.errors import RegardError
 from regard.interop.tensor_map import Family, taken
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, check_tensors, new_model, put_tensors, save_bundle
@@ -21,9 +22,9 @@ Sides = tuple[Borrowed, Borrowed]  # what cuts sources and targets
 
 
 def check_new(run: Path) -> None:
-    """Raises ValueError if something is there already."""
+    """Raises RegardError if something is there already."""
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
-        raise ValueError(f"{run}: it exists; choose another folder with -o.")
+        raise RegardError(f"{run}: it exists; choose another folder with -o.")
 
 
 def arrived(
@@ -33,11 +34,11 @@ def arrived(
     where: str,
     languages: tuple[str | None, str | None] = (None, None),
 ) -> tuple[Bundle, dict[str, Tensor]]:
-    """A model of these tensors, and those that are only kept. Raises ValueError, naming what does not fit."""
+    """A model of these tensors, and those that are only kept. Raises RegardError, naming what does not fit."""
     ours, kept = taken(family, theirs, sides, where)
     for name, tensor in ours.items():
         if not bool(torch.isfinite(tensor).all()):
-            raise ValueError(f"{where}: {name} has numbers that are not finite; copy the model again.")
+            raise RegardError(f"{where}: {name} has numbers that are not finite; copy the model again.")
     settings, (source, target) = family.model, sides
     if settings.step_by_step and UNKNOWN in target.missing:
         # What stands for an unknown word there is nothing; here it must never be said.

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from regard.attention import Attention
 from regard.data.tokenizers.subwords import Subwords
+from regard.errors import RegardError
 from regard.models.outputs import Memory
 from regard.runs.bundle import Bundle
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
@@ -76,16 +77,16 @@ class _Reader(nn.Module):
 
 
 def graphs(bundle: Bundle) -> dict[str, bytes]:
-    """Files by name. Raises ValueError for a model that has none."""
+    """Files by name. Raises RegardError for a model that has none."""
     try:
         import onnx  # noqa: F401
     except ImportError:
-        raise ValueError("onnx: the package onnx is needed: pip install 'regard[interop]'.") from None
+        raise RegardError("onnx: the package onnx is needed: pip install 'regard[interop]'.") from None
     about = bundle.description.model
     if about.source.kind not in ("text", "nothing"):
-        raise ValueError(f"onnx: only models of text can be exported, and this one reads {about.source.kind}.")
+        raise RegardError(f"onnx: only models of text can be exported, and this one reads {about.source.kind}.")
     if about.copies or any(part.kind in ("recurrent", "convolutional") for part in (about.encoder, about.decoder)):
-        raise ValueError("onnx: only Transformers can be exported, without copying.")
+        raise RegardError("onnx: only Transformers can be exported, without copying.")
     model = bundle.model.eval()
     changed = [(part, part.backend) for part in model.modules() if isinstance(part, Attention)]
     for part, _ in changed:
@@ -94,7 +95,7 @@ def graphs(bundle: Bundle) -> dict[str, bytes]:
         files = _made(model, about)
     except (AssertionError, RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
         reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
-        raise ValueError(f"onnx: this model has parts that ONNX does not know ({reason}).") from None
+        raise RegardError(f"onnx: this model has parts that ONNX does not know ({reason}).") from None
     finally:
         for part, before in changed:
             part.backend = before

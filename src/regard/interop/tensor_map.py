@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.data.tokenizers.imported import Borrowed
+from regard.errors import RegardError
 from regard.models.settings import ModelSettings
 from regard.special_tokens import END
 
@@ -68,7 +69,7 @@ def taken(
     family: Family, theirs: Mapping[str, Tensor], sides: tuple[Borrowed, Borrowed], where: str
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Their tensors by our names, and those that are only kept; sides: the vocabularies of what reads and of what says.
-    Raises ValueError naming what does not fit."""
+    Raises RegardError naming what does not fit."""
     ours: dict[str, Tensor] = {}
     kept = {name: theirs[name] for name in family.unused if name in theirs}
     left = set(theirs) - set(kept)
@@ -76,7 +77,7 @@ def taken(
         if name in theirs:
             left.discard(name)
             if same not in theirs or not torch.equal(theirs[name], theirs[same]):
-                raise ValueError(f"{where}: tensor {name} is not {same}, which it is in every such model known here.")
+                raise RegardError(f"{where}: tensor {name} is not {same}, which it is in every such model known here.")
     for place in family.places:
         if place.how == "nothing":
             segments = place.ours[0] == "encoder.embedding.segment"
@@ -88,18 +89,18 @@ def taken(
         tensor = theirs.get(place.theirs)
         if place.also:
             if place.also not in theirs:
-                raise ValueError(f"{where}: tensor {place.also} is missing.")
+                raise RegardError(f"{where}: tensor {place.also} is missing.")
             left.discard(place.also)
             tensor = None if tensor is None else torch.cat([tensor, theirs[place.also]])
         if tensor is None and place.how == "sinusoids":
             tensor = halves(*_size_of(family, place))
         if tensor is None:
-            raise ValueError(f"{where}: tensor {place.theirs} is missing.")
+            raise RegardError(f"{where}: tensor {place.theirs} is missing.")
         left.discard(place.theirs)
         words = _words(place, sides)
         rows = tensor.shape[-1] if place.how == "row" else len(tensor)
         if place.how in ("words", "row") and rows != words.about["size"]:
-            raise ValueError(
+            raise RegardError(
                 f"{where}: tensor {place.theirs} has {rows:,} entries, and the vocabulary (config.json's "
                 f"vocab_size) {words.about['size']:,}."
             )
@@ -107,7 +108,7 @@ def taken(
             kept[place.theirs] = tensor[: place.skip].clone()
         ours |= zip(place.ours, _here(place, tensor[place.skip :], words), strict=True)
     if left:
-        raise ValueError(f"{where}: tensor {min(left)} has no place in this model.")
+        raise RegardError(f"{where}: tensor {min(left)} has no place in this model.")
     return ours, kept
 
 
@@ -120,16 +121,16 @@ def given(
     for place in family.places:
         for name in place.ours:
             if name not in ours:
-                raise ValueError(f"{where}: tensor {name} is missing.")
+                raise RegardError(f"{where}: tensor {name} is missing.")
         used |= set(place.ours)
         if place.how == "nothing":
             if ours[place.ours[0]].any():
-                raise ValueError(f"{where}: {place.ours[0]} was trained, and such models have no place for that.")
+                raise RegardError(f"{where}: {place.ours[0]} was trained, and such models have no place for that.")
             continue
         tensor = _there(place, [ours[name] for name in place.ours], _words(place, sides))
         if place.how == "sinusoids":
             if not torch.equal(tensor, halves(*tensor.shape)):
-                raise ValueError(f"{where}: {place.ours[0]} was trained, and such models have no place for that.")
+                raise RegardError(f"{where}: {place.ours[0]} was trained, and such models have no place for that.")
             continue
         if place.skip:
             before = kept.get(place.theirs)
@@ -137,7 +138,7 @@ def given(
             tensor = torch.cat([before, tensor])
         theirs[place.theirs] = tensor.contiguous()
     if left := set(ours) - used:
-        raise ValueError(f"{where}: tensor {min(left)} has no place in such a model.")
+        raise RegardError(f"{where}: tensor {min(left)} has no place in such a model.")
     return theirs
 
 

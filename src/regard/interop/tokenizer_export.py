@@ -10,13 +10,14 @@ from typing import Any, Literal
 import sentencepiece
 
 from regard.data.tokenizers.subwords import SPACE, Subwords
+from regard.errors import RegardError
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
 Framing = Literal["reads", "translates", "goes on"]  # between both marks; with an end; with a beginning
 
 
 def tokenizer_of(subwords: Subwords, framing: Framing, *, lowercase: bool, masks: bool) -> dict[str, Any]:
-    """The content of a tokenizer.json. Raises ValueError for subwords that have no such form."""
+    """The content of a tokenizer.json. Raises RegardError for subwords that have no such form."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=subwords.model)
     count = len(subwords)
     pieces = [processor.id_to_piece(token) for token in range(count)]
@@ -24,7 +25,7 @@ def tokenizer_of(subwords: Subwords, framing: Framing, *, lowercase: bool, masks
     normal = [token for token in usual if not processor.is_byte(token) and not _is_symbol(processor, token)]
     symbols = [token for token in usual if _is_symbol(processor, token)]
     if all(pieces[token].startswith(SPACE) for token in normal) and len(normal) > 1:
-        raise ValueError("its vocabulary is of whole words, which have no form there; train with other subwords.")
+        raise RegardError("its vocabulary is of whole words, which have no form there; train with other subwords.")
     scores = {token: float(processor.get_score(token)) for token in normal}
     if all(len(pieces[token]) == 1 for token in normal) or all(score == int(score) for score in scores.values()):
         model: dict[str, Any] = {

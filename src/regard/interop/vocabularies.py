@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.tokenizers.imported import Borrowed, as_file
+from regard.errors import RegardError
 
 LARGEST = 100 << 20  # bytes of a file
 SPECIAL = ("pad_token", "unk_token", "bos_token", "eos_token", "mask_token")
@@ -23,13 +24,13 @@ FILES = (
 
 
 def read_json(path: Path) -> Any:
-    """Raises ValueError if it is none, or too large to be one."""
+    """Raises RegardError if it is none, or too large to be one."""
     try:
         if path.stat().st_size > LARGEST:
-            raise ValueError(f"{path}: it is larger than any such file.")
+            raise RegardError(f"{path}: it is larger than any such file.")
         return json.loads(path.read_text("utf-8"))
     except (OSError, RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path}: it cannot be read ({error}).") from None
+        raise RegardError(f"{path}: it cannot be read ({error}).") from None
 
 
 def vocabularies(folder: Path, config: dict[str, Any]) -> tuple[Borrowed, Borrowed]:
@@ -51,7 +52,7 @@ def _tokenizer(folder: Path, config: dict[str, Any]) -> Borrowed:
     kind = tokenizer.get("model", {}).get("type") if isinstance(tokenizer, dict) else None
     known = {"WordPiece": "wordpiece", "BPE": "bytes", "Unigram": "metaspace"}
     if kind not in known:
-        raise ValueError(f"{folder}: its tokenizer is of the kind {kind!r}, known are {', '.join(known)}.")
+        raise RegardError(f"{folder}: its tokenizer is of the kind {kind!r}, known are {', '.join(known)}.")
     names = {**USUAL.get(family, {}), **_names(folder)}
     if family in ("bert", "distilbert"):  # which call their beginning and end otherwise
         own = _names(folder, ("cls_token", "sep_token"))
@@ -62,9 +63,9 @@ def _tokenizer(folder: Path, config: dict[str, Any]) -> Borrowed:
     if isinstance(begins := config.get("decoder_start_token_id"), int) and 0 <= begins < size:
         special[2] = begins
     if special[3] is None or special[2] is None:
-        raise ValueError(f"{folder}: its tokenizer has no {names.get('eos_token')!r}, which ends a text.")
+        raise RegardError(f"{folder}: its tokenizer has no {names.get('eos_token')!r}, which ends a text.")
     if any(entry >= size for entry in entries.values()):
-        raise ValueError(f"{folder}: its tokenizer has more entries than the {size:,} of config.json's vocab_size.")
+        raise RegardError(f"{folder}: its tokenizer has more entries than the {size:,} of config.json's vocab_size.")
     masks = special[4] is not None
     about = {
         "kind": "metaspace" if _is_metaspace(tokenizer) else known[kind],
@@ -111,14 +112,14 @@ def _from_files(folder: Path, family: str) -> Any:
     try:
         from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
     except ImportError:
-        raise ValueError("importing needs the package tokenizers: pip install 'regard[interop]'.") from None
+        raise RegardError("importing needs the package tokenizers: pip install 'regard[interop]'.") from None
     settings = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
     try:
         return json.loads(_made(folder, family, settings, BertWordPieceTokenizer, ByteLevelBPETokenizer).to_str())
     except ValueError:
         raise
     except Exception as error:  # the package raises nothing more precise
-        raise ValueError(f"{folder}: its vocabulary cannot be read ({error}).") from None
+        raise RegardError(f"{folder}: its vocabulary cannot be read ({error}).") from None
 
 
 def _made(folder: Path, family: str, settings: dict[str, Any], pieces: Any, pairs: Any) -> Any:
@@ -137,7 +138,7 @@ def _made(folder: Path, family: str, settings: dict[str, Any], pieces: Any, pair
         names = {each for each in USUAL[family].values() if each}
         made.add_special_tokens(sorted(names))
     else:
-        raise ValueError(f"{folder}: it has no vocabulary: neither tokenizer.json, nor vocab.txt, nor vocab.json.")
+        raise RegardError(f"{folder}: it has no vocabulary: neither tokenizer.json, nor vocab.txt, nor vocab.json.")
     return made
 
 
@@ -146,20 +147,20 @@ def _marian(folder: Path, config: dict[str, Any], side: str) -> Borrowed:
     entries = read_json(folder / "vocab.json")
     size = int(config["vocab_size"])
     if not isinstance(entries, dict) or not all(isinstance(at, int) and 0 <= at < size for at in entries.values()):
-        raise ValueError(f"{folder / 'vocab.json'}: its entries do not fit config.json's vocab_size of {size:,}.")
+        raise RegardError(f"{folder / 'vocab.json'}: its entries do not fit config.json's vocab_size of {size:,}.")
     pieces = [f"<{at}>" for at in range(size)]
     for piece, at in entries.items():
         pieces[at] = piece
     pad, end = int(config["pad_token_id"]), int(config["eos_token_id"])
     unknown = entries.get("<unk>")
     if unknown is None:
-        raise ValueError(f"{folder / 'vocab.json'}: it has no <unk>.")
+        raise RegardError(f"{folder / 'vocab.json'}: it has no <unk>.")
     try:
         if path.stat().st_size > LARGEST:
-            raise ValueError(f"{path}: it is larger than any such file.")
+            raise RegardError(f"{path}: it is larger than any such file.")
         model = path.read_bytes()
     except OSError as error:
-        raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
+        raise RegardError(f"{path}: it cannot be read ({error.strerror}).") from None
     about = {
         "kind": "sentencepiece",
         "size": size,

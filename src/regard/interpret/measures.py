@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.errors import RegardError
 from regard.interpret.captured import Axis, Captured, Kind
 from regard.native import library
 
@@ -36,9 +37,11 @@ class HeadStatistics:
 
 
 def _whole(captured: Captured) -> None:
-    """Raises ValueError where places were taken away or merged: what reaches what can no longer be told."""
+    """Raises RegardError where places were taken away or merged: what reaches what can no longer be told."""
     if not captured.whole:
-        raise ValueError("measures are taken of attention as it was captured, before words are merged or marks hidden.")
+        raise RegardError(
+            "measures are taken of attention as it was captured, before words are merged or marks hidden."
+        )
 
 
 def statistics(captured: Captured) -> list[HeadStatistics]:
@@ -130,9 +133,9 @@ def flow(captured: Captured, rows: Sequence[int] | None = None) -> tuple[Matrix,
     T, S = len(captured.target), len(captured.source)
     wanted = list(range(T)) if rows is None else [operator.index(row) for row in rows]
     if not cross:
-        raise ValueError("this model does not attend: nothing flows.")
+        raise RegardError("this model does not attend: nothing flows.")
     if beyond := [row for row in wanted if not 0 <= row < T]:
-        raise ValueError(f"rows: there are {T}, from 0; there is no {beyond[0]}.")
+        raise RegardError(f"rows: there are {T}, from 0; there is no {beyond[0]}.")
     top, bottom = len(encoder) * S, (len(encoder) + 1) * S  # the encoder's last layer; where the decoder's begin
     parts: list[tuple[int, int, Matrix]] = [(S * (at + 1), S * at, mixed) for at, mixed in enumerate(encoder)]
     for at, (mixed, looked) in enumerate(zip(own, cross, strict=True)):

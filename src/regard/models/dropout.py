@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from regard import native
+from regard.errors import RegardError
 
 BLOCK = 1024  # elements that the C kernels count by
 _LOW = 0xFFFFFFFF
@@ -24,7 +25,7 @@ class Dropout(nn.Module):
     def __init__(self, probability: float) -> None:
         super().__init__()
         if not 0 <= probability < 1:
-            raise ValueError(f"dropout: {probability} is not possible; it must be at least 0 and below 1.")
+            raise RegardError(f"dropout: {probability} is not possible; it must be at least 0 and below 1.")
         self.probability = probability
 
     @property
@@ -112,7 +113,7 @@ class _DroppedAndAdded(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, residual: Tensor, key: int, threshold: int, scale: float) -> Tensor:
         ctx.draw = key, threshold, scale
         if x.shape != residual.shape:
-            raise ValueError(f"residual: {tuple(residual.shape)} does not fit {tuple(x.shape)}.")
+            raise RegardError(f"residual: {tuple(residual.shape)} does not fit {tuple(x.shape)}.")
         if not native.serves(x, residual):
             return residual + _dropped(x, key, threshold, scale)
         x, residual = x.contiguous(), residual.contiguous()

@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import kl_div, log_softmax
 
 from regard import native
+from regard.errors import RegardError
 from regard.models.bfloat16_matmul import in_bfloat16
 
 CHUNK = 1 << 22  # logits held at once: 16 MB, or half of it in bfloat16
@@ -66,7 +67,7 @@ def agreeing_loss(
     """
     _check(first, weight, targets)
     if second.shape != first.shape:
-        raise ValueError(f"second: {tuple(second.shape)} does not fit the first pass's {tuple(first.shape)}.")
+        raise RegardError(f"second: {tuple(second.shape)} does not fit the first pass's {tuple(first.shape)}.")
     total, per_token = _Agreeing.apply(  # type: ignore[no-untyped-call]
         first, second, weight, bias, targets, smoothing, agreement, rounded
     )
@@ -75,11 +76,11 @@ def agreeing_loss(
 
 def _check(features: Tensor, weight: Tensor, targets: Tensor) -> None:
     if features.ndim != 2 or weight.ndim != 2 or features.shape[1] != weight.shape[1]:
-        raise ValueError(f"features: {tuple(features.shape)} do not fit the weights' {tuple(weight.shape)}.")
+        raise RegardError(f"features: {tuple(features.shape)} do not fit the weights' {tuple(weight.shape)}.")
     if targets.shape != features.shape[:1] or targets.dtype != torch.int64:
-        raise ValueError(f"targets: expected {features.shape[0]} whole numbers, got {tuple(targets.shape)}.")
+        raise RegardError(f"targets: expected {features.shape[0]} whole numbers, got {tuple(targets.shape)}.")
     if targets.numel() and not (int(targets.min()) >= 0 and int(targets.max()) < len(weight)):
-        raise ValueError(f"targets: they must lie between 0 and {len(weight) - 1}.")
+        raise RegardError(f"targets: they must lie between 0 and {len(weight) - 1}.")
 
 
 def _rows(weight: Tensor) -> int:

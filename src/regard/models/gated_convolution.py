@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from regard.errors import RegardError
+
 HALF = math.sqrt(0.5)
 
 
@@ -23,7 +25,7 @@ class Convolution(nn.Module):
     def __init__(self, width: int, kernel: int, *, causal: bool, kept: float) -> None:
         super().__init__()
         if kernel % 2 == 0 and not causal:
-            raise ValueError(f"kernel: {kernel} is even, so it has no middle; use {kernel + 1}.")
+            raise RegardError(f"kernel: {kernel} is even, so it has no middle; use {kernel + 1}.")
         self.kernel, self.causal = kernel, causal
         self.linear = nn.Linear(kernel * width, 2 * width)
         draw(self.linear, 4 * kept)

@@ -6,6 +6,8 @@ A preset is only a beginning: any field can be changed with a TOML file or `--se
 import difflib
 from typing import Any
 
+from regard.errors import RegardError
+
 Preset = dict[str, Any]
 
 _RECURRENT_TRAINING: Preset = {
@@ -343,9 +345,9 @@ PRESETS: dict[str, tuple[str, Preset]] = {
 
 
 def preset(name: str) -> Preset:
-    """Plain data for `Settings.parse`. Raises ValueError for an unknown name, saying which was meant."""
+    """Plain data for `Settings.parse`. Raises RegardError for an unknown name, saying which was meant."""
     if name not in PRESETS:
         near = difflib.get_close_matches(name.lower().replace("_", "-"), PRESETS, n=1, cutoff=0.5)
         meant = f"did you mean {near[0]}?" if near else f"the presets are {', '.join(PRESETS)}."
-        raise ValueError(f"--preset: there is no {name!r}; {meant}")
+        raise RegardError(f"--preset: there is no {name!r}; {meant}")
     return PRESETS[name][1]

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.errors import RegardError
 from regard.models.copy_mechanism import CopyingState, mixed
 from regard.models.decoders.convolutional import ConvolutionalDecoder
 from regard.models.decoders.recurrent import RecurrentDecoder
@@ -63,7 +64,7 @@ class Seq2Seq(nn.Module):
             self.output.weight = self.decoder.embedding.weight
         if settings.tie == "all" and not settings.guesses:
             if source_vocabulary != target_vocabulary:
-                raise ValueError(
+                raise RegardError(
                     f"model.tie: all embeddings are shared, so source and target need one vocabulary, not "
                     f"{source_vocabulary} and {target_vocabulary} entries; use joint subwords, or tie the target only."
                 )

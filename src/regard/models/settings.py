@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from regard.errors import RegardError
 from regard.settings import Settings
 from regard.sources import Says, Source, Text
 
@@ -28,7 +29,7 @@ class _Part(Settings):
     def _nothing_is_ignored(self) -> Self:
         for name, (other, values) in self.only_where.items():
             if getattr(self, other) not in values and getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(
+                raise RegardError(
                     f"{name} = {getattr(self, name)} does nothing where {other} is {getattr(self, other)}; "
                     f"leave it out, or set {other} to {' or '.join(values)}"
                 )
@@ -96,7 +97,7 @@ class _Transformer(_Part):
     @model_validator(mode="after")
     def _heads_divide(self) -> "_Transformer":
         if self.width % self.heads:
-            raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
+            raise RegardError(f"{self.heads} heads do not divide the width {self.width}")
         return self
 
 
@@ -155,9 +156,9 @@ class PoolingDecoder(_Part):
     @model_validator(mode="after")
     def _sees_something(self) -> Self:
         if self.pool == "none" and not self.state:
-            raise ValueError("with pool = none and state = false nothing of the source would be seen; change one")
+            raise RegardError("with pool = none and state = false nothing of the source would be seen; change one")
         if self.width % self.heads:
-            raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
+            raise RegardError(f"{self.heads} heads do not divide the width {self.width}")
         return self
 
 
@@ -275,37 +276,37 @@ class ModelSettings(Settings):
     @model_validator(mode="after")
     def _fits_its_source(self) -> "ModelSettings":
         if self.source.kind == "nothing" and (self.encoder.kind, self.decoder.kind) != ("none", "transformer"):
-            raise ValueError("source is nothing: that is for a transformer decoder alone; set encoder.kind to none")
+            raise RegardError("source is nothing: that is for a transformer decoder alone; set encoder.kind to none")
         if self.source.kind != "text":
             if self.copies:
-                raise ValueError(f"decoder.copy_words: there are no words to copy in {self.source.kind}")
+                raise RegardError(f"decoder.copy_words: there are no words to copy in {self.source.kind}")
             if self.tie == "all":
-                raise ValueError(f"tie is all, but {self.source.kind} have no embeddings to share; tie the target")
+                raise RegardError(f"tie is all, but {self.source.kind} have no embeddings to share; tie the target")
         if (self.says != "text" or self.decoder.kind == "none") and self.tie != "none":
-            raise ValueError("tie: only words have embeddings to share; set it to none")
+            raise RegardError("tie: only words have embeddings to share; set it to none")
         if (self.tags or self.spans) and (self.source.kind != "text" or self.encoder.kind == "none"):
-            raise ValueError("decoder.says: tags and spans are of a text that an encoder reads")
+            raise RegardError("decoder.says: tags and spans are of a text that an encoder reads")
         if self.spans and not (isinstance(self.source, Text) and self.source.begin and self.source.segments > 1):
-            raise ValueError("decoder.says: a span is of a passage with a question; set source.begin and segments = 2")
+            raise RegardError("decoder.says: a span is of a passage with a question; set source.begin and segments = 2")
         if self.guesses and (self.source.kind != "text" or self.encoder.kind != "transformer"):
-            raise ValueError("decoder.kind: places is for a transformer encoder that reads text")
+            raise RegardError("decoder.kind: places is for a transformer encoder that reads text")
         if self.guesses and self.tie == "target":
-            raise ValueError("tie: words are guessed in the text that is read; set it to all, or to none")
+            raise RegardError("tie: words are guessed in the text that is read; set it to all, or to none")
         if isinstance(self.source, Text) and self.source.places == "sentences":
             if self.copies:
-                raise ValueError("decoder.copy_words: there are no words to copy where the places are sentences")
+                raise RegardError("decoder.copy_words: there are no words to copy where the places are sentences")
             if self.decoder.kind == "places":
-                raise ValueError("decoder.kind: places are guessed at word by word; set source.places to subwords")
+                raise RegardError("decoder.kind: places are guessed at word by word; set source.places to subwords")
         if self.output_bias and self.tie == "none":
-            raise ValueError("output_bias: an output layer that is no embedding has one anyway; leave it out")
+            raise RegardError("output_bias: an output layer that is no embedding has one anyway; leave it out")
         if getattr(self.encoder, "pyramid", False) and self.source.kind == "text":
-            raise ValueError("encoder.pyramid is for speech: it reads several frames as one")
+            raise RegardError("encoder.pyramid is for speech: it reads several frames as one")
         return self
 
     @model_validator(mode="after")
     def _can_be_tied(self) -> "ModelSettings":
         if self.tie == "all" and self.encoder.embedding_width != self.decoder.embedding_width:
-            raise ValueError(
+            raise RegardError(
                 f"tie is all, but the encoder's embeddings are {self.encoder.embedding_width} wide and the decoder's "
                 f"{self.decoder.embedding_width}; make them equal, or tie the target only"
             )

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.data.tokenizers.subwords import Subwords
 from regard.data.vocabulary import SourceSide, Vocabulary, target_file
+from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.folder import Description, open_folder, write_durably
@@ -33,7 +34,7 @@ def tensors_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 def put_tensors(module: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
-    """Copy tensors into a module. Raises ValueError naming what is missing, too much, or of another shape."""
+    """Copy tensors into a module. Raises RegardError naming what is missing, too much, or of another shape."""
     check_tensors(module, tensors, where)
     own = tensors_of(module)
     with torch.no_grad():
@@ -42,25 +43,27 @@ def put_tensors(module: nn.Module, tensors: Mapping[str, Tensor], where: str) ->
 
 
 def check_tensors(module: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
-    """Raises ValueError naming what a module misses, what is too much, or what is of another shape."""
+    """Raises RegardError naming what a module misses, what is too much, or what is of another shape."""
     own = tensors_of(module)
     for name in own.keys() ^ tensors.keys():
-        raise ValueError(f"{where}: tensor {name} {'is missing' if name in own else 'has no place in this model'}.")
+        raise RegardError(f"{where}: tensor {name} {'is missing' if name in own else 'has no place in this model'}.")
     for name, value in tensors.items():
         if own[name].shape != value.shape:
-            raise ValueError(f"{where}: tensor {name} is {tuple(value.shape)}, the model has {tuple(own[name].shape)}.")
+            raise RegardError(
+                f"{where}: tensor {name} is {tuple(value.shape)}, the model has {tuple(own[name].shape)}."
+            )
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file. Raises ValueError if it is damaged."""
+    """The tensors of a safetensors file. Raises RegardError if it is damaged."""
     try:
         with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:  # which safetensors says of a file that may not be read, too
         what = "it may not be read; check its permissions" if path.exists() else "there is no such file"
-        raise ValueError(f"{path}: {what}.") from None
+        raise RegardError(f"{path}: {what}.") from None
     except (SafetensorError, OSError) as error:
-        raise ValueError(
+        raise RegardError(
             f"{path}: it is damaged and cannot be read ({error}); copy it again, or make a run's own anew with regard "
             f"train --resume."
         ) from None
@@ -89,13 +92,13 @@ def new_model(settings: ModelSettings, source: SourceSide, target: Vocabulary) -
 
 
 def load_bundle(folder: Path, device: str = "cpu") -> Bundle:
-    """From a folder. Raises ValueError, in one sentence, if it is not a trained run."""
+    """From a folder. Raises RegardError, in one sentence, if it is not a trained run."""
     opened = open_folder(folder)
     source, target = opened.source_side, opened.target_side
     try:
         with torch.random.fork_rng(devices=[]):  # drawing weights that are overwritten must not move anybody's dice
             model = new_model(opened.description.model, source, target)
-    except ValueError as error:
-        raise ValueError(f"{folder / 'model.toml'}: {error}") from None
+    except RegardError as error:
+        raise RegardError(f"{folder / 'model.toml'}: {error}") from None
     put_tensors(model, read_tensors(folder / "model.safetensors"), str(folder / "model.safetensors"))
     return Bundle(opened.description, model.to(device).eval(), source, target)

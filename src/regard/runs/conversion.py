@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 
 from regard.alignment.shortlist import Shortlist
 from regard.data.vocabulary import in_text
+from regard.errors import RegardError
 from regard.models.settings import ModelSettings, TransformerDecoder, TransformerEncoder
 from regard.runs.folder import Opened, stamp_of
 from regard.special_tokens import BEGIN, END, PAD, UNKNOWN
@@ -182,20 +183,20 @@ def specification(opened: Opened) -> Any:
 
 
 def read_arrays(path: Path) -> Arrays:
-    """A model's weights, by name. Raises ValueError if they are damaged."""
+    """A model's weights, by name. Raises RegardError if they are damaged."""
     try:
         arrays: Arrays = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"{path}: it is damaged and cannot be read ({error}).") from None
+        raise RegardError(f"{path}: it is damaged and cannot be read ({error}).") from None
     for name, array in arrays.items():
         if not np.isfinite(array).all():
-            raise ValueError(f"{path}: {name} has numbers that are not finite; train the model or copy it again.")
+            raise RegardError(f"{path}: {name} has numbers that are not finite; train the model or copy it again.")
     return arrays
 
 
 def _of(arrays: Arrays, name: str) -> NDArray[np.float32]:
     if name not in arrays:
-        raise ValueError(f"model.safetensors: tensor {name} is missing.")
+        raise RegardError(f"model.safetensors: tensor {name} is missing.")
     return np.ascontiguousarray(arrays[name], np.float32)
 
 

@@ -2,6 +2,8 @@
 
 import torch
 
+from regard.errors import RegardError
+
 
 def device_named(name: str) -> torch.device:
     """ "auto" is the fastest there is."""
@@ -10,4 +12,4 @@ def device_named(name: str) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError):
-        raise ValueError(f"--device: {name!r} is not there; use cpu, or auto for the fastest there is.") from None
+        raise RegardError(f"--device: {name!r} is not there; use cpu, or auto for the fastest there is.") from None

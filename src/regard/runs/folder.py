@@ -21,6 +21,7 @@ from regard.data.media import medium_of
 from regard.data.placeholders import Treatment
 from regard.data.tokenizers.subwords import Subwords
 from regard.data.vocabulary import SourceSide, Vocabulary, load_target
+from regard.errors import RegardError
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, read_toml
 
@@ -77,22 +78,22 @@ class Opened:
             and isinstance(shifted, bool)
         ):
             return AlignmentHead(layer, head, shifted)
-        raise ValueError(f"{path}: it belongs to another model; remove it.")
+        raise RegardError(f"{path}: it belongs to another model; remove it.")
 
 
 def open_folder(folder: Path) -> Opened:
-    """Raises ValueError, in one sentence, if it is not a trained run."""
+    """Raises RegardError, in one sentence, if it is not a trained run."""
     if not folder.is_dir():
-        raise ValueError(f"{folder}: there is no such folder; a run is the folder that regard train made.")
+        raise RegardError(f"{folder}: there is no such folder; a run is the folder that regard train made.")
     if not (folder / "model.toml").exists():
         if (folder / "settings.toml").exists():
-            raise ValueError(f"{folder}: this run has no model yet; train on with regard train --resume {folder}.")
-        raise ValueError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
+            raise RegardError(f"{folder}: this run has no model yet; train on with regard train --resume {folder}.")
+        raise RegardError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
     content = read_toml(folder / "model.toml")
     try:
         description = Description.parse(content)
-    except ValueError as error:
-        raise ValueError(f"{folder / 'model.toml'}: {error}") from None
+    except RegardError as error:
+        raise RegardError(f"{folder / 'model.toml'}: {error}") from None
     source = medium_of(description.model.source) or Subwords.load(folder / "source.subwords")
     return Opened(folder, description, source, load_target(folder, description.model.says))
 
@@ -121,7 +122,7 @@ def write_durably(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(beside, path)
     except PermissionError:
-        raise ValueError(f"{path}: it may not be written; check the folder's permissions.") from None
+        raise RegardError(f"{path}: it may not be written; check the folder's permissions.") from None
     finally:
         beside.unlink(missing_ok=True)
     sync_folder(path.parent)
@@ -140,11 +141,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, object]:
-    """A JSON object from a file. Raises ValueError."""
+    """A JSON object from a file. Raises RegardError."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: it cannot be read ({error}).") from None
+        raise RegardError(f"{path}: it cannot be read ({error}).") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected a JSON object.")
+        raise RegardError(f"{path}: expected a JSON object.")
     return content

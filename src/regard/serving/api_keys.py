@@ -8,6 +8,8 @@ import hmac
 import secrets
 from pathlib import Path
 
+from regard.errors import RegardError
+
 PREFIX = "rg-"
 
 
@@ -31,16 +33,16 @@ class Keys:
         try:
             lines = path.read_text("utf-8").splitlines()
         except OSError as error:
-            raise ValueError(f"--keys: {path} cannot be read ({error.strerror}).") from None
+            raise RegardError(f"--keys: {path} cannot be read ({error.strerror}).") from None
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith("#"):
                 continue
             name, _, mark = line.strip().rpartition(" ")
             if not name or len(mark) != 64 or set(mark) - set("0123456789abcdef"):
-                raise ValueError(f"{path}, line {number}: expected a name and a hash, as regard key writes them.")
+                raise RegardError(f"{path}, line {number}: expected a name and a hash, as regard key writes them.")
             self._hashes[mark] = name
         if not self._hashes:
-            raise ValueError(f"--keys: {path} has no key; make one with regard key NAME >> {path}.")
+            raise RegardError(f"--keys: {path} has no key; make one with regard key NAME >> {path}.")
 
     @property
     def asked(self) -> bool:

@@ -19,6 +19,7 @@ from regard.cli.common import layout_of
 from regard.data.vocabulary import in_text
 from regard.documents import Layout
 from regard.documents.text import LINE_ENDS
+from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving import attention_api as seeing
 from regard.serving import deepl, libretranslate
@@ -83,7 +84,7 @@ class Asked(BaseModel):
         given["beam"] = max(self.beam, self.nbest) if self.beam > 0 else self.beam
         try:
             return Options.of({**given, "forbidden": tuple(self.forbidden), "required": tuple(self.required)})
-        except ValueError as error:
+        except RegardError as error:
             raise Refused(400, str(error)) from None
 
 
@@ -136,7 +137,7 @@ class Service:
         if model.translator is not None:
             try:
                 model.translator.search(options)
-            except ValueError as error:
+            except RegardError as error:
                 raise Refused(400, str(error)) from None
         return model, await until_left(request, translated(model, asked, options, self.limits))
 

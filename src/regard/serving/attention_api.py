@@ -8,6 +8,7 @@ from fastapi import FastAPI, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.data.input_validation import HALF
+from regard.errors import RegardError
 from regard.serving.limits import Limits
 from regard.serving.model_pool import Unknown
 from regard.serving.requests import Refused, answered, bearer, checked
@@ -36,12 +37,12 @@ class Pair(BaseModel):
 
 
 def within_reach(translator: "Translator", said: str, limits: Limits, places: int = 0) -> None:
-    """Raises ValueError if the attribution of this would take too long. places: of a source that is no text."""
+    """Raises RegardError if the attribution of this would take too long. places: of a source that is no text."""
     if HALF.search(said) or not translator.target_side.ends:
         return  # what is no text is refused elsewhere; a class is one thing
     most = min(limits.attributed, limits.attributed_looks // max(1, places))
     if len(translator.target_tokens(said)) > most:
-        raise ValueError(f"attribution: of at most {most} subwords that are written.")
+        raise RegardError(f"attribution: of at most {most} subwords that are written.")
 
 
 def add_to(app: FastAPI, service: "Service") -> None:

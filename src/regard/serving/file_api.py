@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from regard.documents import Document, Layout, kind_of, read_document
+from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving.limits import Limits
 from regard.serving.model_pool import Model
@@ -31,7 +32,7 @@ async def opened(content: bytes, plain: str, layout: Layout, limits: Limits) -> 
     """A file that was sent. Raises Refused."""
     try:
         document = await asyncio.to_thread(read_document, content, plain, kind_of(PurePath(plain), layout), layout)
-    except ValueError as error:
+    except RegardError as error:
         raise Refused(400, str(error)) from None
     if any(len(text) > limits.characters for text in document.texts):
         raise Refused(413, f"a text in it has over {limits.characters:,} characters.")

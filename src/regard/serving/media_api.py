@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from fastapi import FastAPI, Header, Query, Request
 
 from regard.data.media import Prepared
+from regard.errors import RegardError
 from regard.inference.media_inputs import MediaTranslator
 from regard.inference.options import Options
 from regard.serving.attention_api import within_reach
@@ -146,7 +147,7 @@ class _Room:
                 return await asyncio.shield(doing)
         except TimeoutError:
             raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
-        except ValueError as error:
+        except RegardError as error:
             raise Refused(400, str(error).removeprefix("the file: ")) from None
         finally:
             self._waiting -= 1

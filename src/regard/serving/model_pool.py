@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.translator import Translator
 from regard.serving.batching import Batcher
@@ -50,7 +51,7 @@ def _matches(wanted: str | None, own: str | None) -> bool:
     return a == b or a.startswith(f"{b}-") or b.startswith(f"{a}-")
 
 
-class Unknown(ValueError):  # noqa: N818
+class Unknown(RegardError):  # noqa: N818
     """No model does what was asked for."""
 
 
@@ -87,7 +88,7 @@ class Models:
                 model.engine, model.translator = translator.why, translator
                 model.batcher = Batcher(translator, most_waiting=self.limits.waiting)
                 model.batcher.start()
-        except (ValueError, OSError) as error:
+        except (RegardError, OSError) as error:
             self.wrong = str(error)
             return
         gc.collect()
@@ -100,9 +101,9 @@ class Models:
         translator = load(folder, **self._how)
         # The first time is slow, and loads PyTorch.
         if translator.description.model.source.kind == "nothing":
-            raise ValueError(f"{folder}: a language model is not served yet; use regard generate.")
+            raise RegardError(f"{folder}: a language model is not served yet; use regard generate.")
         if translator.description.model.guesses or translator.description.model.decoder.kind == "none":
-            raise ValueError(f"{folder}: a model that only reads is not served yet; use regard fill or regard embed.")
+            raise RegardError(f"{folder}: a model that only reads is not served yet; use regard fill or regard embed.")
         if translator.description.model.source.kind != "text":
             translator.results([translator.example], Options(beam=1))  # type: ignore[attr-defined]
         else:

@@ -11,6 +11,7 @@ from fastapi import Request
 
 from regard.data.sentence_splitting import sentences
 from regard.data.vocabulary import in_text
+from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.results import Result
 from regard.serving.batching import Late, Overloaded
@@ -51,7 +52,7 @@ def wished(**asked: Any) -> Options:
     """Options by name. Raises Refused for what is not possible."""
     try:
         return Options(**asked)
-    except ValueError as error:
+    except RegardError as error:
         raise Refused(400, str(error)) from None
 
 
@@ -158,7 +159,7 @@ async def answered(request: Request, work: Awaitable[T]) -> T:
         ) from None
     except Late:
         raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
-    except ValueError as error:
+    except RegardError as error:
         raise Refused(400, str(error)) from None
 
 
@@ -210,7 +211,7 @@ def check_reads_text(model: Model) -> None:
     if model.translator is not None:
         try:
             in_text(model.translator.source_side)
-        except ValueError as error:
+        except RegardError as error:
             raise Refused(400, str(error)) from None
 
 
@@ -222,7 +223,7 @@ async def translated(model: Model, texts: Sequence[str], options: Options, limit
     if model.translator is not None:
         try:
             options.check_for(model.translator.description.model)
-        except ValueError as error:
+        except RegardError as error:
             raise Refused(400, str(error)) from None
     whole = model.translator is not None and model.translator.description.whole
     plans = [[(text, "")] if whole and text.strip() else _plan(text) for text in texts]
@@ -234,7 +235,7 @@ async def translated(model: Model, texts: Sequence[str], options: Options, limit
         raise Refused(429, "too many requests are waiting; try again later.", after) from None
     except Late:
         raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
-    except ValueError as error:
+    except RegardError as error:
         raise Refused(400, str(error)) from None
     return [
         Translated(text, [(next(found) if part else None, after) for part, after in plan])

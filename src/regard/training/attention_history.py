@@ -9,6 +9,7 @@ import torch
 from regard.alignment.alignment_head import AlignmentHead
 from regard.data.dataset import Corpus, Pairs
 from regard.data.packing import Passages
+from regard.errors import RegardError
 from regard.interpret.capture import captured
 from regard.interpret.captured import Captured
 from regard.interpret.forced_pass import forced
@@ -47,10 +48,12 @@ def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
 
 
 def over_time(run: Path, choice: AlignmentHead | None) -> list[tuple[int, Captured]]:
-    """What was kept, by step; aligned as `choice` says. Raises ValueError if nothing was."""
+    """What was kept, by step; aligned as `choice` says. Raises RegardError if nothing was."""
     paths = sorted(path for path in (run / FOLDER).glob("*.safetensors") if path.stem.isdigit())
     if not paths:
-        raise ValueError(f"{run}: there is no attention of its training; it is kept at each validation, if it attends.")
+        raise RegardError(
+            f"{run}: there is no attention of its training; it is kept at each validation, if it attends."
+        )
     found = []
     for path in paths:
         seen = load(path)

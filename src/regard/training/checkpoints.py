@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.errors import RegardError
 from regard.runs.bundle import as_bytes, read_tensors
 from regard.runs.folder import read_json, sync_folder, write_durably
 
@@ -65,7 +66,7 @@ class Checkpoints:
     def newest(self, tell: Callable[[str], None]) -> Checkpoint | None:
         """The newest that is whole, or None where there never was one. `tell` hears of each that is not.
 
-        Raises ValueError if all are damaged.
+        Raises RegardError if all are damaged.
         """
         places = sorted(self._places(), reverse=True)
         for place in places:
@@ -74,7 +75,7 @@ class Checkpoints:
                 return self._read(place)
             tell(f"The checkpoint of step {int(place.name):,} is damaged ({flaw}).")
         if places:
-            raise ValueError(
+            raise RegardError(
                 f"{self.folder}: no checkpoint is whole, so this run cannot go on; to train anew, say the same as at "
                 f"first, with --overwrite."
             )

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from regard.data.batching import Batch, epoch_of, load_batch, tokens_for
 from regard.data.dataset import Corpus
 from regard.data.settings import DataSettings
+from regard.errors import RegardError
 from regard.inference.loading import in_torch
 from regard.runs.bundle import Bundle, put_tensors, save_bundle, tensors_of
 from regard.training.attention_history import keep
@@ -107,7 +108,7 @@ class Trainer:
         try:
             put_tensors(self.objective, checkpoint.groups["weights"], "its checkpoint")
         except ValueError as error:
-            raise ValueError(f"{self.run}: settings.toml is no longer the one it was trained with: {error}") from None
+            raise RegardError(f"{self.run}: settings.toml is no longer the one it was trained with: {error}") from None
         named = dict(self.objective.named_parameters())
         for name, parameter in named.items():
             moments = checkpoint.groups["optimiser"]

@@ -14,6 +14,7 @@ from typing import Any, Self, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from regard.errors import RegardError
 from regard.training.validation import Judgement
 
 EVERY = 10.0  # seconds between lines where there is no terminal
@@ -40,7 +41,7 @@ class Log:
             try:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError:
-                raise ValueError("--tensorboard: it is not installed; pip install tensorboard") from None
+                raise RegardError("--tensorboard: it is not installed; pip install tensorboard") from None
             self._board = SummaryWriter(str(tensorboard), purge_step=after)
 
     @staticmethod

@@ -28,6 +28,7 @@ from regard.data.dataset import Corpus, Pairs, prepare, reopened
 from regard.data.input_validation import layout_in
 from regard.data.labels import Labels
 from regard.data.vocabulary import in_text, target_file
+from regard.errors import RegardError
 from regard.inference.results import SMALL
 from regard.interpret.capture import chosen
 from regard.models.settings import ModelSettings
@@ -83,13 +84,13 @@ def restarted() -> bool:
 
 
 def begin(settings: RunSettings, run: Path, *, overwrite: bool = False) -> None:
-    """Make the folder of a new run. Raises ValueError if something is there already."""
+    """Make the folder of a new run. Raises RegardError if something is there already."""
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         if not (run / "settings.toml").exists():
-            raise ValueError(f"{run}: it exists and is not a run; choose another folder with -o.")
+            raise RegardError(f"{run}: it exists and is not a run; choose another folder with -o.")
         begun = (run / "log.jsonl").exists() or (run / "checkpoints").exists()
         if begun and not overwrite:
-            raise ValueError(
+            raise RegardError(
                 f"{run}: there is a run already; go on with it by --resume {run}, or start anew with --overwrite."
             )
         with only_here(run):
@@ -108,7 +109,7 @@ def settings_of(run: Path, changes: dict[str, Any] | None = None) -> RunSettings
     """The settings of a run that exists, with `changes` to its training, such as more steps."""
     if not (run / "settings.toml").exists():
         what = "this is not a run" if run.exists() else "there is no such folder"
-        raise ValueError(f"{run}: {what}; a run has a settings.toml, made by regard train.")
+        raise RegardError(f"{run}: {what}; a run has a settings.toml, made by regard train.")
     settings = RunSettings.parse(read_toml(run / "settings.toml"))
     if changes:
         settings = settings.model_copy(update={"training": settings.training.model_copy(update=changes)})
@@ -211,10 +212,10 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
 
 
 def _check_unfinished(run: Path) -> None:
-    """Raises ValueError if a run without checkpoints was trained to its end: that must not be done again unasked."""
+    """Raises RegardError if a run without checkpoints was trained to its end: that must not be done again unasked."""
     log = run / "log.jsonl"
     if log.exists() and any(record.get("kind") == "end" for record in read_log(log)):
-        raise ValueError(
+        raise RegardError(
             f"{run}: its checkpoints are gone, so it cannot go on, though its model can be used; to train anew, say "
             f"the same as at first, with --overwrite."
         )
@@ -223,9 +224,11 @@ def _check_unfinished(run: Path) -> None:
 def _check_further(settings: RunSettings, where: Where, run: Path) -> None:
     training = settings.training
     if training.steps <= where.step:
-        raise ValueError(f"--steps: {run} has {where.step:,} steps already; give it more than these.")
+        raise RegardError(f"--steps: {run} has {where.step:,} steps already; give it more than these.")
     if training.minutes is not None and 60 * training.minutes <= where.seconds:
-        raise ValueError(f"--minutes: {run} has trained for {where.seconds / 60:.1f} already; give it more than these.")
+        raise RegardError(
+            f"--minutes: {run} has trained for {where.seconds / 60:.1f} already; give it more than these."
+        )
 
 
 def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter, *, again: bool) -> Corpus:
@@ -243,14 +246,14 @@ def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Rep
 
 
 def _check_same(run: Path, corpus: Corpus) -> None:
-    """Raises ValueError if data that had to be prepared anew give other subwords than the run began with."""
+    """Raises RegardError if data that had to be prepared anew give other subwords than the run began with."""
     says: Says = "label" if isinstance(corpus.target_side, Labels) else "text"
     for before, side in (
         (run / "source.subwords", corpus.source_side),
         (target_file(run, says), corpus.target_side),
     ):
         if before.exists() and before.read_bytes() != getattr(side, "model", None):
-            raise ValueError(
+            raise RegardError(
                 f"{run}: its data folder is gone, and the files it was made from have changed since; put them back as "
                 f"they were, or start anew with regard train."
             )

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from regard.data.settings import DataSettings
+from regard.errors import RegardError
 from regard.models.presets import preset
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, changed, merged
@@ -49,7 +50,7 @@ class TrainingSettings(Settings):
     @model_validator(mode="after")
     def _betas_are_shares(self) -> "TrainingSettings":
         if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError("betas must be at least 0 and below 1")
+            raise RegardError("betas must be at least 0 and below 1")
         return self
 
 
@@ -64,48 +65,48 @@ class RunSettings(Settings):
     @model_validator(mode="after")
     def _parts_fit(self) -> "RunSettings":
         if self.model.tie == "all" and not self.data.subwords.joint:
-            raise ValueError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
+            raise RegardError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
         decoder = self.model.decoder
         attends = decoder.kind != "pooling" and not (decoder.kind == "recurrent" and decoder.attend == "never")
         if (self.training.attend_everywhere or self.training.attend_once) and not attends:
-            raise ValueError("training.attend_everywhere and attend_once are for decoders that attend")
+            raise RegardError("training.attend_everywhere and attend_once are for decoders that attend")
         if self.model.copies and not self.data.subwords.joint:
-            raise ValueError("model.decoder.copy_words needs data.subwords.joint: what is copied must be sayable")
+            raise RegardError("model.decoder.copy_words needs data.subwords.joint: what is copied must be sayable")
         if self.model.copies and self.training.agreement:
-            raise ValueError("training.agreement: two passes cannot be compared where words are copied; leave one out")
+            raise RegardError("training.agreement: two passes cannot be compared where words are copied; leave one out")
         parted = getattr(self.model.source, "segments", 1) > 1
         if self.data.question_column is not None and not parted:
-            raise ValueError(
+            raise RegardError(
                 "data.question_column: set model.source.segments to 2, so that the parts can be told apart"
             )
         plain = self.model.source.kind == "nothing" or self.model.guesses
         if self.data.text and not plain:
-            raise ValueError(
+            raise RegardError(
                 "--task: plain text is for language models; choose --task language or mask, or a preset of them"
             )
         if plain and (self.data.pairs or self.data.source):
             task = "mask" if self.model.guesses else "language"
-            raise ValueError(f"this model learns from plain text, not from pairs; say --task {task}")
+            raise RegardError(f"this model learns from plain text, not from pairs; say --task {task}")
         if self.model.decoder.kind == "none":
-            raise ValueError("model.decoder.kind: a model that says nothing has nothing to learn by")
+            raise RegardError("model.decoder.kind: a model that says nothing has nothing to learn by")
         if self.model.guesses and self.data.text:
             follows = getattr(self.model.decoder, "follows", False)
             if follows != (getattr(self.model.source, "segments", 1) > 1):
-                raise ValueError(
+                raise RegardError(
                     "model.decoder.follows = true and model.source.segments = 2 go together: whether the second of two "
                     "parts follows the first"
                 )
         if self.data.alignment:
             if not self.model.aligns:
-                raise ValueError("data.alignment: links are between the words of two texts")
+                raise RegardError("data.alignment: links are between the words of two texts")
             if decoder.kind == "recurrent" and decoder.attend == "never":
-                raise ValueError("data.alignment: a decoder without attention cannot learn where to look")
+                raise RegardError("data.alignment: a decoder without attention cannot learn where to look")
             if getattr(decoder, "normalise", None) == "hard":
-                raise ValueError("data.alignment: hard attention learns where to look by its draws alone")
+                raise RegardError("data.alignment: hard attention learns where to look by its draws alone")
         for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
             reads_text = name == "decoder" or self.model.source.kind == "text"
             if reads_text and part.most_tokens is not None and part.most_tokens < self.data.longest:
-                raise ValueError(
+                raise RegardError(
                     f"model.{name} has {part.most_tokens} places, but data.longest allows {self.data.longest} tokens; "
                     f"set model.{name}.positions to as many"
                 )
@@ -129,8 +130,8 @@ def run_settings(
         said = _set(merged({"data": {}, **file}, given), [one for one in assignments if one.startswith("data.")])
         try:
             data = DataSettings.parse(said.get("data", {}))
-        except ValueError as error:
-            raise ValueError(f"data.{error}") from None
+        except RegardError as error:
+            raise RegardError(f"data.{error}") from None
         medium = medium_in(data)
         task = task or task_in(data, medium)
         suits = preset_for(task, medium)
@@ -138,7 +139,7 @@ def run_settings(
         if all(each is None for each in asked):
             columns = columns_for(task, data.pairs)
             if task == "span" and data.pairs and "question_column" not in columns and not is_squad(data.pairs[0]):
-                raise ValueError(
+                raise RegardError(
                     f"--task span: {data.pairs[0]} has no columns for passage, question and answer; call them context, "
                     f"question and answer, or name them with --set data.source_column, question_column, target_column."
                 )
@@ -159,7 +160,7 @@ def run_settings(
     if (task == "mask" and not settings.model.guesses) or (
         task == "language" and settings.model.source.kind != "nothing"
     ):
-        raise ValueError(f"--preset: {name} is not for --task {task}; leave one of them out.")
+        raise RegardError(f"--preset: {name} is not for --task {task}; leave one of them out.")
     _check_medium(settings, medium)
     return settings
 
@@ -173,14 +174,14 @@ def _as_wide(model: dict[str, Any], file: dict[str, Any], assignments: list[str]
 
 
 def _check_medium(settings: RunSettings, found: str | None) -> None:
-    """Raises ValueError if a model would take the names of pictures or recordings for text."""
+    """Raises RegardError if a model would take the names of pictures or recordings for text."""
     reads = settings.model.source.kind
     files = (*settings.data.pairs, *settings.data.source)
     if reads == "text" and not settings.data.text and all(path.exists() for path in files):
         found = found or medium_in(settings.data)
         if found != "text":
             what = {"images": "pictures", "speech": "recordings"}[found]
-            raise ValueError(
+            raise RegardError(
                 f"--preset: {settings.preset} reads text, and the sources of these files are {what}; leave it out, or "
                 f"choose one of those for {what}: regard presets lists them."
             )
@@ -189,7 +190,7 @@ def _check_medium(settings: RunSettings, found: str | None) -> None:
 def _set(everything: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
     """--set model.encoder.kind=recurrent replaces the whole encoder: the other kind's fields mean nothing to it."""
     if any(one.partition("=")[0].strip() == "preset" for one in assignments):
-        raise ValueError("--set: a preset is chosen with --preset.")
+        raise RegardError("--set: a preset is chosen with --preset.")
     kinds = [one for one in assignments if one.partition("=")[0].strip().endswith(".kind")]
     others = [one for one in assignments if one not in kinds]
     return changed(merged(everything, changed({}, kinds)), others)

@@ -20,6 +20,7 @@ from regard.data.input_validation import examples
 from regard.data.media import Pictures, Recordings
 from regard.data.media_store import found_in
 from regard.data.settings import DataSettings
+from regard.errors import RegardError
 
 Medium = Literal["text", "images", "speech", "nothing"]
 
@@ -48,7 +49,7 @@ WHAT: dict[Medium, str] = {
 
 
 def medium_in(settings: DataSettings) -> Medium:
-    """What the sources of these files are, by how the first of them end. Raises ValueError for what is not read."""
+    """What the sources of these files are, by how the first of them end. Raises RegardError for what is not read."""
     if settings.text:
         return "nothing"
     counts: Counter[str] = Counter()
@@ -64,7 +65,7 @@ def medium_in(settings: DataSettings) -> Medium:
     unread = [suffix for suffix in OTHER_MEDIA if counts[suffix]]
     if unread and sum(counts[suffix] for suffix in MEDIA) >= enough:
         known = ", ".join(each.lstrip(".") for each in (*Pictures.suffixes, *Recordings.suffixes))
-        raise ValueError(f"the sources are {unread[0]} files, which are not read; convert them to one of {known}.")
+        raise RegardError(f"the sources are {unread[0]} files, which are not read; convert them to one of {known}.")
     return "text"
 
 
@@ -99,13 +100,13 @@ def is_squad(path: Path) -> bool:
 
 
 def preset_for(task: str, medium: Medium) -> str:
-    """The preset for a task with such sources. Raises ValueError if there is none."""
+    """The preset for a task with such sources. Raises RegardError if there is none."""
     if task not in TASKS:
-        raise ValueError(f"--task: there is no {task!r}; there are {', '.join(TASKS)}.")
+        raise RegardError(f"--task: there is no {task!r}; there are {', '.join(TASKS)}.")
     if medium not in TASKS[task]:
         needed = " or ".join(WHAT[each] for each in TASKS[task])
         hint = " (name their folder with --media, if it is not the table's)" if medium == "text" else ""
-        raise ValueError(f"--task: {task} needs {needed}{hint}, and the sources of these files are {WHAT[medium]}.")
+        raise RegardError(f"--task: {task} needs {needed}{hint}, and the sources of these files are {WHAT[medium]}.")
     return TASKS[task][medium]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from regard.errors import RegardError
 from regard.runs.folder import Opened, open_folder
 from regard.settings import merged
 
@@ -20,13 +21,13 @@ NEW = ("decoder.layers.{}.memory.", "decoder.layers.{}.memory_norm.")  # what a 
 
 
 def part_of(opened: Opened) -> Part:
-    """What a new model takes from a run: its encoder, or the decoder of one that reads nothing. Raises ValueError."""
+    """What a new model takes from a run: its encoder, or the decoder of one that reads nothing. Raises RegardError."""
     about = opened.description.model
     if about.source.kind == "nothing":
         return "decoder"
     if about.source.kind == "text" and about.encoder.kind != "none":
         return "encoder"
-    raise ValueError(f"--init: {opened.folder} has no encoder of texts and no language model to begin with.")
+    raise RegardError(f"--init: {opened.folder} has no encoder of texts and no language model to begin with.")
 
 
 def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any]:
@@ -37,11 +38,11 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
         opened = open_folder(run)
         about, part = opened.description.model, part_of(opened)
         if part in taken:
-            raise ValueError(
+            raise RegardError(
                 f"--init: there is one {part}, and {taken[part]} and {run} both have it; give one of them."
             )
         if preset["model"][part]["kind"] == "none" or (part, preset["model"][part]["kind"]) in NOT_BEGUN:
-            raise ValueError(f"--init: the model of this task has no {part} to begin with {run}; leave it out.")
+            raise RegardError(f"--init: the model of this task has no {part} to begin with {run}; leave it out.")
         taken[part] = run
         own = about.encoder if part == "encoder" else about.decoder
         found["model"][part] = own.model_dump(exclude_none=True)
@@ -73,7 +74,7 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
 
 
 def begin_with(model: "Seq2Seq", runs: Sequence[Path]) -> None:
-    """Put the weights of these runs into a new model. Raises ValueError if one does not fit."""
+    """Put the weights of these runs into a new model. Raises RegardError if one does not fit."""
     from regard.runs.bundle import read_tensors, tensors_of
 
     own = tensors_of(model)
@@ -89,7 +90,9 @@ def begin_with(model: "Seq2Seq", runs: Sequence[Path]) -> None:
                 continue  # parts that this run has not told apart
             if known is None or known.shape != tensor.shape:
                 what = "is missing" if known is None else f"is {tuple(known.shape)}, and not {tuple(tensor.shape)}"
-                raise ValueError(f"--init: {run}: tensor {name} {what}; leave the settings of its {part} as they were.")
+                raise RegardError(
+                    f"--init: {run}: tensor {name} {what}; leave the settings of its {part} as they were."
+                )
             tensor.copy_(known)
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from regard.errors import RegardError
 from regard.views.terminal import JOINERS, short, visible, width
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -46,10 +47,10 @@ def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = 
 
     strip: side by side; they are of one pair of texts, whose target stands at the left once.
 
-    An .svg keeps its text as text, which the reader's own fonts draw. Raises ValueError for other kinds of files.
+    An .svg keeps its text as text, which the reader's own fonts draw. Raises RegardError for other kinds of files.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
+        raise RegardError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.errors import RegardError
 from regard.views.alignment_plot import SUFFIXES
 from regard.views.terminal import shade
 
@@ -25,7 +26,7 @@ class Passed:
 def write_channels(blocks: Sequence[Passed], picture: NDArray[np.uint8], path: Path) -> None:
     """Channels as bars, the strongest first, and places over the picture [C, S, S]; into a .png, .svg or .pdf."""
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
+        raise RegardError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
     from matplotlib.figure import Figure
 
     spatial = any(block.places is not None for block in blocks)

@@ -30,7 +30,7 @@ from regard.attention import (
     Softmax,
     Sparsemax,
     Window,
-    catalogue,
+    catalog,
     weights,
 )
 
@@ -99,7 +99,7 @@ def _words() -> tuple[Tensor, Tensor]:
 def _panel(
     name: str, look_for: str, matrix: Tensor, rows: list[str], *, title: str = "", allowed: Tensor | None = None
 ) -> Panel:
-    entry = catalogue.find(name)
+    entry = catalog.find(name)
     places = torch.ones_like(matrix[0, 0], dtype=torch.bool) if allowed is None else allowed
     numbers = [[round(float(w), 4) for w in row] for row in matrix[0, 0]]
     return Panel(entry.axis, title or entry.name, entry.formula, look_for, rows, SOURCE, numbers, places.tolist())

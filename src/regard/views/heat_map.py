@@ -4,6 +4,7 @@ from html import escape
 from pathlib import Path
 
 from regard.attention.catalog import AXES
+from regard.errors import RegardError
 from regard.views.gallery import Panel
 
 CELL = 26
@@ -85,7 +86,7 @@ def write_png(panels: list[Panel], path: Path) -> None:
     try:
         import matplotlib as mpl
     except ModuleNotFoundError as missing:
-        raise ValueError('pictures need matplotlib; run: pip install "regard[pictures]"') from missing
+        raise RegardError('pictures need matplotlib; run: pip install "regard[pictures]"') from missing
     mpl.use("Agg")
     import numpy as np
     from matplotlib import pyplot as plt

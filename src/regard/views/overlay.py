@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from regard.errors import RegardError
 from regard.interpret.captured import Captured, Weights
 from regard.views.alignment_plot import SUFFIXES, families, undrawable
 from regard.views.terminal import shade, short, visible, width
@@ -22,7 +23,7 @@ def write_overlay(several: Sequence[tuple[str, Captured, Weights]], path: Path) 
     """Captures of pictures or recordings with a title and the weights [target, places] to show, into one picture; the
     characters that no font here can draw."""
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
+        raise RegardError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
     import matplotlib
     from matplotlib.figure import Figure
 

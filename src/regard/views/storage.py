@@ -16,6 +16,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from regard.alignment.alignment_head import AlignmentHead
+from regard.errors import RegardError
 from regard.interpret.captured import KINDS, Axis, Captured, Kind, Shown, Weights
 
 FORMAT = "regard attention 1"
@@ -38,10 +39,10 @@ def as_record(captured: Captured, *, top: int | None = None) -> dict[str, Any]:
 
 
 def from_record(record: Any) -> Captured:
-    """Of what JSON says. Raises ValueError if it is not what `as_record` writes."""
+    """Of what JSON says. Raises RegardError if it is not what `as_record` writes."""
     try:
         if record["format"] != FORMAT:
-            raise ValueError(f"it is of the format {record['format']!r}; this version reads {FORMAT!r}.")
+            raise RegardError(f"it is of the format {record['format']!r}; this version reads {FORMAT!r}.")
         axes = {name: _axis(record[name]) for name in ("source", "target", "before")}
         weights: dict[Kind, list[Weights]] = {}
         for kind in KINDS:
@@ -64,7 +65,7 @@ def from_record(record: Any) -> Captured:
             shown=None if record.get("shown") is None else _shown(record["shown"]),
         )
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise ValueError(f"this is no captured attention: {type(error).__name__} at {error}.") from None
+        raise RegardError(f"this is no captured attention: {type(error).__name__} at {error}.") from None
 
 
 def save(captured: Captured, path: str | Path, *, top: int | None = None) -> None:
@@ -75,7 +76,7 @@ def save(captured: Captured, path: str | Path, *, top: int | None = None) -> Non
     elif path.suffix.lower() == ".safetensors":
         path.write_bytes(as_bytes(captured))
     else:
-        raise ValueError(f"{path}: attention is saved as .json or .safetensors.")
+        raise RegardError(f"{path}: attention is saved as .json or .safetensors.")
 
 
 def as_bytes(captured: Captured) -> bytes:
@@ -94,23 +95,23 @@ def as_bytes(captured: Captured) -> bytes:
 
 
 def load(path: str | Path) -> Captured:
-    """From a file that `save` has written. Raises ValueError if it is none."""
+    """From a file that `save` has written. Raises RegardError if it is none."""
     path = Path(path)
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
+        raise RegardError(f"{path}: it cannot be read ({error.strerror}).") from None
     try:
         return _checked(_from_tensors(raw) if path.suffix.lower() == ".safetensors" else from_record(json.loads(raw)))
     except (ValueError, RecursionError, SafetensorError) as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise RegardError(f"{path}: {error}") from None
 
 
 def _checked(captured: Captured) -> Captured:
-    """Raises ValueError if its weights are none."""
+    """Raises RegardError if its weights are none."""
     for kind, layers in captured.weights.items():
         if not all(((layer >= 0) & (layer < np.inf)).all() for layer in layers):
-            raise ValueError(f"weights of {kind} are not all numbers from 0 on.")
+            raise RegardError(f"weights of {kind} are not all numbers from 0 on.")
     return captured
 
 
@@ -119,7 +120,7 @@ def _from_tensors(raw: bytes) -> Captured:
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     record = json.loads(header.get("__metadata__", {}).get("regard", "{}"))
     if not isinstance(record, dict):
-        raise ValueError("this is no captured attention.")
+        raise RegardError("this is no captured attention.")
 
     def layers(name: str) -> list[Weights]:
         found: list[Weights] = []
@@ -133,7 +134,7 @@ def _from_tensors(raw: bytes) -> Captured:
     attribution = {over: tensors.pop(f"attribution.{over}") for over in sides}
     aligned = tensors.pop("aligned", None)
     if tensors:
-        raise ValueError(f"this is no captured attention: {min(tensors)} belongs to nothing.")
+        raise RegardError(f"this is no captured attention: {min(tensors)} belongs to nothing.")
     nothing: dict[str, Any] = {"weights": {}, "hidden": {}, "attribution": {}, "aligned": None, "choice": None}
     empty = from_record({**record, **nothing})
     choice = None if record.get("choice") is None else _choice(record["choice"])
@@ -164,7 +165,7 @@ def _choice(record: Any) -> AlignmentHead:
     guessed = record.get("guessed", False)
     whole = isinstance(layer, int) and isinstance(head, int | None)
     if not (whole and isinstance(shifted, bool) and isinstance(guessed, bool)):
-        raise ValueError("this is no captured attention: its choice is none.")
+        raise RegardError("this is no captured attention: its choice is none.")
     return AlignmentHead(layer, head, shifted, guessed)
 
 
@@ -201,7 +202,7 @@ def _rounded(values: Weights) -> Any:
 def _row(row: Weights, top: int | None) -> Any:
     """Every weight; or {"at": places, "weights": theirs, "rest": the sum of all others}."""
     if top is not None and top < 1:
-        raise ValueError(f"top: at least one weight of each row is kept, not {top}.")
+        raise RegardError(f"top: at least one weight of each row is kept, not {top}.")
     if top is None or top >= len(row):
         return _rounded(row)
     at = np.sort(np.argpartition(-row, top - 1)[:top])
@@ -215,6 +216,6 @@ def _dense(row: Any, columns: int) -> list[float]:
     found = [0.0] * columns
     for at, weight in zip(row["at"], row["weights"], strict=True):
         if not 0 <= at < columns:
-            raise ValueError(f"this is no captured attention: a row has no place {at}.")
+            raise RegardError(f"this is no captured attention: a row has no place {at}.")
         found[at] = weight
     return found

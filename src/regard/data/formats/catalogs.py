@@ -10,6 +10,7 @@ from typing import IO, Any
 from xml.etree.ElementTree import Element, ParseError
 
 from regard.data.formats.readers import DamagedError, Example, Layout
+from regard.errors import RegardError
 
 # Markup that stands for codes of the translated document. What is inside others, such as <hi> and <g>, is words.
 CODES = {"bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec"}
@@ -33,9 +34,9 @@ def read_po(path: Path, file: IO[bytes]) -> Iterator[Example]:
             # polib takes its argument for a file's name if there is such a file.
             entries = polib.pofile(text.translate(STANDING_IN) + "\n# end\n") if text.strip() else []
         except UnicodeDecodeError:
-            raise ValueError(f"{path}: this is not UTF-8; convert it: msgconv -t utf-8 {path} -o new.po.") from None
+            raise RegardError(f"{path}: this is not UTF-8; convert it: msgconv -t utf-8 {path} -o new.po.") from None
         except (OSError, ValueError, IndexError) as error:
-            raise ValueError(f"{path}: this is not a PO file: {error}.") from None
+            raise RegardError(f"{path}: this is not a PO file: {error}.") from None
     for entry in entries:
         if entry.obsolete:
             continue
@@ -66,7 +67,7 @@ def read_tmx(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]:
         name = _local(element)
         if event == "start":
             if not known and name != "tmx":
-                raise ValueError(f"{path}: this is XML, but not TMX: its first element is <{name}>.")
+                raise RegardError(f"{path}: this is XML, but not TMX: its first element is <{name}>.")
             known = True
             if name == "header":
                 header = element.get("srclang")
@@ -89,7 +90,7 @@ def read_tmx(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]:
             found += 1
             yield Example(source, target, str(path), number)
     if number and not found:
-        raise ValueError(
+        raise RegardError(
             f"{path}: none of its {number:,} units has {wanted[0] or 'a source'} and {wanted[1] or 'a target'}; its "
             f"languages are {', '.join(sorted(seen))}: name two with --from and --to."
         )
@@ -103,7 +104,7 @@ def _two_languages(
     if source is None and header and header.lower() != "*all*":
         source = header
     if source is None or (target is None and len(texts) > 2):
-        raise ValueError(f"{path}: it has the languages {', '.join(texts)}; say which are meant with --from and --to.")
+        raise RegardError(f"{path}: it has the languages {', '.join(texts)}; say which are meant with --from and --to.")
     first = _matching(texts, source)
     if target is None:
         others = [language for language in texts if language != first]
@@ -135,7 +136,7 @@ def read_xliff(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]
         if event == "start":
             known = known or name == "xliff"
             if not known:
-                raise ValueError(f"{path}: this is XML, but not XLIFF: its first element is <{name}>.")
+                raise RegardError(f"{path}: this is XML, but not XLIFF: its first element is <{name}>.")
             if name in ("xliff", "file"):
                 own = [
                     element.get(one) or element.get(other)
@@ -155,7 +156,7 @@ def read_xliff(path: Path, file: IO[bytes], layout: Layout) -> Iterator[Example]
 
 
 def _turned(path: Path, source: str | None, target: str | None, layout: Layout) -> bool:
-    """Whether the sides must change places. Raises ValueError if the file has other languages than those asked for."""
+    """Whether the sides must change places. Raises RegardError if the file has other languages than those asked for."""
 
     def fits(wanted: str | None, own: str | None) -> bool:
         return wanted is None or own is None or _matching({own.lower(): ""}, wanted) is not None
@@ -164,7 +165,7 @@ def _turned(path: Path, source: str | None, target: str | None, layout: Layout) 
         return False
     if fits(layout.source_language, target) and fits(layout.target_language, source):
         return True
-    raise ValueError(
+    raise RegardError(
         f"{path}: it goes from {source or 'unknown'} to {target or 'unknown'}, not from "
         f"{layout.source_language or 'any'} to {layout.target_language or 'any'}; say so with --from and --to."
     )
@@ -184,13 +185,13 @@ def _parsed(path: Path, file: IO[bytes], unit: tuple[str, ...]) -> Iterator[tupl
             except StopIteration:
                 return
             except ParseError as error:
-                raise ValueError(f"{path}: this is not well-formed XML: {error}.") from None
+                raise RegardError(f"{path}: this is not well-formed XML: {error}.") from None
             except DefusedXmlException:
-                raise ValueError(f"{path}: it defines entities, which a translation file need not; refused.") from None
+                raise RegardError(f"{path}: it defines entities, which a translation file need not; refused.") from None
             except DamagedError:
                 raise
             except (LookupError, ValueError) as error:
-                raise ValueError(f"{path}: its encoding cannot be read ({error}); save it in UTF-8.") from None
+                raise RegardError(f"{path}: its encoding cannot be read ({error}); save it in UTF-8.") from None
             yield event, element
             if event == "start":
                 above.append(element)

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from regard.data.formats.readers import lines_of
+from regard.errors import RegardError
 
 TAB = "\t"
 LOOKED_AT = 100  # rows of a table, to see what kind of table it is
@@ -57,7 +58,7 @@ def rows_of(path: Path, separator: str) -> Iterator[tuple[int, list[str], str]]:
             return
         except csv.Error as error:
             what = "a quotation mark is opened and never closed" if "end of data" in str(error) else f"{error}"
-            raise ValueError(f"{path}, line {started:,}: this is not CSV: {what}.") from None
+            raise RegardError(f"{path}, line {started:,}: this is not CSV: {what}.") from None
         if row:
             yield started, row, next((wrong for wrong in wrongs if wrong), "")
 

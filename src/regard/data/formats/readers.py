@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from regard.data.settings import Column
+from regard.errors import RegardError
 
 PIECE = 10_000  # characters of a document that are one example, at most
 TOO_MANY_BAD_LINES = 20  # and more than one line in ten: then the file, not the line, is wrong
@@ -44,7 +45,7 @@ class Layout:
 
 
 def read_aligned(source: Path, target: Path) -> Iterator[Example]:
-    """Two text files, line by line. Raises ValueError if one is longer than the other."""
+    """Two text files, line by line. Raises RegardError if one is longer than the other."""
     if "idx3-ubyte" in source.name or "idx1-ubyte" in target.name:
         from regard.data.formats.image_arrays import read_idx
 
@@ -64,7 +65,7 @@ def read_aligned(source: Path, target: Path) -> Iterator[Example]:
                 for line, side in zip(pair, sides, strict=True)
             ]
             short, long = (source, target) if first is None else (target, source)
-            raise ValueError(
+            raise RegardError(
                 f"{source} has {counts[0]:,} lines and {target} {counts[1]:,}: line {number:,} of {long} has no "
                 f"partner in {short}; the two files must have the same sentences in the same order."
             )
@@ -76,7 +77,7 @@ def read_documents(path: Path) -> Iterator[Example]:
     each has its document as `text`. Long documents come in pieces, cut between words. Both sides are the text."""
     name = path.name.lower().removesuffix(".gz")
     if name.endswith((".tsv", ".tab", ".csv")):
-        raise ValueError(f"{path}: this is a table, and plain text is wanted: a text file, or JSON lines with text.")
+        raise RegardError(f"{path}: this is a table, and plain text is wanted: a text file, or JSON lines with text.")
     if name.endswith((".jsonl", ".ndjson")):
         from regard.data.formats.tables import read_json_lines
 
@@ -140,7 +141,7 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
         return read_xliff(path, _opened(path, wide=True), layout)
     if path.exists():
         _opened(path).close()  # a folder or a device is told as such
-    raise ValueError(
+    raise RegardError(
         f"{path}: this kind of file is not known; there are .tsv, .csv, .jsonl, .json (SQuAD's), .conll, .po, .tmx "
         f"and .xlf, each also with .gz. Two text files side by side are given as --source and --target, plain text "
         f"without pairs with --task language or --task mask."
@@ -167,22 +168,22 @@ def _read_tagged(path: Path) -> Iterator[Example]:
 
 
 def _opened(path: Path, *, wide: bool = False) -> IO[bytes]:
-    """The file's bytes, unpacked if its name ends in .gz. Raises ValueError with one sentence.
+    """The file's bytes, unpacked if its name ends in .gz. Raises RegardError with one sentence.
 
     `wide`: UTF-16 will do; XML says itself how it is written.
     """
     try:
         if path.is_dir():
-            raise ValueError(f"{path}: this is a folder; name a file in it.")
+            raise RegardError(f"{path}: this is a folder; name a file in it.")
         if path.exists() and not path.is_file():
-            raise ValueError(
+            raise RegardError(
                 f"{path}: this is a pipe or a device, which can be read once only; save it as a file first."
             )
         raw: IO[bytes] = path.open("rb")
     except (FileNotFoundError, NotADirectoryError):
-        raise ValueError(f"{path}: there is no such file.") from None
+        raise RegardError(f"{path}: there is no such file.") from None
     except PermissionError:
-        raise ValueError(f"{path}: it cannot be read; check its permissions.") from None
+        raise RegardError(f"{path}: it cannot be read; check its permissions.") from None
     if path.name.lower().endswith(".gz"):
         unpacked = _Unpacked(path, raw)
         if not wide:
@@ -191,7 +192,7 @@ def _opened(path: Path, *, wide: bool = False) -> IO[bytes]:
     start = raw.read(4)
     raw.seek(0)
     if start[:2] == b"\x1f\x8b":
-        raise ValueError(f"{path}: this is gzipped; give it a name that ends in .gz.")
+        raise RegardError(f"{path}: this is gzipped; give it a name that ends in .gz.")
     if not wide:
         _check_wide(path, start)
     return raw
@@ -199,10 +200,10 @@ def _opened(path: Path, *, wide: bool = False) -> IO[bytes]:
 
 def _check_wide(path: Path, start: bytes) -> None:
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise ValueError(f"{path}: this is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8 {path} > new file.")
+        raise RegardError(f"{path}: this is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8 {path} > new file.")
 
 
-class DamagedError(ValueError):
+class DamagedError(RegardError):
     """A file that is broken below its format."""
 
 
@@ -244,10 +245,10 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
                 bad += 1
                 first_bad = first_bad or number
                 if bad > TOO_MANY_BAD_LINES and bad * 10 > number:
-                    raise ValueError(_not_utf8(path, first_bad)) from None
+                    raise RegardError(_not_utf8(path, first_bad)) from None
                 yield line.decode("utf-8", "replace"), "not UTF-8"
     if bad and bad * 2 > number:
-        raise ValueError(_not_utf8(path, first_bad))
+        raise RegardError(_not_utf8(path, first_bad))
 
 
 def _not_utf8(path: Path, line: int) -> str:

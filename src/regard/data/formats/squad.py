@@ -8,19 +8,20 @@ from typing import IO, Any
 from regard.data.answer_spans import which_occurrence
 from regard.data.formats.readers import Example
 from regard.data.segments import BETWEEN
+from regard.errors import RegardError
 
 
 def read_squad(path: Path, file: IO[bytes]) -> Iterator[Example]:
     """Passages, their questions and their answers; a question is counted as a line, however many answers it has.
-    Raises ValueError if the file is something else."""
+    Raises RegardError if the file is something else."""
     with file:
         try:
             content = json.loads(file.read().decode("utf-8-sig"))
         except (ValueError, RecursionError):
-            raise ValueError(f"{path}: this is not JSON; one JSON object a line is a .jsonl file.") from None
+            raise RegardError(f"{path}: this is not JSON; one JSON object a line is a .jsonl file.") from None
     articles = content.get("data") if isinstance(content, dict) else None
     if not isinstance(articles, list):
-        raise ValueError(
+        raise RegardError(
             f"{path}: a .json file is read in the form of SQuAD only, an object with data; write other records one a "
             f"line, as a .jsonl file."
         )

@@ -11,6 +11,7 @@ from regard.data.columns import CLASS_NAMES, columns_in, has_header, listed, whi
 from regard.data.formats.delimited import LOOKED_AT, TAB, rows_of, separator_of
 from regard.data.formats.readers import Example, Layout, lines_of
 from regard.data.segments import BETWEEN
+from regard.errors import RegardError
 
 
 def read_table(path: Path, layout: Layout) -> Iterator[Example]:
@@ -32,7 +33,7 @@ def read_table(path: Path, layout: Layout) -> Iterator[Example]:
     for number, row, wrong in rows:
         if len(row) < needed:
             if number == 1 and not header:
-                raise ValueError(
+                raise RegardError(
                     f"{path}, line {number}: only {len(row)} column was found, and two are needed; are the sides "
                     f"separated by {'commas or semicolons' if separator != TAB else 'tabs'}?"
                 )
@@ -58,7 +59,7 @@ def _question_column(path: Path, header: list[str] | None, width: int, layout: L
     names = [name.strip() for name in header or []]
     if (isinstance(wanted, int) and not 1 <= wanted <= width) or (isinstance(wanted, str) and wanted not in names):
         has = listed(names) if names else f"{width} columns, counted from 1"
-        raise ValueError(f"{path}: there is no column {wanted!r}; the first line has {has}.")
+        raise RegardError(f"{path}: there is no column {wanted!r}; the first line has {has}.")
     return wanted - 1 if isinstance(wanted, int) else names.index(wanted)
 
 
@@ -77,7 +78,7 @@ def read_json_lines(path: Path, layout: Layout) -> Iterator[Example]:
             record = json.loads(line)
         except (ValueError, RecursionError):  # also a number of thousands of digits
             if number == 1:
-                raise ValueError(
+                raise RegardError(
                     f"{path}, line 1: this is not JSON; a .jsonl file has one JSON object a line."
                 ) from None
             yield Example(line, "", str(path), number, "not JSON")
@@ -112,7 +113,7 @@ def _json_sides(path: Path, number: int, record: Any, layout: Layout) -> tuple[s
         source, target = 0, 1  # two fields: first and second
     for side, place in (("source", source), ("target", target)):
         if (place is None or not 0 <= place < len(names)) and number == 1:
-            raise ValueError(
+            raise RegardError(
                 f"{path}, line 1: no field for the {side}; there are {listed(names)}: name "
                 f"one by --{'from' if side == 'source' else 'to'}, or by its column (--set data.{side}_column=NAME in "
                 f"training, --{side}-column NAME in evaluation)."

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.subwords import SPACE, Subwords
+from regard.errors import RegardError
 from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD, UNKNOWN
 
 NAMES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")  # what the special entries look like here
@@ -54,7 +55,7 @@ class Borrowed(Subwords):
         return [self._ours[np.array(each, np.int64)].tolist() if each else [] for each in self._cutter.cut(list(texts))]
 
     def offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Tokens of a text, and where each lies in it, the blank before a word left out. Raises ValueError."""
+        """Tokens of a text, and where each lies in it, the blank before a word left out. Raises RegardError."""
         entries, places = self._cutter.placed(text)
         trimmed = [(min(a + int(text[a:b].startswith(" ")), b), b) for a, b in places]
         return self._ours[np.array(entries, np.int64)].tolist() if entries else [], trimmed
@@ -101,7 +102,7 @@ def as_file(about: dict[str, Any]) -> bytes:
 
 
 def _checked(about: Any) -> dict[str, Any]:
-    """Raises ValueError if this describes no vocabulary."""
+    """Raises RegardError if this describes no vocabulary."""
     wrong = ValueError("it is no vocabulary of another project.")
     if not isinstance(about, dict) or about.get("kind") not in (
         "wordpiece",
@@ -135,15 +136,15 @@ class _Tokenizer:
         try:
             from tokenizers import Tokenizer
         except ImportError:
-            raise ValueError(
+            raise RegardError(
                 "this model's vocabulary needs the package tokenizers: pip install 'regard[interop]'."
             ) from None
         try:
             self._tokenizer = Tokenizer.from_str(json.dumps(about["tokenizer"]))
         except Exception as error:  # the package raises nothing more precise
-            raise ValueError(f"the vocabulary is damaged: tokenizers cannot read it ({error}).") from None
+            raise RegardError(f"the vocabulary is damaged: tokenizers cannot read it ({error}).") from None
         if self._tokenizer.get_vocab_size() > about["size"]:
-            raise ValueError("the vocabulary has more entries than it says.")
+            raise RegardError("the vocabulary has more entries than it says.")
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._kind = about["kind"]
@@ -203,9 +204,9 @@ class _Pieces:
             model = base64.b64decode(about["model"], validate=True)
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except (RuntimeError, ValueError, KeyError, TypeError):
-            raise ValueError("the vocabulary is damaged: sentencepiece cannot read it.") from None
+            raise RegardError("the vocabulary is damaged: sentencepiece cannot read it.") from None
         if not len(model) or not self._processor.get_piece_size():
-            raise ValueError("the vocabulary is damaged: its sentencepiece model is empty.")
+            raise RegardError("the vocabulary is damaged: its sentencepiece model is empty.")
         self._list = _listed(about)
         self._numbers = {piece: number for number, piece in enumerate(self._list)}
         self._unknown = about["special"][UNKNOWN]
@@ -215,7 +216,7 @@ class _Pieces:
         return [[self._numbers.get(piece, self._unknown) for piece in each] for each in cut]
 
     def placed(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        raise ValueError("this vocabulary does not tell where its pieces lie in a text, which spans of it need.")
+        raise RegardError("this vocabulary does not tell where its pieces lie in a text, which spans of it need.")
 
     def text(self, entries: list[int]) -> str:
         said = [self._list[entry] for entry in entries]
@@ -259,7 +260,7 @@ class _Words:
 def _listed(about: dict[str, Any]) -> list[str]:
     pieces = about.get("pieces")
     if not isinstance(pieces, list) or len(pieces) != about["size"]:
-        raise ValueError("the vocabulary has other entries than it says.")
+        raise RegardError("the vocabulary has other entries than it says.")
     return [str(piece) for piece in pieces]
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.subword_sampling import Sampler
+from regard.errors import RegardError
 from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD, UNKNOWN
 
 TYPES = {"bpe": "bpe", "unigram": "unigram", "character": "char", "word": "word"}
@@ -33,15 +34,15 @@ class Subwords:
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except RuntimeError:
-            raise ValueError("the subword model is damaged: sentencepiece cannot read it.") from None
+            raise RegardError("the subword model is damaged: sentencepiece cannot read it.") from None
         self.model = model
         self._sampler: tuple[SubwordSettings, Sampler] | None = None
         if self._processor.pad_id() != PAD or self._processor.eos_id() != END:
-            raise ValueError("the subword model has other special entries than regard's; train one here instead.")
+            raise RegardError("the subword model has other special entries than regard's; train one here instead.")
 
     @staticmethod
     def load(path: Path) -> "Subwords":
-        """From a file. Raises ValueError if it is none."""
+        """From a file. Raises RegardError if it is none."""
         try:
             content = path.read_bytes()
             if content.startswith(b"{"):
@@ -50,11 +51,11 @@ class Subwords:
                 return Borrowed(content)
             return Subwords(content)
         except FileNotFoundError:
-            raise ValueError(f"{path}: there is no such file.") from None
+            raise RegardError(f"{path}: there is no such file.") from None
         except OSError as error:
-            raise ValueError(f"{path}: it cannot be read ({error.strerror}).") from None
+            raise RegardError(f"{path}: it cannot be read ({error.strerror}).") from None
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise RegardError(f"{path}: {error}") from None
 
     def save(self, path: Path) -> None:
         """Into a file."""
@@ -71,7 +72,7 @@ class Subwords:
         return tokens
 
     def offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Tokens of a text, and where each lies in it, the blank before a word left out. Raises ValueError."""
+        """Tokens of a text, and where each lies in it, the blank before a word left out. Raises RegardError."""
         plain = text.replace(SPACE, "_")
         tokens: list[int] = self._processor.encode(plain)
         pieces: list[str] = self._processor.encode(plain, out_type=str)
@@ -85,7 +86,7 @@ class Subwords:
             found.append((min(begin, end), end))
             at = after
         if plain and at != len(letters) - 1:
-            raise ValueError("this vocabulary changes texts, so that places in them cannot be told.")
+            raise RegardError("this vocabulary changes texts, so that places in them cannot be told.")
         return tokens, found
 
     def _gapped(self, text: str) -> list[int]:
@@ -144,7 +145,7 @@ def train(lines: Iterable[str], settings: SubwordSettings, size: int, symbols: S
     """
     texts = [line for line in lines if line]
     if not texts:
-        raise ValueError("there is no text to learn subwords from.")
+        raise RegardError("there is no text to learn subwords from.")
     size = max(size, SMALLEST)
     for _ in range(8):
         model = io.BytesIO()
@@ -170,7 +171,7 @@ def train(lines: Iterable[str], settings: SubwordSettings, size: int, symbols: S
             return Subwords(model.getvalue())
         except RuntimeError as error:
             size = _possible_size(str(error), size)
-    raise ValueError(f"sentencepiece could not learn {settings.kind} subwords from this text; try another kind.")
+    raise RegardError(f"sentencepiece could not learn {settings.kind} subwords from this text; try another kind.")
 
 
 def _possible_size(message: str, size: int) -> int:
@@ -182,4 +183,4 @@ def _possible_size(message: str, size: int) -> int:
     if "smaller than required_chars" in message or "vocab_size" in message.lower():
         numbers = [int(number) for number in re.findall(r"\d+", message)]
         return max([*numbers, size]) + 512
-    raise ValueError(f"sentencepiece failed: {message}")
+    raise RegardError(f"sentencepiece failed: {message}")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from regard import native
 from regard.alignment.shortlist import Shortlist
+from regard.errors import RegardError
 from regard.inference.engines import cores
 from regard.inference.engines.native_weights import weights_of
 from regard.inference.results import Hypothesis, Search, Wish
@@ -46,7 +47,7 @@ class NativeEngine:
     ) -> None:
         library = native.library()
         if library is None:
-            raise ValueError(f"our own engine cannot be built: {native.why_not()}.")
+            raise RegardError(f"our own engine cannot be built: {native.why_not()}.")
         self._library, self._shortlist = library, shortlist
         self.kind = kind
         self._threads = threads or cores()
@@ -123,7 +124,7 @@ class NativeEngine:
         if failed:
             raise MemoryError
         if not lengths[:, 0].all():
-            raise ValueError(
+            raise RegardError(
                 "the model's outputs are not finite numbers: its weights are damaged; train or copy it again."
             )
         return [

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.vocabulary import in_text
+from regard.errors import RegardError
 from regard.models.settings import (
     ModelSettings,
     RecurrentDecoder,
@@ -53,11 +54,11 @@ class Weights:
         self.target_table = self.source_table if model.tie == "all" else "decoder.embedding.weight"
 
     def get(self, name: str, shape: tuple[int, ...]) -> Array:
-        """A tensor. Raises ValueError if it is missing, or of another shape: C would read beyond its end."""
+        """A tensor. Raises RegardError if it is missing, or of another shape: C would read beyond its end."""
         array = self._from.get(name)
         if array is None or array.shape != shape:
             found = "missing" if array is None else f"{array.shape}, not {shape}"
-            raise ValueError(f"model.safetensors: tensor {name} is {found}.")
+            raise RegardError(f"model.safetensors: tensor {name} is {found}.")
         return array
 
     def put(self, *arrays: Array | None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regard.errors import RegardError
 from regard.inference.results import Hypothesis, Search, Wish
 from regard.inference.search.beam import beam_search
 from regard.inference.search.constrained_beam import constrained_search
@@ -47,7 +48,9 @@ def search(
         return [[best] for best in greedy_search(model, memory, rules, how, heard)]
     found = beam_search(model, memory, rules, how)
     if not all(found):
-        raise ValueError("the model's outputs are not finite numbers: its weights are damaged; train or copy it again.")
+        raise RegardError(
+            "the model's outputs are not finite numbers: its weights are damaged; train or copy it again."
+        )
     found = _best(found, how.beam)
     if how.coverage_penalty:
         found = covering(model, memory, found, how)

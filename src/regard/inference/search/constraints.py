@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 import torch
 from torch import Tensor
 
+from regard.errors import RegardError
 from regard.inference.results import Search, Wish
 from regard.special_tokens import END
 
@@ -32,7 +33,7 @@ class Rules:
         self.forbidden = tuple(SPACE + phrase.strip().replace(" ", SPACE) for phrase in how.forbidden if phrase.strip())
         self.pieces = pieces
         if self.forbidden and not pieces:
-            raise ValueError("forbidden: words can be forbidden only where tokens have a text.")
+            raise RegardError("forbidden: words can be forbidden only where tokens have a text.")
         # The words of an output matter only to these; without them a step costs one comparison.
         self.looks_back = bool(self.no_repeat or self.forbidden or any(wish.counted for wish in self.wishes))
         self._prefixed = any(wish.prefix for wish in self.wishes)

@@ -5,6 +5,7 @@ A configuration that asks for something else than what is described is refused, 
 
 from collections.abc import Callable
 
+from regard.errors import RegardError
 from regard.interop.fairseq import LONG, MANY, WIDE
 from regard.interop.fairseq import MODEL_TYPE as FAIRSEQ
 from regard.interop.families.common import Config
@@ -23,13 +24,13 @@ SIZES = {
 
 
 def family_of(config: Config, names: set[str]) -> Family:
-    """Of a configuration and the names of its tensors. Raises ValueError for what is not known here."""
+    """Of a configuration and the names of its tensors. Raises RegardError for what is not known here."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise ValueError(f"config.json: model_type {kind!r} is not known; known are {', '.join(FAMILIES)}.")
+        raise RegardError(f"config.json: model_type {kind!r} is not known; known are {', '.join(FAMILIES)}.")
     for name, value in config.items():
         if name in SIZES and not (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= SIZES[name]):
-            raise ValueError(
+            raise RegardError(
                 f"config.json: {name} = {value!r} is not possible; it must lie between 1 and {SIZES[name]:,}."
             )
     return FAMILIES[kind](config, names)

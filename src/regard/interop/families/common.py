@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from regard.errors import RegardError
 from regard.interop.tensor_map import Place
 
 ACTIVATIONS = {
@@ -17,15 +18,15 @@ BOTH = ("weight", "bias")
 
 
 def only(config: Config, **usual: Any) -> None:
-    """Raises ValueError if the configuration differs from the only values that are possible here."""
+    """Raises RegardError if the configuration differs from the only values that are possible here."""
     for name, value in usual.items():
         if config.get(name, value) != value:
-            raise ValueError(f"config.json: {name} = {config[name]!r} is not possible here, only {value!r}.")
+            raise RegardError(f"config.json: {name} = {config[name]!r} is not possible here, only {value!r}.")
 
 
 def activation_of(name: str) -> str:
     if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise ValueError(f"config.json: the activation {name!r} is not known; known are {', '.join(ACTIVATIONS)}.")
+        raise RegardError(f"config.json: the activation {name!r} is not known; known are {', '.join(ACTIVATIONS)}.")
     return ACTIVATIONS[name]
 
 
@@ -40,5 +41,5 @@ def labels_of(config: Config) -> tuple[str, ...]:
     named = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     numbers = isinstance(named, dict) and all(str(at).isdecimal() for at in named)
     if not numbers or not all(isinstance(label, str) and label.isprintable() and label for label in named.values()):
-        raise ValueError("config.json: id2label must give each class, by its number, a name of one line.")
+        raise RegardError("config.json: id2label must give each class, by its number, a name of one line.")
     return tuple(named[at] for at in sorted(named, key=int))

@@ -1,5 +1,6 @@
 """Decoders alone: GPT-2 (Radford et al. 2019), and GPT-NeoX (Black et al. 2022), whose places are rotary."""
 
+from regard.errors import RegardError
 from regard.interop.families.common import BOTH, Config, activation_of, linear, only
 from regard.interop.tensor_map import Family, Place
 from regard.models.settings import ModelSettings
@@ -56,11 +57,11 @@ def gpt_neox(config: Config, names: set[str]) -> Family:
     only(config, use_parallel_residual=False, attention_bias=True, tie_word_embeddings=False)
     places_of = config.get("rope_parameters") or {}
     if not isinstance(places_of, dict) or places_of.get("rope_type", "default") != "default":
-        raise ValueError(f"config.json: rope_parameters = {places_of!r} are not possible here, only the default type.")
+        raise RegardError(f"config.json: rope_parameters = {places_of!r} are not possible here, only the default type.")
     if places_of.get("partial_rotary_factor", config.get("rotary_pct", 0.25)) != 1:
-        raise ValueError("config.json: rotary_pct must be 1 here: all of a head is turned.")
+        raise RegardError("config.json: rotary_pct must be 1 here: all of a head is turned.")
     if places_of.get("rope_theta", config.get("rotary_emb_base", 10000)) != 10000:
-        raise ValueError("config.json: rotary_emb_base must be 10000 here.")
+        raise RegardError("config.json: rotary_emb_base must be 10000 here.")
     width, heads = config["hidden_size"], config["num_attention_heads"]
     decoder = {
         "kind": "transformer",

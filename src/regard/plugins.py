@@ -1,0 +1,81 @@
+"""Extensions from outside: files loaded with `--plugin`, installed packages, and which of them a run needs."""
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.registry import AXES, GROUP, _all_entry_points, _distribution
+
+PREFIX = "regard_plugin_"  # of the module names of loaded files
+
+
+def load_file(path: Path) -> None:
+    """Import a plugin's file, which registers its extensions. Raises RegardError if it cannot be imported."""
+    path = path.absolute()
+    if not path.is_file():
+        raise RegardError(f"--plugin: {path} is not a file.")
+    if path.suffix != ".py":
+        raise RegardError(f"--plugin: {path} is not a Python file.")
+    name = f"{PREFIX}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        if isinstance(error, RegardError):
+            raise
+        raise RegardError(f"--plugin: {path} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def loaded() -> Iterator[tuple[str, str, str]]:
+    """Axis, name and origin of every extension that is not built in; installed ones are not imported."""
+    for axis, registry in AXES.items():
+        for name, entry in registry._entries.items():
+            if not entry.origin.builtin:
+                yield axis, name, str(entry.origin)
+    known = {(axis, name) for axis, registry in AXES.items() for name in registry._entries}
+    for point in _all_entry_points():
+        axis, _, name = point.name.partition(".")
+        if (axis, name) not in known:
+            yield axis, name, _distribution(point)
+
+
+def required_by(settings: Any) -> dict[str, str]:
+    """The plugins that settings (plain data) name, as `axis.name`, each with where it comes from."""
+    named = set(_strings(settings))
+    return {f"{axis}.{name}": origin for axis, name, origin in loaded() if name in named}
+
+
+def check_available(required: dict[str, str], where: str) -> None:
+    """Raise RegardError, naming the first, if one of the plugins that a run needs is missing."""
+    for plugin, origin in required.items():
+        axis, _, name = plugin.partition(".")
+        if axis not in AXES or name not in AXES[axis]:
+            source = (
+                f"load its file with --plugin {Path(origin).name}" if origin.endswith(".py") else f"install {origin}"
+            )
+            raise RegardError(f"{where}: this run needs the plugin {plugin}, which is missing; {source}.")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each)
+
+
+__all__ = ["GROUP", "check_available", "load_file", "loaded", "required_by"]
