@@ -79,7 +79,7 @@ class Registry(Generic[T]):
                 raise RegardError(
                     f"{origin.file}: there is already a {self.axis} named {each!r}, in {taken.file}; rename yours."
                 )
-            if taken is not None and each == name:
+            if each in self._entries:
                 raise ValueError(f"{origin.file}: {self.axis} {each!r} is registered twice")
         self._entries[name] = _Entry(item, origin)
         self._aliases |= dict.fromkeys(aliases, name)
@@ -174,7 +174,7 @@ class Registry(Generic[T]):
 
     def _origin_of(self, item: T) -> Origin:
         module = getattr(item, "__module__", None) or type(item).__module__
-        builtin = str(module).startswith("regard.")
+        builtin = str(module).startswith(("regard.", f"{self._package}."))
         if builtin:
             return Origin(f"{str(module).replace('.', '/')}.py", builtin=True)
         try:

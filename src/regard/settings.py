@@ -12,6 +12,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from regard.errors import RegardError
+from regard.renames import new_name
 
 
 class Settings(BaseModel):
@@ -103,6 +104,8 @@ def _sentence(error: ValidationError, cls: type[BaseModel]) -> str:
     first = error.errors()[0]
     where, owner = _place(first["loc"], cls)
     if first["type"] == "extra_forbidden" and owner is not None:
+        if (renamed := new_name(where)) is not None:
+            return f"{where}: this setting is now called {renamed}."
         known = list(owner.model_fields)
         near = difflib.get_close_matches(str(first["loc"][-1]), known, n=1, cutoff=0.6)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
