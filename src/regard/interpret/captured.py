@@ -234,8 +234,9 @@ class Captured:
 
         def together(matrix: Weights, rows: Axis, columns: Axis) -> Weights:
             down, across = _sums(rows), _sums(columns)
-            found: Weights = (down / down.sum(1, keepdims=True)) @ matrix @ across.T
-            return found
+            found = (down / down.sum(1, keepdims=True)) @ matrix @ across.T
+            same: Weights = found.astype(np.float32, copy=False)  # as it is already, but NumPy's types do not know it
+            return same
 
         weights = {
             kind: [together(layer, self.rows(kind), self.columns(kind)) for layer in layers]

@@ -99,10 +99,10 @@ def in_terminal(captured: Captured, weights: Weights, wide: int = 100) -> str:
         count = min(COLUMNS, weights.shape[1], max(10, wide - 20))
         edges = np.linspace(0, weights.shape[1], count + 1).astype(int)
         pooled = np.stack([weights[:, a:b].sum(1) for a, b in pairwise(edges)], 1)
-        pooled = pooled / np.maximum(1, pooled.max(1, keepdims=True))  # what is no share of a whole may sum to more
+        shares = pooled / np.maximum(1, pooled.max(1, keepdims=True))  # what is no share of a whole may sum to more
         lines = [
             f"{short(name, 16):>16}  " + "".join(shade(float(w)) for w in row)
-            for name, row in zip(names, pooled, strict=True)
+            for name, row in zip(names, shares, strict=True)
         ]
         return "\n".join([*lines, " " * 18 + "0" + f"{captured.shown.seconds:.1f} s".rjust(count - 1)])
     grid = math.isqrt(weights.shape[1])
