@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Attention, Window, attend
-from regard.models.gated_convolution import Convolution
+from regard.models.gated_convolution import GatedConvolution
 from regard.models.recurrent_layers import Cell
 
 Run = Callable[..., Tensor]
@@ -106,7 +106,7 @@ LAYERS = [
     Layer("recurrent", Recurrent, 1, "n·d²", "n·d + d²", "n", "n"),
     Layer(
         "convolutional",
-        lambda s: Convolution(s.d, s.k, causal=False, kept=1.0),
+        lambda s: GatedConvolution(s.d, s.k, causal=False, keep=1.0),
         1,
         "k·n·d²",
         "k·n·d + k·d²",

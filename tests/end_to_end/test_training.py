@@ -267,7 +267,7 @@ def test_a_wrong_pair_of_languages_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_attention_looks_where_links_say(tmp_path: Path) -> None:
-    """Copied words, linked backwards on purpose: no model would look there unless it is told to."""
+    """CopyDistribution words, linked backwards on purpose: no model would look there unless it is told to."""
     draw = random.Random(1)
     lines = [draw.sample(["red", "green", "blue", "white", "black"], 4) for _ in range(300)]
     for name in ("train.a", "train.b"):

@@ -94,7 +94,7 @@ def test_of_sentences(subwords: Subwords) -> None:
     source, output = [token for part in parts for token in part], [5, 6, 7, END]
     found = attributed(bundle, source, output)["source"]
     assert found.shape == (len(output), len(parts))
-    vectors, first = bundle.model.encoder.embedding.vectors, 0
+    vectors, first = bundle.model.encoder.embedding.attribution_point, 0
     for place, part in enumerate(parts):
 
         @contextmanager

@@ -6,18 +6,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.models.copy_mechanism import copying_loss, mixed
-from regard.models.outputs import Copied
+from regard.models.copy_mechanism import copy_cross_entropy, mix_copy_distribution
+from regard.models.outputs import CopyDistribution
 
 
 def test_a_hand_calculation() -> None:
     """Two words said evenly, three quarters of the mass for copies, which lie on word 2 (0.2 + 0.3) and on word 3."""
     logits = torch.tensor([[0.0, 0.0, -100.0, -100.0]])
-    copied = Copied(torch.tensor([[0.2, 0.5, 0.3]]), torch.tensor([math.log(0.25 / 0.75)]))
+    copied = CopyDistribution(torch.tensor([[0.2, 0.5, 0.3]]), torch.tensor([math.log(0.25 / 0.75)]))
     tokens = torch.tensor([[2, 3, 2]])
-    found = mixed(logits, copied, tokens).exp()
+    found = mix_copy_distribution(logits, copied, tokens).exp()
     torch.testing.assert_close(found, torch.tensor([[0.125, 0.125, 0.375, 0.375]]), atol=1e-6, rtol=1e-5)
-    loss, per_token = copying_loss(logits, copied, tokens, torch.tensor([3]), smoothing=0.0)
+    loss, per_token = copy_cross_entropy(logits, copied, tokens, torch.tensor([3]), smoothing=0.0)
     assert math.isclose(float(per_token[0]), -math.log(0.375), rel_tol=1e-5)
     assert torch.equal(loss, per_token)
 
@@ -28,10 +28,10 @@ def test_probabilities_sum_to_one_and_the_loss_is_theirs(seed: int, rows: int, p
     V = 9
     logits = torch.randn(rows, V, generator=dice)
     weights = torch.rand(rows, places, generator=dice).softmax(-1)
-    copied = Copied(weights, torch.randn(rows, generator=dice))
+    copied = CopyDistribution(weights, torch.randn(rows, generator=dice))
     tokens = torch.randint(0, V, (rows, places), generator=dice)
-    logs = mixed(logits, copied, tokens)
+    logs = mix_copy_distribution(logits, copied, tokens)
     torch.testing.assert_close(logs.exp().sum(-1), torch.ones(rows), atol=1e-5, rtol=1e-5)
     targets = torch.randint(0, V, (rows,), generator=dice)
-    _, per_token = copying_loss(logits, copied, tokens, targets, smoothing=0.1)
+    _, per_token = copy_cross_entropy(logits, copied, tokens, targets, smoothing=0.1)
     torch.testing.assert_close(per_token, -logs.gather(1, targets[:, None])[:, 0], atol=1e-4, rtol=1e-4)

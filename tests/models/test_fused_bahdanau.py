@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard import native
 from regard.models.decoders.recurrent import RecurrentDecoder
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.settings import RecurrentDecoder as RecurrentDecoderSettings
 from regard.training.precision import products_in
 
@@ -28,14 +28,14 @@ def decoder(cell: str = "gru", width: int = 12, attention: int | None = LANES, m
     return made
 
 
-def memory_of(batch: int, length: int, width: int, seed: int = 0) -> Memory:
+def memory_of(batch: int, length: int, width: int, seed: int = 0) -> EncoderOutput:
     dice = torch.Generator().manual_seed(seed)
     states = torch.randn(batch, length, width, generator=dice)
     mask = torch.arange(length) < torch.randint(1, length + 1, (batch, 1), generator=dice)
-    return Memory(states=states, mask=mask, summary=torch.randn(batch, width, generator=dice), values=states)
+    return EncoderOutput(states=states, mask=mask, pooled=torch.randn(batch, width, generator=dice), values=states)
 
 
-def step_by_step(made: RecurrentDecoder, targets: Tensor, memory: Memory) -> Tensor:
+def step_by_step(made: RecurrentDecoder, targets: Tensor, memory: EncoderOutput) -> Tensor:
     state, features = made.start(memory), []
     for words in targets.unbind(1):
         feature, state = made.step(words, state)
@@ -51,10 +51,10 @@ def with_gradients(features: Tensor, leaves: list[Tensor], *more: Tensor) -> lis
     return [features.detach(), *(x.detach() for x in more), *torch.autograd.grad(total, leaves)]
 
 
-def as_type(memory: Memory, dtype: torch.dtype = torch.float32) -> tuple[Memory, Tensor]:
+def as_type(memory: EncoderOutput, dtype: torch.dtype = torch.float32) -> tuple[EncoderOutput, Tensor]:
     """The memory in this type, and its states as a leaf."""
     states = memory.states.detach().to(dtype).requires_grad_()
-    return Memory(states=states, mask=memory.mask, summary=memory.summary.to(dtype), values=states), states
+    return EncoderOutput(states=states, mask=memory.mask, pooled=memory.pooled.to(dtype), values=states), states
 
 
 @given(
@@ -72,14 +72,14 @@ def test_it_is_the_decoder_step_by_step(
     targets = torch.randint(0, WORDS, (B, T), generator=torch.Generator().manual_seed(seed))
     assert made._runs_at_once(made.start(memory))
     decoded = made(targets, memory, need_weights=True)
-    found = with_gradients(decoded.features, [states, *made.parameters()], *decoded.cross)
+    found = with_gradients(decoded.features, [states, *made.parameters()], *decoded.cross_attention)
     exact, states = as_type(memory, torch.float64)
     made.double()
     assert not made._runs_at_once(made.start(exact))
     slow = made(targets, exact, need_weights=True)
     torch.testing.assert_close(slow.features, step_by_step(made, targets, exact))
-    expected = with_gradients(slow.features, [states, *made.parameters()], *slow.cross)
-    assert len(slow.cross) == 1
+    expected = with_gradients(slow.features, [states, *made.parameters()], *slow.cross_attention)
+    assert len(slow.cross_attention) == 1
     for mine, theirs in zip(found, expected, strict=True):
         largest = max(1.0, float(theirs.abs().max()))
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-5 * largest)

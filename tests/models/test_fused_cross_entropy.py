@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, kl_div
 
 from regard import native
 from regard.models import fused_cross_entropy as loss
-from regard.models.fused_cross_entropy import agreeing_loss, projected_loss
+from regard.models.fused_cross_entropy import fused_cross_entropy, fused_rdrop
 
 VOCABULARIES = [1, 2, 5, 16, 17, 31, 33, 100]
 
@@ -44,12 +44,12 @@ def plain_agreeing(
     bias: Tensor | None,
     targets: Tensor,
     smoothing: float,
-    agreement: float,
+    rdrop_weight: float,
 ) -> Tensor:
     p, q = (logits(x, weight, bias).log_softmax(-1) for x in (first, second))
     both = sum(plain(x, weight, bias, targets, smoothing) for x in (first, second))
     apart = kl_div(q, p, reduction="sum", log_target=True) + kl_div(p, q, reduction="sum", log_target=True)
-    return (both + agreement * apart / 2) / 2
+    return (both + rdrop_weight * apart / 2) / 2
 
 
 def single(tensors: list[Any]) -> list[Any]:
@@ -75,7 +75,7 @@ def test_it_is_cross_entropy_with_its_gradients(
     (x,), weight, b, targets = numbers(9, 6, vocabulary, bias, seed=vocabulary)
     given = [x, weight, b]
     ours = given if dtype == torch.float64 else single(given)
-    found = projected_loss(ours[0], ours[1], ours[2], targets, smoothing=smoothing)
+    found = fused_cross_entropy(ours[0], ours[1], ours[2], targets, smoothing=smoothing)
     equal(found.total, plain(x, weight, b, targets, smoothing), given, ours, 1e-10 if dtype == torch.float64 else 2e-6)
     each = cross_entropy(logits(x, weight, b), targets, reduction="none")
     torch.testing.assert_close(found.per_token.double(), each, rtol=1e-5, atol=1e-5)
@@ -83,18 +83,18 @@ def test_it_is_cross_entropy_with_its_gradients(
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("agreement", [0.0, 2.0])
+@pytest.mark.parametrize("rdrop_weight", [0.0, 2.0])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_two_passes_agree_by_the_plain_formula(
-    form: str, vocabulary: int, smoothing: float, agreement: float, dtype: torch.dtype
+    form: str, vocabulary: int, smoothing: float, rdrop_weight: float, dtype: torch.dtype
 ) -> None:
     (x, y), weight, b, targets = numbers(9, 6, vocabulary, True, seed=vocabulary, passes=2)
     given = [x, y, weight, b]
     ours = given if dtype == torch.float64 else single(given)
     first, second, w, bias = ours
-    found = agreeing_loss(first, second, w, bias, targets, smoothing=smoothing, agreement=agreement)
-    theirs = plain_agreeing(x, y, weight, b, targets, smoothing, agreement)
+    found = fused_rdrop(first, second, w, bias, targets, smoothing=smoothing, rdrop_weight=rdrop_weight)
+    theirs = plain_agreeing(x, y, weight, b, targets, smoothing, rdrop_weight)
     equal(found.total, theirs, given, ours, 1e-10 if dtype == torch.float64 else 5e-6)
     each = sum(cross_entropy(logits(z, weight, b), targets, reduction="none") for z in (x, y)) / 2
     torch.testing.assert_close(found.per_token.double(), each, rtol=1e-5, atol=1e-5)
@@ -106,8 +106,8 @@ def test_rounded_operands_round_the_loss_and_little_more(form: str) -> None:
     first, second, w, bias = ours
     expected = plain(x, weight, b, targets, 0.1), plain_agreeing(x, y, weight, b, targets, 0.1, 0.5)
     found = (
-        projected_loss(first, w, bias, targets, smoothing=0.1, rounded=True),
-        agreeing_loss(first, second, w, bias, targets, smoothing=0.1, agreement=0.5, rounded=True),
+        fused_cross_entropy(first, w, bias, targets, smoothing=0.1, rounded=True),
+        fused_rdrop(first, second, w, bias, targets, smoothing=0.1, rdrop_weight=0.5, rounded=True),
     )
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.total.dtype == torch.float32
@@ -121,8 +121,8 @@ def test_rounded_operands_round_the_loss_and_little_more(form: str) -> None:
 def test_two_equal_passes_are_one(form: str) -> None:
     (x,), weight, b, targets = numbers(9, 6, 19, True)
     x, weight, b = single([x, weight, b])
-    one = projected_loss(x, weight, b, targets, smoothing=0.1)
-    both = agreeing_loss(x, x, weight, b, targets, smoothing=0.1, agreement=3.0)
+    one = fused_cross_entropy(x, weight, b, targets, smoothing=0.1)
+    both = fused_rdrop(x, x, weight, b, targets, smoothing=0.1, rdrop_weight=3.0)
     torch.testing.assert_close(one.total, both.total)
     torch.testing.assert_close(one.per_token, both.per_token)
 
@@ -134,8 +134,8 @@ def test_chunks_of_any_size_give_the_same(n: int, rows: int, vocabulary: int, of
     x, y, w, b = ours
     with pytest.MonkeyPatch.context() as patch, native.switched_off() if off else torch.enable_grad():
         patch.setattr(loss, "_rows", lambda _: rows)
-        one = projected_loss(x, w, b, targets, smoothing=0.1)
-        two = agreeing_loss(x, y, w, b, targets, smoothing=0.1, agreement=0.5)
+        one = fused_cross_entropy(x, w, b, targets, smoothing=0.1)
+        two = fused_rdrop(x, y, w, b, targets, smoothing=0.1, rdrop_weight=0.5)
     equal(one.total, plain(given[0], weight, bias, targets, 0.1), [given[0], weight, bias], [x, w, b], 1e-5)
     theirs = plain_agreeing(given[0], given[1], weight, bias, targets, 0.1, 0.5)
     equal(two.total, theirs, [*given, weight, bias], ours, 1e-5)
@@ -144,10 +144,10 @@ def test_chunks_of_any_size_give_the_same(n: int, rows: int, vocabulary: int, of
 def test_the_number_of_threads_changes_nothing(form: str) -> None:
     (x, y), weight, bias, targets = numbers(500, 4, 301, True, passes=2)
     x, y, weight, bias = single([x, y, weight, bias])
-    one = projected_loss(x, weight, bias, targets), agreeing_loss(x, y, weight, bias, targets)
+    one = fused_cross_entropy(x, weight, bias, targets), fused_rdrop(x, y, weight, bias, targets)
     torch.set_num_threads(2)
     try:
-        two = projected_loss(x, weight, bias, targets), agreeing_loss(x, y, weight, bias, targets)
+        two = fused_cross_entropy(x, weight, bias, targets), fused_rdrop(x, y, weight, bias, targets)
     finally:
         torch.set_num_threads(1)
     for a, b in zip(one, two, strict=True):
@@ -160,8 +160,8 @@ def test_far_away_logits_are_no_harm(form: str, shift: float) -> None:
     (x,), weight, _, targets = numbers(5, 4, 21, False)
     x, weight = x.detach().float(), weight.detach().float()
     bias = torch.full((21,), shift)
-    found = projected_loss(x, weight, bias, targets).per_token
-    torch.testing.assert_close(found, projected_loss(x, weight, None, targets).per_token, rtol=0, atol=4e-3)
+    found = fused_cross_entropy(x, weight, bias, targets).per_token
+    torch.testing.assert_close(found, fused_cross_entropy(x, weight, None, targets).per_token, rtol=0, atol=4e-3)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -174,17 +174,17 @@ def test_a_logit_that_is_not_finite_never_gives_a_finite_loss(
     weight[column, row] = wrong  # the logit [row, column], and NaN in its column's other rows: 0 times it
     targets = torch.full((5,), target)
     with native.switched_off() if off else torch.enable_grad():
-        assert not projected_loss(x, weight, None, targets, smoothing=smoothing).total.isfinite()
-        assert not agreeing_loss(x, y, weight, None, targets, smoothing=smoothing).total.isfinite()
+        assert not fused_cross_entropy(x, weight, None, targets, smoothing=smoothing).total.isfinite()
+        assert not fused_rdrop(x, y, weight, None, targets, smoothing=smoothing).total.isfinite()
 
 
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
 def test_one_row_that_is_not_finite_shows_and_spoils_no_other(form: str, wrong: float) -> None:
     make = torch.Generator().manual_seed(0)
     x, weight, targets = torch.randn(6, 5, generator=make), torch.rand(21, 5, generator=make), torch.arange(6)
-    fine = projected_loss(x, weight, None, targets)
+    fine = fused_cross_entropy(x, weight, None, targets)
     x[2, 1] = wrong
-    found = projected_loss(x, weight, None, targets)
+    found = fused_cross_entropy(x, weight, None, targets)
     assert not found.per_token[2].isfinite()
     assert not found.total.isfinite()
     others = torch.arange(6) != 2
@@ -202,12 +202,12 @@ def test_no_gradient_is_computed_where_none_is_wanted(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(loss, "_cross_entropy", noted)
     (x,), weight, bias, targets = numbers(4, 3, 7, True)
-    projected_loss(x, weight, bias, targets)
+    fused_cross_entropy(x, weight, bias, targets)
     with torch.no_grad():
-        projected_loss(x, weight, bias, targets)
+        fused_cross_entropy(x, weight, bias, targets)
     with torch.inference_mode():
-        projected_loss(x, weight, bias, targets)
-    projected_loss(x.detach(), weight.detach(), bias.detach(), targets)
+        fused_cross_entropy(x, weight, bias, targets)
+    fused_cross_entropy(x.detach(), weight.detach(), bias.detach(), targets)
     assert wanted == [True, False, False, False]
 
 
@@ -225,22 +225,22 @@ def test_no_gradient_is_computed_where_none_is_wanted(monkeypatch: pytest.Monkey
 def test_wrong_targets_are_refused(form: str, targets: Tensor, said: str) -> None:
     x, weight = torch.randn(3, 4), torch.randn(7, 4)
     with pytest.raises(ValueError, match=f"^targets: .*{said}"):
-        projected_loss(x, weight, None, targets)
+        fused_cross_entropy(x, weight, None, targets)
     with pytest.raises(ValueError, match=f"^targets: .*{said}"):
-        agreeing_loss(x, x, weight, None, targets)
+        fused_rdrop(x, x, weight, None, targets)
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     x, targets = torch.randn(3, 4), torch.tensor([0, 1, 2])
     with pytest.raises(ValueError, match=r"features: .* do not fit"):
-        projected_loss(x, torch.randn(7, 5), None, targets)
+        fused_cross_entropy(x, torch.randn(7, 5), None, targets)
     with pytest.raises(ValueError, match=r"second: .* does not fit"):
-        agreeing_loss(x, torch.randn(2, 4), torch.randn(7, 4), None, targets)
+        fused_rdrop(x, torch.randn(2, 4), torch.randn(7, 4), None, targets)
 
 
 def test_nothing_to_lose_is_nothing_lost(form: str) -> None:
     x, weight = torch.empty(0, 4, requires_grad=True), torch.randn(7, 4, requires_grad=True)
-    found = projected_loss(x, weight, None, torch.empty(0, dtype=torch.int64), smoothing=0.1)
+    found = fused_cross_entropy(x, weight, None, torch.empty(0, dtype=torch.int64), smoothing=0.1)
     found.total.backward()
     assert found.total == 0
     assert weight.grad is not None

@@ -115,10 +115,10 @@ def test_weights_lie_on_real_places_and_sum_to_one(name: str) -> None:
     with torch.no_grad():
         memory = model.encode(source, mask)
         decoded = model(source, mask, targets(model, 4), need_weights=True)
-    assert decoded.places is not None
-    assert decoded.places.tolist() == memory.mask.sum(1).tolist()
-    assert decoded.cross
-    for weights in decoded.cross:
+    assert decoded.source_lengths is not None
+    assert decoded.source_lengths.tolist() == memory.mask.sum(1).tolist()
+    assert decoded.cross_attention
+    for weights in decoded.cross_attention:
         assert weights.shape[-1] == memory.mask.shape[1]
         assert not weights[~memory.mask[:, None, None].expand_as(weights)].any()
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from regard.models.parameter_count import parameters
+from regard.models.parameter_count import count_parameters
 from regard.models.presets import PRESETS, preset
 from regard.models.settings import ModelSettings
 from regard.training.settings import RunSettings, TrainingSettings
@@ -15,7 +15,7 @@ def test_every_preset_is_a_whole_model_and_a_training(name: str) -> None:
     given = preset(name)
     assert set(given) - {"data"} == {"model", "training"}
     RunSettings.parse(given)
-    assert parameters(ModelSettings.parse(given["model"]), 1000) > 100_000
+    assert count_parameters(ModelSettings.parse(given["model"]), 1000) > 100_000
     TrainingSettings.parse(given["training"])
 
 
@@ -25,7 +25,7 @@ def test_transformers_have_their_size_by_hand(name: str) -> None:
     model = ModelSettings.parse(preset(name)["model"])
     D, F, N = model.encoder.width, model.encoder.feedforward, model.encoder.layers
     matrices = 37_000 * D + N * (4 * D * D + 2 * D * F) + N * (8 * D * D + 2 * D * F)
-    found = parameters(model, 37_000)
+    found = count_parameters(model, 37_000)
     assert matrices < found < matrices * 1.01, "biases and norms are little"
     if name == "transformer-base":  # table 3 of the paper says 65 million
         assert found / 1e6 == pytest.approx(65, rel=0.04)

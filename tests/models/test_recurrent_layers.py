@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.attention import Additive
 from regard.models.embedding import Embedding
-from regard.models.recurrent_layers import Cell, backwards, initialise
+from regard.models.recurrent_layers import Cell, initialise, reverse_sequences
 
 KINDS = ["gru", "lstm"]
 THEIRS = ["weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0"]
@@ -26,7 +26,7 @@ def twins(kind: str, inputs: int, width: int, dtype: torch.dtype) -> tuple[Cell,
 
 
 def first(cell: Cell, batch: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    return tuple(torch.randn(batch, cell.width, dtype=dtype).requires_grad_() for _ in range(cell.memories))
+    return tuple(torch.randn(batch, cell.width, dtype=dtype).requires_grad_() for _ in range(cell.state_tensors))
 
 
 def their_run(theirs: nn.RNNBase, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -144,11 +144,11 @@ def test_the_number_of_threads_changes_nothing(form: str, kind: str) -> None:
 def test_backwards_turns_each_sequence_within_its_length(lengths: list[int], more: int) -> None:
     time = max(1, max(lengths) + more)
     x = torch.arange(time * len(lengths) * 2).view(time, len(lengths), 2)
-    turned = backwards(x, torch.tensor(lengths))
+    turned = reverse_sequences(x, torch.tensor(lengths))
     for row, length in enumerate(lengths):
         assert turned[:length, row].tolist() == x[:length, row].tolist()[::-1]
         assert torch.equal(turned[length:, row], x[length:, row])
-    assert torch.equal(backwards(turned, torch.tensor(lengths)), x)
+    assert torch.equal(reverse_sequences(turned, torch.tensor(lengths)), x)
 
 
 class _Everything(nn.Module):

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.models.outputs import Memory, average
-from regard.models.parameter_count import parameters
+from regard.models.outputs import EncoderOutput, masked_mean
+from regard.models.parameter_count import count_parameters
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.special_tokens import BEGIN
@@ -42,7 +42,7 @@ def decoder_of(pair: Pair) -> dict[str, Any]:
     return make(pair).settings.decoder.model_dump()
 
 
-def steps(model: Seq2Seq, memory: Memory, targets: Tensor) -> Tensor:
+def steps(model: Seq2Seq, memory: EncoderOutput, targets: Tensor) -> Tensor:
     """Logits [B, Tt, V], one step after the other."""
     state, found = model.start(memory), []
     for tokens in targets.unbind(1):
@@ -147,7 +147,7 @@ def test_asking_for_weights_changes_nothing(pair: Pair, training: bool) -> None:
     torch.manual_seed(1)
     asked = model(source, mask, targets, need_weights=True)
     assert torch.equal(asked.features, without.features)
-    assert not [*without.cross, *without.own, *without.encoder]
+    assert not [*without.cross_attention, *without.self_attention, *without.encoder_attention]
 
 
 @every_decoder
@@ -156,7 +156,7 @@ def test_weights_lie_on_real_places_and_sum_to_one(pair: Pair) -> None:
     about = decoder_of(pair)
     source, mask, targets = batch(*LENGTHS)
     with torch.no_grad():
-        cross = model(source, mask, targets, need_weights=True).cross
+        cross = model(source, mask, targets, need_weights=True).cross_attention
     if about.get("attend") == "never":
         assert not cross
         return
@@ -184,8 +184,8 @@ def test_weights_among_a_side_s_own_words(pair: Pair) -> None:
     with torch.no_grad():
         decoded = model(source, mask, targets, need_weights=True)
     for name, side, weights, places in (
-        ("encoder", model.settings.encoder, decoded.encoder, mask),
-        ("decoder", model.settings.decoder, decoded.own, torch.ones_like(targets, dtype=torch.bool)),
+        ("encoder", model.settings.encoder, decoded.encoder_attention, mask),
+        ("decoder", model.settings.decoder, decoded.self_attention, torch.ones_like(targets, dtype=torch.bool)),
     ):
         assert len(weights) == (side.layers if side.kind == "transformer" else 0)
         for each in weights:
@@ -201,7 +201,7 @@ def test_hard_attention_looks_at_one_place(place: str, estimator: str) -> None:
     source, mask, targets = batch(*LENGTHS)
     for training in (False, True):
         decoded = model.train(training)(source, mask, targets, need_weights=True)
-        (weights,) = decoded.cross
+        (weights,) = decoded.cross_attention
         torch.testing.assert_close(weights.amax(-1), torch.ones(4, 1, 6))
         torch.testing.assert_close(weights.sum(-1), torch.ones(4, 1, 6))
         steps_drawn = sum(draw.log_prob.shape[2] for draw in decoded.draws)
@@ -286,14 +286,14 @@ def test_an_encoders_memory_fits_what_it_says(name: str) -> None:
     source, mask, _ = batch([4, 2], [1, 1])
     memory = model.encode(source, mask)
     assert memory.states.shape == memory.values.shape == (2, 4, model.encoder.memory_width)
-    assert memory.summary.shape == (2, model.encoder.memory_width)
+    assert memory.pooled.shape == (2, model.encoder.memory_width)
     assert memory.attention_mask.shape == (2, 1, 1, 4)
 
 
 def test_the_average_leaves_padding_out() -> None:
     states = torch.tensor([[[1.0], [2.0], [100.0]], [[5.0], [9.0], [7.0]], [[1.0], [1.0], [1.0]]])
     mask = torch.tensor([[True, True, False], [True, True, True], [False, False, False]])
-    assert average(states, mask).flatten().tolist() == [1.5, 7.0, 0.0]
+    assert masked_mean(states, mask).flatten().tolist() == [1.5, 7.0, 0.0]
 
 
 @pytest.mark.parametrize("pair", PAIRS[:9], ids=name_of)
@@ -328,7 +328,7 @@ def test_tying_all_shares_one_table(encoder: str, decoder: str) -> None:
 def test_the_size_is_known_without_making_the_model(pair: Pair) -> None:
     made = make(pair).settings
     model = Seq2Seq(made, source_vocabulary=17, target_vocabulary=17)
-    assert parameters(made, 17) == model.size == sum(p.numel() for p in model.parameters())
+    assert count_parameters(made, 17) == model.size == sum(p.numel() for p in model.parameters())
 
 
 @pytest.mark.parametrize("decoder", ["learned", "convolutional"])

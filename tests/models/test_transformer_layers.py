@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Attention, Cache
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.settings import TransformerDecoder, TransformerEncoder
-from regard.models.transformer_layers import FeedForward, Layer, keys_mask, norm
+from regard.models.transformer_layers import FeedForward, TransformerLayer, build_norm, padding_mask
 
 
 def settings(**given: Any) -> TransformerEncoder:
@@ -30,14 +30,14 @@ def share_attention(mine: Attention, theirs: nn.MultiheadAttention) -> None:
     theirs.out_proj.load_state_dict(mine.output.state_dict())
 
 
-def memory_of(states: Tensor, mask: Tensor) -> Memory:
-    return Memory(states=states, mask=mask, summary=states[:, 0], values=states)
+def memory_of(states: Tensor, mask: Tensor) -> EncoderOutput:
+    return EncoderOutput(states=states, mask=mask, pooled=states[:, 0], values=states)
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_an_encoder_layer_is_pytorchs(place: str, activation: str) -> None:
-    mine = drawn(Layer(settings(norm_place=place, activation=activation), causal=False))
+    mine = drawn(TransformerLayer(settings(norm_place=place, activation=activation), causal=False))
     theirs = nn.TransformerEncoderLayer(
         16, 2, 10, 0.0, activation, batch_first=True, norm_first=place == "pre", dtype=torch.float64
     )
@@ -50,13 +50,13 @@ def test_an_encoder_layer_is_pytorchs(place: str, activation: str) -> None:
     x = torch.randn(2, 5, 16, dtype=torch.float64)
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
     expected = theirs(x, src_key_padding_mask=~mask)
-    torch.testing.assert_close(mine(x, mask=keys_mask(mask))[0][mask], expected[mask])
+    torch.testing.assert_close(mine(x, mask=padding_mask(mask))[0][mask], expected[mask])
 
 
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_a_decoder_layer_is_pytorchs(place: str) -> None:
     about = TransformerDecoder.parse(settings(norm_place=place).model_dump())
-    mine = drawn(Layer(about, causal=True, memory_width=16))
+    mine = drawn(TransformerLayer(about, causal=True, memory_width=16))
     theirs = nn.TransformerDecoderLayer(
         16, 2, 10, 0.0, "relu", batch_first=True, norm_first=place == "pre", dtype=torch.float64
     )
@@ -72,23 +72,23 @@ def test_a_decoder_layer_is_pytorchs(place: str) -> None:
     mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4])
     later = torch.ones(4, 4, dtype=torch.bool).triu(1)
     expected = theirs(x, states, tgt_mask=later, memory_key_padding_mask=~mask)
-    found, _, looks = mine(x, memory=memory_of(states, mask), memory_mask=keys_mask(mask), need_weights=True)
+    found, _, weights = mine(x, memory=memory_of(states, mask), memory_mask=padding_mask(mask), need_weights=True)
     torch.testing.assert_close(found, expected)
-    assert looks.memory.shape == (2, 2, 4, 6)
-    assert not looks.own.triu(1).any()
-    torch.testing.assert_close(looks.own.sum(-1), torch.ones(2, 2, 4, dtype=torch.float64))
+    assert weights.cross_attention.shape == (2, 2, 4, 6)
+    assert not weights.self_attention.triu(1).any()
+    torch.testing.assert_close(weights.self_attention.sum(-1), torch.ones(2, 2, 4, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_a_layer_step_by_step_with_a_prepared_memory_is_the_same(place: str) -> None:
     about = TransformerDecoder.parse(settings(norm_place=place, position="rotary").model_dump())
-    layer = drawn(Layer(about, causal=True, memory_width=12))
+    layer = drawn(TransformerLayer(about, causal=True, memory_width=12))
     x, states = torch.randn(2, 4, 16, dtype=torch.float64), torch.randn(2, 6, 12, dtype=torch.float64)
     mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4])
-    whole = layer(x, memory=memory_of(states, mask), memory_mask=keys_mask(mask))[0]
+    whole = layer(x, memory=memory_of(states, mask), memory_mask=padding_mask(mask))[0]
     past, prepared = Cache(), layer.memory.prepare(states)
     for at in range(4):
-        one, past, _ = layer(x[:, at : at + 1], past=past, prepared=prepared, memory_mask=keys_mask(mask))
+        one, past, _ = layer(x[:, at : at + 1], past=past, prepared=prepared, memory_mask=padding_mask(mask))
         torch.testing.assert_close(one[:, 0], whole[:, at])
 
 
@@ -120,7 +120,7 @@ def test_activation_dropout_acts_inside_the_feed_forward(activation: str) -> Non
 
 def test_the_norms_are_the_papers() -> None:
     x = torch.randn(3, 16, dtype=torch.float64)
-    layer, rms = drawn(norm(settings())), drawn(norm(settings(norm="rms")))
+    layer, rms = drawn(build_norm(settings())), drawn(build_norm(settings(norm="rms")))
     centred = x - x.mean(-1, keepdim=True)
     even = centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
     torch.testing.assert_close(layer(x), even * layer.weight + layer.bias)
@@ -129,7 +129,7 @@ def test_the_norms_are_the_papers() -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_window_sees_no_further_than_its_radius(causal: bool) -> None:
-    layer = drawn(Layer(settings(window=2, position="none"), causal=causal))
+    layer = drawn(TransformerLayer(settings(window=2, position="none"), causal=causal))
     x = torch.randn(1, 9, 16, dtype=torch.float64)
     whole = layer(x)[0]
     for place in range(9):
@@ -140,16 +140,16 @@ def test_a_window_sees_no_further_than_its_radius(causal: bool) -> None:
 
 
 def test_no_mask_where_nothing_is_padded() -> None:
-    assert keys_mask(torch.ones(2, 3, dtype=torch.bool)) is None
+    assert padding_mask(torch.ones(2, 3, dtype=torch.bool)) is None
     mask = torch.tensor([[True, False]])
-    found = keys_mask(mask)
+    found = padding_mask(mask)
     assert found is not None
     assert torch.equal(found, mask[:, None, None])
 
 
 @pytest.mark.parametrize("normalise", ["softmax", "sparsemax", "entmax", "sigmoid", "hard"])
 def test_every_normaliser_that_settings_offer_can_be_trained(normalise: str) -> None:
-    layer = Layer(settings(normalise=normalise), causal=False).train()
+    layer = TransformerLayer(settings(normalise=normalise), causal=False).train()
     x = torch.randn(2, 5, 16, requires_grad=True)
     layer(x)[0].square().sum().backward()
     assert x.grad.isfinite().all()

@@ -50,7 +50,7 @@ def test_attention_is_taught_where_to_look(preset: str, twice: bool, tmp_path: P
 
     def looked() -> torch.Tensor:
         """The row of each step; of a Transformer, of the step after it."""
-        weights = bundle.model(batch.source, batch.mask, batch.before, need_weights=True).cross[choice.layer]
+        weights = bundle.model(batch.source, batch.mask, batch.before, need_weights=True).cross_attention[choice.layer]
         found = weights[:, choice.head or 0].double()
         return found.roll(-1, 1) if choice.shifted else found
 

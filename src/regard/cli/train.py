@@ -214,7 +214,7 @@ def presets(
 
     Parameters are counted with 4,000 subwords.
     """
-    from regard.models.parameter_count import parameters
+    from regard.models.parameter_count import count_parameters
     from regard.models.presets import PRESETS
     from regard.models.presets import preset as settings_named
     from regard.training.settings import RunSettings
@@ -224,11 +224,13 @@ def presets(
         if as_json:
             typer.echo(settings.model_dump_json(indent=2))
         else:
-            typer.echo(f"# {PRESETS[name][0]}; {parameters(settings.model, 4000):,} parameters with 4,000 subwords")
+            typer.echo(
+                f"# {PRESETS[name][0]}; {count_parameters(settings.model, 4000):,} parameters with 4,000 subwords"
+            )
             typer.echo(settings.as_toml())
             typer.echo(f"# not set: {', '.join(settings.not_set())}")
         return
-    sizes = {each: parameters(RunSettings.parse(PRESETS[each][1]).model, 4000) for each in PRESETS}
+    sizes = {each: count_parameters(RunSettings.parse(PRESETS[each][1]).model, 4000) for each in PRESETS}
     if as_json:
         records = [{"name": each, "about": about, "parameters": sizes[each]} for each, (about, _) in PRESETS.items()]
         typer.echo(json.dumps(records, indent=2))

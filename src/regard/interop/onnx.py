@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from regard.attention import Attention
 from regard.data.tokenizers.subwords import Subwords
 from regard.errors import RegardError
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.runs.bundle import Bundle
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
@@ -40,7 +40,7 @@ class _Decoder(nn.Module):
         self.model = model
 
     def forward(self, words: Tensor, states: Tensor, mask: Tensor) -> Tensor:
-        memory = Memory(states=states, mask=mask, summary=states.mean(1), values=states)
+        memory = EncoderOutput(states=states, mask=mask, pooled=states.mean(1), values=states)
         logits: Tensor = self.model.logits(self.model.decoder(words, memory).features[:, -1])
         return logits
 
@@ -54,7 +54,7 @@ class _Alone(nn.Module):
 
     def forward(self, words: Tensor) -> Tensor:
         nothing = torch.zeros(words.shape[0], 0, self.model.encoder.memory_width)
-        memory = Memory(states=nothing, mask=nothing[..., 0].bool(), summary=nothing.sum(1), values=nothing)
+        memory = EncoderOutput(states=nothing, mask=nothing[..., 0].bool(), pooled=nothing.sum(1), values=nothing)
         logits: Tensor = self.model.logits(self.model.decoder(words, memory).features[:, -1])
         return logits
 

@@ -31,9 +31,9 @@ def attributed(bundle: Bundle, source: Given, output: Sequence[int]) -> dict[str
     stood "before". All tokens with their ends."""
     model = bundle.model
     device = next(model.parameters()).device
-    sides = {"source": model.encoder.embedding.vectors}
+    sides = {"source": model.encoder.embedding.attribution_point}
     if hasattr(model.decoder, "embedding"):  # a decoder of classes reads nothing that stood before
-        sides["before"] = model.decoder.embedding.vectors
+        sides["before"] = model.decoder.embedding.attribution_point
     read, mask = (each.to(device) for each in given(bundle.source_side, [source]))
     before = torch.tensor([[BEGIN, *output[:-1]]], device=device)
     said = torch.tensor(output, device=device)
@@ -56,7 +56,7 @@ def attributed(bundle: Bundle, source: Given, output: Sequence[int]) -> dict[str
         for (name, values), gradient in zip(vectors.items(), gradients, strict=True):
             products = torch.zeros_like(values[..., 0]) if gradient is None else (gradient * values).sum(-1)
             if name == "source":
-                products = _together(model.encoder.embedding, products, copies, int(decoded.places[0]))
+                products = _together(model.encoder.embedding, products, copies, int(decoded.source_lengths[0]))
             found[name].append(products)
     found = {name: rows or [torch.zeros(len(output), len(output))] for name, rows in found.items()}
     return {name: torch.cat(rows).float().detach().cpu().numpy() for name, rows in found.items()}

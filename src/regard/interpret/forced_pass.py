@@ -57,8 +57,12 @@ def forced(
                 .log_softmax(-1)
                 .gather(2, after[..., None])[..., 0]
             )
-        places = decoded.places.tolist()
-        of_kind = {"cross": decoded.cross, "encoder": decoded.encoder, "decoder": decoded.own}
+        places = decoded.source_lengths.tolist()
+        of_kind = {
+            "cross": decoded.cross_attention,
+            "encoder": decoded.encoder_attention,
+            "decoder": decoded.self_attention,
+        }
         layers = {kind: [each.float().cpu().numpy() for each in of_kind[kind]] for kind in KINDS}
         for row, said in enumerate(theirs):
             sizes = {"source": places[row], "target": len(said), "before": len(said)}

@@ -3,6 +3,6 @@
 from torch import nn
 
 
-class Vectors(nn.Identity):
+class AttributionPoint(nn.Identity):
     """[B, T, E] as they are. Every stem has one, so that what a model does with a word, a cell or a moment can be asked
     in the same way of all: here is where gradients are taken (`interpret/attribution.py`)."""

@@ -1,4 +1,4 @@
-"""Matrix products whose operands are rounded to bfloat16, where `rounded_products` says so.
+"""Matrix products whose operands are rounded to bfloat16, where `bfloat16_products` says so.
 
 The library behind PyTorch's bfloat16 products (oneDNN) makes machine code for every new size, which takes longer than
 the product itself; sentences come in every size. So rows are filled up with zeros to a few sizes.
@@ -11,12 +11,12 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor
 
-SMALLEST = 1 << 20  # multiplications below which rounding the operands costs more than it brings
+MIN_MULTIPLICATIONS = 1 << 20  # multiplications below which rounding the operands costs more than it brings
 _wanted: ContextVar[bool] = ContextVar("rounded products", default=False)
 
 
 @contextlib.contextmanager
-def rounded_products() -> Iterator[None]:
+def bfloat16_products() -> Iterator[None]:
     """Within this context our products of float32 matrices round their operands, where they are large enough."""
     before = _wanted.set(True)
     try:
@@ -25,20 +25,20 @@ def rounded_products() -> Iterator[None]:
         _wanted.reset(before)
 
 
-def rounds(x: Tensor, weight: Tensor) -> bool:
+def uses_bfloat16(x: Tensor, weight: Tensor) -> bool:
     """Whether x [..., D] times weight [n, D] is to be rounded here and now."""
-    return _wanted.get() and x.dtype == weight.dtype == torch.float32 and x.numel() * len(weight) >= SMALLEST
+    return _wanted.get() and x.dtype == weight.dtype == torch.float32 and x.numel() * len(weight) >= MIN_MULTIPLICATIONS
 
 
-def rows_for(count: int) -> int:
+def padded_rows(count: int) -> int:
     """The number of rows that `count` is filled up to: an eighth more at most, or 32."""
     step = max(32, 1 << max(0, count.bit_length() - 4))
     return -(-count // step) * step
 
 
-def in_bfloat16(x: Tensor) -> Tensor:
-    """x [n, D] -> [rows_for(n), D] in bfloat16, zeros below."""
-    rows = rows_for(len(x))
+def to_padded_bfloat16(x: Tensor) -> Tensor:
+    """x [n, D] -> [padded_rows(n), D] in bfloat16, zeros below."""
+    rows = padded_rows(len(x))
     if rows == len(x):
         return x.bfloat16()
     filled = torch.empty(rows, x.shape[1], dtype=torch.bfloat16, device=x.device)
@@ -58,15 +58,15 @@ class Product:
         return self._times(x, self._weight.t())
 
     def back(self, g: Tensor) -> Tensor:
-        """Slopes of the result [n, m] -> those of x [n, D]."""
+        """GateGradients of the result [n, m] -> those of x [n, D]."""
         return self._times(g, self._weight)
 
     def _times(self, x: Tensor, matrix: Tensor) -> Tensor:
         if self._rounded:
-            return torch.mm(in_bfloat16(x), matrix)[: len(x)].float()
+            return torch.mm(to_padded_bfloat16(x), matrix)[: len(x)].float()
         return torch.mm(x, matrix)
 
 
-def outer(g: Tensor, x: Tensor, rounded: bool) -> Tensor:
+def weight_gradient(g: Tensor, x: Tensor, rounded: bool) -> Tensor:
     """g' x for g [n, m] and x [n, D]: a weight's gradient over all its rows."""
-    return torch.mm(in_bfloat16(g).t(), in_bfloat16(x)).float() if rounded else torch.mm(g.t(), x)
+    return torch.mm(to_padded_bfloat16(g).t(), to_padded_bfloat16(x)).float() if rounded else torch.mm(g.t(), x)

@@ -64,15 +64,15 @@ def _draw(probability: float) -> tuple[int, int, float]:
     return key, min(round(probability * (1 << 32)), _LOW), 1 / (1 - probability)
 
 
-def kept(shape: torch.Size, key: int, threshold: int, device: torch.device) -> Tensor:
+def keep_mask(shape: torch.Size, key: int, threshold: int, device: torch.device) -> Tensor:
     """The hash in tensor algebra: True where an element is kept. What dropout.c computes, bit for bit."""
     at = torch.arange(shape.numel(), device=device)
     x = (at & _LOW) ^ (key & _LOW)
-    x = (_mixed(x) + ((key >> 32) & _LOW) + (at >> 32)) & _LOW
-    return (_mixed(x) >= threshold).view(shape)
+    x = (_hash(x) + ((key >> 32) & _LOW) + (at >> 32)) & _LOW
+    return (_hash(x) >= threshold).view(shape)
 
 
-def _mixed(x: Tensor) -> Tensor:
+def _hash(x: Tensor) -> Tensor:
     # The products stay below 2^63: 32 bits times 31 bits, and the second factor is taken modulo 2^32 in two halves.
     x = x ^ (x >> 16)
     x = (x * 0x7FEB352D) & _LOW
@@ -89,7 +89,7 @@ def _call(name: str, tensors: list[Tensor], key: int, threshold: int, scale: flo
 
 def _dropped(x: Tensor, key: int, threshold: int, scale: float) -> Tensor:
     if not native.serves(x):
-        return torch.where(kept(x.shape, key, threshold, x.device), x * scale, 0)
+        return torch.where(keep_mask(x.shape, key, threshold, x.device), x * scale, 0)
     x = x.contiguous()
     out = torch.empty_like(x)
     _call("regard_dropout", [x, out], key, threshold, scale)

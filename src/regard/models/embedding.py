@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Learned, Sinusoidal
-from regard.models.attribution_point import Vectors
+from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 from regard.special_tokens import END
 
@@ -37,7 +37,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
         self.scale = math.sqrt(width) if scale else 1.0
-        self.vectors = Vectors()
+        self.attribution_point = AttributionPoint()
         self.place: Sinusoidal | Learned | None = None
         if position == "sinusoidal":
             self.place = Sinusoidal(width)
@@ -55,7 +55,7 @@ class Embedding(nn.Module):
         x = nn.functional.embedding(tokens, self.weight)
         if self.scale != 1:
             x = x * self.scale
-        x = self.vectors(x)
+        x = self.attribution_point(x)
         if self.segment is not None:
             parts = self._parts(tokens, places)
             if self.recent:

@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from regard import native
 from regard.attention import Additive, Attention
 from regard.attention.kernels.additive import LARGEST_FOR_EXP
-from regard.models.bfloat16_matmul import Product, outer, rounds
+from regard.models.bfloat16_matmul import Product, uses_bfloat16, weight_gradient
 from regard.models.recurrent_layers import Cell, Unrolled
 
 
@@ -44,12 +44,12 @@ def decode(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Words' gates [T, B, G] and the first state -> states [T, B, D], contexts [T, B, M] and weights [T, B, Ts].
 
-    `beside` [G, M] turns a context into its share of the gates. Memory: keys [B, Ts, A], values [B, Ts, M], mask
+    `beside` [G, M] turns a context into its share of the gates. EncoderOutput: keys [B, Ts, A], values [B, Ts, M], mask
     [B, Ts].
     """
     bias = score.bias[0] if score.bias is not None else score.v.new_zeros(score.width)
     out: tuple[Tensor, Tensor, Tensor] = _Decode.apply(  # type: ignore[no-untyped-call]
-        rounds(first[0], cell.states.weight),
+        uses_bfloat16(first[0], cell.states.weight),
         mask.to(torch.uint8).contiguous(),
         gates.contiguous(),
         keys.contiguous(),
@@ -127,11 +127,11 @@ class _Decode(torch.autograd.Function):
             slopes.dx,
             dkeys.mul_(4 * v),
             torch.bmm(weights.permute(1, 2, 0), dcontexts.transpose(0, 1)),
-            outer(dq, before, rounded),
+            weight_gradient(dq, before, rounded),
             dq.sum(0),
             dv.sum(0),
-            outer(slopes.dx.flatten(0, 1), contexts.flatten(0, 1), rounded),
-            outer(ds, before, rounded),
+            weight_gradient(slopes.dx.flatten(0, 1), contexts.flatten(0, 1), rounded),
+            weight_gradient(ds, before, rounded),
             ds.sum(0),
             *((dh,) if slopes.dc is None else (dh, slopes.dc)),
         )

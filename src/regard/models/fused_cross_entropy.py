@@ -17,7 +17,7 @@ from torch.nn.functional import kl_div, log_softmax
 
 from regard import native
 from regard.errors import RegardError
-from regard.models.bfloat16_matmul import in_bfloat16
+from regard.models.bfloat16_matmul import to_padded_bfloat16
 
 CHUNK = 1 << 22  # logits held at once: 16 MB, or half of it in bfloat16
 
@@ -29,7 +29,7 @@ class Loss(NamedTuple):
     per_token: Tensor  # [N] -log p(target), for perplexity and rewards; of both passes' mean under R-Drop
 
 
-def projected_loss(
+def fused_cross_entropy(
     features: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -44,11 +44,11 @@ def projected_loss(
     """
     _check(features, weight, targets)
     wanted = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (features, weight, bias))
-    total, per_token = _Projected.apply(features, weight, bias, targets, smoothing, rounded, wanted)  # type: ignore[no-untyped-call]
+    total, per_token = _FusedCrossEntropy.apply(features, weight, bias, targets, smoothing, rounded, wanted)  # type: ignore[no-untyped-call]
     return Loss(total, per_token)
 
 
-def agreeing_loss(
+def fused_rdrop(
     first: Tensor,
     second: Tensor,
     weight: Tensor,
@@ -56,20 +56,20 @@ def agreeing_loss(
     targets: Tensor,
     *,
     smoothing: float = 0.0,
-    agreement: float = 1.0,
+    rdrop_weight: float = 1.0,
     rounded: bool = False,
 ) -> Loss:
-    """R-Drop: the mean of the two passes' losses plus `agreement` times half their symmetric divergence.
+    """R-Drop: the mean of the two passes' losses plus `rdrop_weight` times half their symmetric divergence.
 
-    first, second [N, D]: the features of two passes. The sum over tokens of
-    (CE(first) + CE(second) + agreement (KL(p|q) + KL(q|p)) / 2) / 2: on the scale of one pass, so that learning rates
-    carry over. The paper's alpha is our agreement for the same direction of the gradient.
+    first, second [N, D]: the features of two passes. The result is the sum over tokens of
+    (CE(first) + CE(second) + rdrop_weight (KL(p|q) + KL(q|p)) / 2) / 2. It is on the scale of one pass, so that
+    learning rates carry over. `rdrop_weight` is the paper's alpha for the same direction of the gradient.
     """
     _check(first, weight, targets)
     if second.shape != first.shape:
         raise RegardError(f"second: {tuple(second.shape)} does not fit the first pass's {tuple(first.shape)}.")
-    total, per_token = _Agreeing.apply(  # type: ignore[no-untyped-call]
-        first, second, weight, bias, targets, smoothing, agreement, rounded
+    total, per_token = _FusedRDrop.apply(  # type: ignore[no-untyped-call]
+        first, second, weight, bias, targets, smoothing, rdrop_weight, rounded
     )
     return Loss(total, per_token)
 
@@ -99,7 +99,7 @@ class _Output:
     def logits(self, features: Tensor) -> Tensor:
         """features [n, D] -> [n, V], without the bias; in bfloat16 where the product is rounded."""
         if self._rounded:
-            return torch.mm(in_bfloat16(features), self._weight.t())[: len(features)]
+            return torch.mm(to_padded_bfloat16(features), self._weight.t())[: len(features)]
         return torch.mm(features, self._weight.t())
 
     def take(self, slopes: Tensor, features: Tensor, into: Tensor) -> None:
@@ -107,15 +107,15 @@ class _Output:
         if self.bias_slope is not None:
             self.bias_slope += slopes.sum(0, dtype=self.bias_slope.dtype)
         if self._rounded:
-            low = in_bfloat16(slopes)
+            low = to_padded_bfloat16(slopes)
             into.copy_(torch.mm(low, self._weight)[: len(into)])
-            self.weight_slope += torch.mm(low.t(), in_bfloat16(features))
+            self.weight_slope += torch.mm(low.t(), to_padded_bfloat16(features))
         else:
             torch.mm(slopes, self._weight, out=into)
             self.weight_slope.addmm_(slopes.t(), features)
 
 
-class _Projected(torch.autograd.Function):
+class _FusedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -150,7 +150,7 @@ class _Projected(torch.autograd.Function):
         return (*_scaled(ctx.ready, g), None, None, None, None)
 
 
-class _Agreeing(torch.autograd.Function):
+class _FusedRDrop(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -160,7 +160,7 @@ class _Agreeing(torch.autograd.Function):
         bias: Tensor | None,
         targets: Tensor,
         smoothing: float,
-        agreement: float,
+        rdrop_weight: float,
         rounded: bool,
     ) -> tuple[Tensor, Tensor]:
         rows = max(16, _rows(weight) // 2)
@@ -170,14 +170,14 @@ class _Agreeing(torch.autograd.Function):
         for at in range(0, len(first), rows):
             here = slice(at, at + rows)
             a, b = output.logits(first[here]), output.logits(second[here])
-            _two_passes(a, b, bias, targets[here], per_token[here], spread[here], apart[here], smoothing, agreement)
+            _two_passes(a, b, bias, targets[here], per_token[here], spread[here], apart[here], smoothing, rdrop_weight)
             output.take(a, first[here], slopes[0][here])
             output.take(b, second[here], slopes[1][here])
         per_token /= 2
         ctx.mark_non_differentiable(per_token)
         ctx.ready = *slopes, output.weight_slope, output.bias_slope
         entropy = (1 - smoothing) * per_token.double().sum() + smoothing * spread.double().sum() / 2
-        return (entropy + agreement / 2 * apart.double().sum()).to(first.dtype), per_token
+        return (entropy + rdrop_weight / 2 * apart.double().sum()).to(first.dtype), per_token
 
     @staticmethod
     @once_differentiable
@@ -228,12 +228,12 @@ def _two_passes(
     spread: Tensor,
     divergence: Tensor,
     smoothing: float,
-    agreement: float,
+    rdrop_weight: float,
 ) -> None:
     n, V = a.shape
     if _serves(a, b):
         tensors = [a, b, bias, targets.contiguous(), loss, spread, divergence]
-        numbers = [V, int(a.dtype == torch.bfloat16), float(smoothing), float(agreement)]
+        numbers = [V, int(a.dtype == torch.bfloat16), float(smoothing), float(rdrop_weight)]
         native.call("regard_rdrop", tensors, numbers, count=n, work=8 * n * V)
         return
     p, q = _log_softmax(a, bias), _log_softmax(b, bias)
@@ -243,7 +243,7 @@ def _two_passes(
     forth = kl_div(q, p, log_target=True, reduction="none").sum(-1, keepdim=True)
     back = kl_div(p, q, log_target=True, reduction="none").sum(-1, keepdim=True)
     divergence.copy_((forth + back)[:, 0] / 2)
-    apart, even, half = p - q, smoothing / V, agreement / 2
+    apart, even, half = p - q, smoothing / V, rdrop_weight / 2
     p, q = p.exp(), q.exp()
     down, up = p - even + half * (p * (apart - forth) + p - q), q - even + half * (q - p - q * (apart + back))
     for slopes, into in ((down, a), (up, b)):

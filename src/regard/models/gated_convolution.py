@@ -12,23 +12,23 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 
-HALF = math.sqrt(0.5)
+SQRT_HALF = math.sqrt(0.5)
 
 
-class Convolution(nn.Module):
+class GatedConvolution(nn.Module):
     """x [B, T, D] -> GLU of a convolution, [B, T, D]; padded on both sides, or on the left only if `causal`.
 
     Written as one matrix product over neighbouring vectors side by side, the fastest form on a processor for short
     sequences.
     """
 
-    def __init__(self, width: int, kernel: int, *, causal: bool, kept: float) -> None:
+    def __init__(self, width: int, kernel: int, *, causal: bool, keep: float) -> None:
         super().__init__()
         if kernel % 2 == 0 and not causal:
             raise RegardError(f"kernel: {kernel} is even, so it has no middle; use {kernel + 1}.")
         self.kernel, self.causal = kernel, causal
         self.linear = nn.Linear(kernel * width, 2 * width)
-        draw(self.linear, 4 * kept)
+        init_linear(self.linear, 4 * keep)
 
     def forward(self, x: Tensor, past: Tensor | None = None) -> Tensor:
         """`past` [B, kernel - 1, D] is what lies before x; zeros if not given. Causal only."""
@@ -44,7 +44,7 @@ class Convolution(nn.Module):
         return nn.functional.glu(self.linear(neighbours), -1)
 
 
-def draw(linear: nn.Linear, gain: float) -> None:
+def init_linear(linear: nn.Linear, gain: float) -> None:
     """Weights from N(0, gain / inputs), biases zero."""
     nn.init.normal_(linear.weight, std=math.sqrt(gain / linear.in_features))
     nn.init.zeros_(linear.bias)

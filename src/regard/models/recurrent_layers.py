@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from regard import native
 from regard.attention import Additive, Bilinear
-from regard.models.bfloat16_matmul import Product, outer, rounds
+from regard.models.bfloat16_matmul import Product, uses_bfloat16, weight_gradient
 from regard.models.embedding import Embedding
 
 Pair = tuple[Tensor, Tensor]
@@ -34,18 +34,18 @@ class Cell(nn.Module):
         self.states = nn.Linear(width, gates * width)
 
     @property
-    def memories(self) -> int:
+    def state_tensors(self) -> int:
         """How many tensors a state has."""
         return 1 if self.kind == "gru" else 2
 
     def zero(self, like: Tensor) -> tuple[Tensor, ...]:
         """The state before anything was read, for a batch as large as `like` [B, ...]."""
-        return tuple(like.new_zeros(len(like), self.width) for _ in range(self.memories))
+        return tuple(like.new_zeros(len(like), self.width) for _ in range(self.state_tensors))
 
     def sequence(self, gates: Tensor, state: tuple[Tensor, ...]) -> Tensor:
         """`self.inputs` of all inputs, [T, B, gates D] -> the outputs [T, B, D] from this first state on."""
         first = [part.contiguous() for part in state]
-        rounded = rounds(first[0], self.states.weight)
+        rounded = uses_bfloat16(first[0], self.states.weight)
         out: Tensor = _Sequence.apply(  # type: ignore[no-untyped-call]
             rounded, gates.contiguous(), self.states.weight, self.states.bias, *first
         )
@@ -192,16 +192,16 @@ class Unrolled:
         assert self.cells is not None
         return self.cells[t - 1] if t else self.first[1]
 
-    def slopes(self) -> "Slopes":
+    def slopes(self) -> "GateGradients":
         """Room for the way back."""
         T, B, D = self.out.shape
         if self.cells is None:
             dx, ds = (self.out.new_empty(T, B, 3 * D) for _ in range(2))
-            return Slopes(dx, ds, None)
+            return GateGradients(dx, ds, None)
         dx = self.out.new_empty(T, B, 4 * D)
-        return Slopes(dx, dx, torch.zeros_like(self.first[1]))
+        return GateGradients(dx, dx, torch.zeros_like(self.first[1]))
 
-    def back(self, t: int, dh: Tensor, slopes: "Slopes") -> Tensor:
+    def back(self, t: int, dh: Tensor, slopes: "GateGradients") -> Tensor:
         """The slope dh [B, D] of step t's output -> those of its gates; and what goes straight to the one before."""
         straight = torch.empty_like(dh)
         if self.cells is None:
@@ -214,7 +214,7 @@ class Unrolled:
 
 
 @dataclass
-class Slopes:
+class GateGradients:
     """Gradients of an unrolled cell's gates."""
 
     dx: Tensor  # [T, B, G] of the input's share
@@ -241,12 +241,12 @@ class _Sequence(torch.autograd.Function):
         for t in reversed(range(len(out))):
             straight = run.back(t, dh + g[t], slopes)
             dh = straight.add_(product.back(slopes.ds[t]))
-        dw = outer(slopes.ds.flatten(0, 1), run.outputs_before().flatten(0, 1), ctx.rounded)
+        dw = weight_gradient(slopes.ds.flatten(0, 1), run.outputs_before().flatten(0, 1), ctx.rounded)
         ends = (dh,) if slopes.dc is None else (dh, slopes.dc)
         return None, slopes.dx, dw, slopes.ds.sum((0, 1)), *ends
 
 
-def backwards(x: Tensor, lengths: Tensor) -> Tensor:
+def reverse_sequences(x: Tensor, lengths: Tensor) -> Tensor:
     """x [T, B, ...] with each sequence turned around within its own length [B]; what lies beyond it stays."""
     T, B = x.shape[:2]
     at = torch.arange(T, device=x.device)[:, None]

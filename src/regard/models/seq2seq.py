@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.models.copy_mechanism import CopyingState, mixed
+from regard.models.copy_mechanism import CopyState, mix_copy_distribution
 from regard.models.decoders.convolutional import ConvolutionalDecoder
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.decoders.transformer import TransformerDecoder
@@ -17,7 +17,7 @@ from regard.models.encoders.recurrent import RecurrentEncoder
 from regard.models.encoders.transformer import TransformerEncoder
 from regard.models.heads.per_position import NoDecoder, PlacesDecoder
 from regard.models.heads.pooling import PoolingDecoder
-from regard.models.outputs import Decoded, Memory, Packing, State
+from regard.models.outputs import DecoderOutput, EncoderOutput, Packing, State
 from regard.models.settings import ModelSettings
 from regard.special_tokens import END
 
@@ -72,20 +72,20 @@ class Seq2Seq(nn.Module):
 
     def encode(
         self, source: Tensor, mask: Tensor, *, packing: Packing | None = None, need_weights: bool = False
-    ) -> Memory:
-        """source [B, Ts], pictures or frames, and mask [B, Ts] (True where there is something) -> Memory.
+    ) -> EncoderOutput:
+        """source [B, Ts], pictures or frames, and mask [B, Ts] (True where there is something) -> EncoderOutput.
 
         packing: of sources that share rows.
         """
         rows = {} if packing is None else {"packing": packing}
-        memory: Memory = self.encoder(source, mask, **rows, need_weights=need_weights)
+        memory: EncoderOutput = self.encoder(source, mask, **rows, need_weights=need_weights)
         return replace(memory, tokens=source) if self.settings.copies else memory
 
-    def forward(self, source: Tensor, mask: Tensor, targets: Tensor, *, need_weights: bool = False) -> Decoded:
+    def forward(self, source: Tensor, mask: Tensor, targets: Tensor, *, need_weights: bool = False) -> DecoderOutput:
         """source, mask [B, Ts], targets [B, Tt] (the words before each step, beginning first) -> features."""
         memory = self.encode(source, mask, need_weights=need_weights)
-        decoded: Decoded = self.decoder(targets, memory, need_weights=need_weights)
-        return replace(decoded, encoder=memory.own, places=memory.mask.sum(1))
+        decoded: DecoderOutput = self.decoder(targets, memory, need_weights=need_weights)
+        return replace(decoded, encoder_attention=memory.self_attention, source_lengths=memory.mask.sum(1))
 
     def logits(self, features: Tensor) -> Tensor:
         """features [..., E] -> [..., V]"""
@@ -94,21 +94,21 @@ class Seq2Seq(nn.Module):
             scores[..., : END + 1] = -torch.inf  # the special entries are no classes
         return scores
 
-    def scores(self, decoded: Decoded, source: Tensor) -> Tensor:
+    def scores(self, decoded: DecoderOutput, source: Tensor) -> Tensor:
         """Logits [B, Tt, V] of all steps over sources [B, Ts], copies included."""
         logits = self.logits(decoded.features)
-        return logits if decoded.copied is None else mixed(logits, decoded.copied, source[:, None])
+        return logits if decoded.copy is None else mix_copy_distribution(logits, decoded.copy, source[:, None])
 
-    def start(self, memory: Memory) -> State:
+    def start(self, memory: EncoderOutput) -> State:
         """The decoder's state before the first word."""
         state: State = self.decoder.start(memory)
-        return state if memory.tokens is None else CopyingState(state, memory.tokens)
+        return state if memory.tokens is None else CopyState(state, memory.tokens)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """The words before [B] and a state -> logits [B, V] of the next word, and the state after it."""
-        if isinstance(state, CopyingState):
+        if isinstance(state, CopyState):
             features, inner = self.decoder.step(tokens, state.state)
-            return mixed(self.logits(features), inner.copied, state.tokens), replace(state, state=inner)
+            return mix_copy_distribution(self.logits(features), inner.copy, state.tokens), replace(state, state=inner)
         features, state = self.decoder.step(tokens, state)
         return self.logits(features), state
 

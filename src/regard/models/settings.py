@@ -46,12 +46,12 @@ class _Part(Settings):
 
 
 class RecurrentEncoder(_Part):
-    """GRU or LSTM, stacked, in one direction or both."""
+    """GRU or LSTM, build_layers, in one direction or both."""
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = "gru"
     bidirectional: bool = True
-    reverse: bool = False  # read the source backwards, as Sutskever et al. 2014 did
+    reverse: bool = False  # read the source reverse_sequences, as Sutskever et al. 2014 did
     pyramid: bool = False  # each layer but the first reads two places as one (Chan et al. 2015, arXiv:1508.01211)
     initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
 

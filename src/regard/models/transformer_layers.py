@@ -15,14 +15,14 @@ from regard.attention.extents import Extent
 from regard.attention.normalizers import Normaliser
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.settings import TransformerDecoder, TransformerEncoder
 from regard.sources import Text
 
 Settings = TransformerEncoder | TransformerDecoder
 
 
-def norm(settings: Settings) -> nn.Module:
+def build_norm(settings: Settings) -> nn.Module:
     """LayerNorm or RMSNorm over the width."""
     return _norm(settings, settings.width)
 
@@ -32,8 +32,8 @@ def _norm(settings: Settings, width: int) -> nn.Module:
     return kind(width, eps=settings.norm_epsilon or usual)
 
 
-def embedding(settings: Settings, vocabulary: int, source: Text | None = None) -> Embedding:
-    """The table that a Transformer reads by, with the places that its settings ask for."""
+def build_embedding(settings: Settings, vocabulary: int, source: Text | None = None) -> Embedding:
+    """Token embeddings with the positions that the settings ask for."""
     source = source or Text()
     return Embedding(
         vocabulary,
@@ -52,8 +52,8 @@ def embedding(settings: Settings, vocabulary: int, source: Text | None = None) -
 GATED = {"swiglu": "silu", "geglu": "gelu"}
 
 
-def activated(name: str, x: Tensor) -> Tensor:
-    """The function of this name, number by number."""
+def apply_activation(name: str, x: Tensor) -> Tensor:
+    """The activation function of this name, applied to each element."""
     if name in ("gelu", "gelu-tanh"):
         return nn.functional.gelu(x, approximate="tanh" if name == "gelu-tanh" else "none")
     return {"relu": torch.relu, "silu": nn.functional.silu, "tanh": torch.tanh}[name](x)
@@ -80,23 +80,23 @@ class FeedForward(nn.Module):
         else:
             if self.activation in GATED:
                 gate, x = x.chunk(2, -1)
-                x = x * activated(GATED[self.activation], gate)
+                x = x * apply_activation(GATED[self.activation], gate)
             else:
-                x = activated(self.activation, x)
+                x = apply_activation(self.activation, x)
             x = self.dropout(x)
         out: Tensor = self.outer(x)
         return out
 
 
-class Looks(NamedTuple):
-    """Weights of one layer, if asked for."""
+class LayerAttention(NamedTuple):
+    """Attention weights of one layer, with need_weights."""
 
-    own: Tensor | None  # [B, H, T, T]
-    memory: Tensor | None  # [B, H, T, Ts]
+    self_attention: Tensor | None  # [B, H, T, T]
+    cross_attention: Tensor | None  # [B, H, T, Ts]
 
 
-class Layer(nn.Module):
-    """Self-attention, attention to a memory if there is one, feed-forward; each with its residual and norm."""
+class TransformerLayer(nn.Module):
+    """Self-attention, cross-attention if there is a memory, feed-forward; each with its residual and norm."""
 
     def __init__(self, settings: Settings, *, causal: bool, memory_width: int | None = None) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Layer(nn.Module):
             position=T5(settings.heads, two_sided=not causal) if position == "t5" else position,
             dropout=settings.attention_dropout,
         )
-        self.itself_norm = norm(settings)
+        self.itself_norm = build_norm(settings)
         self.memory: Attention | None = None
         if memory_width is not None:
             self.memory = Attention(
@@ -125,9 +125,9 @@ class Layer(nn.Module):
                 normalise=normalise,
                 dropout=settings.attention_dropout,
             )
-            self.memory_norm = norm(settings)
+            self.memory_norm = build_norm(settings)
         self.feedforward = FeedForward(settings)
-        self.feedforward_norm = norm(settings)
+        self.feedforward_norm = build_norm(settings)
         self.dropout = Dropout(settings.dropout)
 
     def forward(
@@ -135,16 +135,16 @@ class Layer(nn.Module):
         x: Tensor,
         *,
         mask: Tensor | None = None,
-        memory: Memory | None = None,
+        memory: EncoderOutput | None = None,
         memory_mask: Tensor | None = None,
         past: Cache | None = None,
         prepared: Cache | None = None,
         need_weights: bool = False,
-    ) -> tuple[Tensor, Cache | None, Looks]:
-        """x [B, T, D] -> the same, what to remember of it, and the weights if asked for.
+    ) -> tuple[Tensor, Cache | None, LayerAttention]:
+        """x [B, T, D] -> the same, the cache of its keys and values, and with need_weights the attention weights.
 
-        mask: over x's own places. memory: what is attended to, either whole or `prepared` by `self.memory.prepare`.
-        past: what went before x.
+        mask: of self-attention. memory: the encoder's output, given whole or `prepared` by `self.memory.prepare`.
+        past: the cache of what precedes x.
         """
         query = self.itself_norm(x) if self.pre else x
         attended = self.itself(query, mask=mask, cache=past, need_weights=need_weights)
@@ -153,32 +153,35 @@ class Layer(nn.Module):
         if self.memory is not None:
             query = self.memory_norm(x) if self.pre else x
             states = (None, None) if memory is None else (memory.states, memory.values)
-            looked = self.memory(query, *states, cache=prepared, mask=memory_mask, need_weights=need_weights)
-            weights = looked.weights
-            x = self._sum(looked.output, x, self.memory_norm)
+            attended_memory = self.memory(query, *states, cache=prepared, mask=memory_mask, need_weights=need_weights)
+            weights = attended_memory.weights
+            x = self._sum(attended_memory.output, x, self.memory_norm)
         inner = self.feedforward(self.feedforward_norm(x) if self.pre else x)
-        return self._sum(inner, x, self.feedforward_norm), attended.cache, Looks(attended.weights, weights)
+        return self._sum(inner, x, self.feedforward_norm), attended.cache, LayerAttention(attended.weights, weights)
 
     def _sum(self, part: Tensor, x: Tensor, after: nn.Module) -> Tensor:
         total = self.dropout.add(part, x)
         return total if self.pre else after(total)
 
 
-def stacked(settings: Settings, *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:
-    """All layers; where they are shared, one again and again (Dehghani et al. 2018, arXiv:1807.03819)."""
-    made = [Layer(settings, causal=causal, memory_width=memory_width)]
-    while len(made) < settings.layers:
-        made.append(made[0] if settings.shared else Layer(settings, causal=causal, memory_width=memory_width))
-    return nn.ModuleList(made)
+def build_layers(settings: Settings, *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:
+    """All layers; with shared weights one layer repeated, as in the Universal Transformer (Dehghani et al. 2018,
+    arXiv:1807.03819)."""
+    layers = [TransformerLayer(settings, causal=causal, memory_width=memory_width)]
+    while len(layers) < settings.layers:
+        layers.append(
+            layers[0] if settings.shared else TransformerLayer(settings, causal=causal, memory_width=memory_width)
+        )
+    return nn.ModuleList(layers)
 
 
-def depths(settings: Settings) -> nn.Parameter | None:
-    """What a shared layer is told of how often it was used before, [layers, D]."""
+def depth_embedding(settings: Settings) -> nn.Parameter | None:
+    """With shared layers, an embedding [layers, D] of the depth, added to each layer's input."""
     if not settings.shared:
         return None
     return nn.Parameter(torch.randn(settings.layers, settings.width) * settings.width**-0.5)
 
 
-def keys_mask(mask: Tensor) -> Tensor | None:
-    """[B, T] -> [B, 1, 1, T], or None where nothing is padded: attention without a mask is faster."""
+def padding_mask(mask: Tensor) -> Tensor | None:
+    """[B, T] -> [B, 1, 1, T], or None without padding: attention without a mask is faster."""
     return None if bool(mask.all()) else mask[:, None, None]

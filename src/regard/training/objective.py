@@ -9,10 +9,10 @@ from torch.nn.functional import cross_entropy
 from regard.alignment.alignment_head import AlignmentHead
 from regard.attention import Draw, Reinforce
 from regard.data.batching import Batch
-from regard.models.copy_mechanism import copying_loss
-from regard.models.fused_cross_entropy import agreeing_loss, projected_loss
+from regard.models.copy_mechanism import copy_cross_entropy
+from regard.models.fused_cross_entropy import fused_cross_entropy, fused_rdrop
 from regard.models.heads.per_position import PlacesDecoder
-from regard.models.outputs import Copied, Decoded, Memory, Packing
+from regard.models.outputs import CopyDistribution, DecoderOutput, EncoderOutput, Packing
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.special_tokens import END, PAD
@@ -72,37 +72,39 @@ class Objective(nn.Module):
             # Both passes in one: dropout differs between the halves because it counts elements.
             source, mask, before = (torch.cat([each] * 2) for each in (source, mask, before))
             guide = None if guide is None else torch.cat([guide / 2] * 2)
-            packing = None if packing is None else packing.twice()
+            packing = None if packing is None else packing.repeat()
         # Weights of the decoder alone, and only if they are to be taught: without them attention is faster.
         spread = self.training and (self.settings.attend_everywhere > 0 or self.settings.attend_once > 0)
         guesses = self.model.settings.guesses  # what shares rows is read, or else it is said
         memory = self.model.encode(source, mask, packing=packing if guesses else None)
         rows = {} if packing is None or guesses else {"packing": packing}
         decoded = self.model.decoder(before, memory, **rows, need_weights=guide is not None or spread)
-        lesson: Tensor | float = self._teach(decoded.cross, guide) if guide is not None else 0.0
+        lesson: Tensor | float = self._teach(decoded.cross_attention, guide) if guide is not None else 0.0
         if follows is not None:
             lesson = lesson + self._foreseen(memory, follows) * there.sum()
-        if spread and decoded.cross:
+        if spread and decoded.cross_attention:
             steps = torch.cat([there] * 2) if twice else there
-            lesson = lesson + self._spread(decoded.cross[-1].mean(1), memory.mask, steps) / (2 if twice else 1)
+            lesson = lesson + self._spread(decoded.cross_attention[-1].mean(1), memory.mask, steps) / (
+                2 if twice else 1
+            )
         if self.model.settings.spans:
             return self._between(decoded.features, memory.mask, after, twice=twice)
         if twice:
             first, second = decoded.features.chunk(2)
-            loss = agreeing_loss(
+            loss = fused_rdrop(
                 first[there],
                 second[there],
                 output.weight,
                 output.bias,
                 targets,
                 smoothing=self.settings.smoothing,
-                agreement=self.settings.agreement,
+                rdrop_weight=self.settings.agreement,
                 rounded=rounded,
             )
             return Loss(loss.total + lesson, loss.per_token.double().sum())
-        if decoded.copied is not None:
+        if decoded.copy is not None:
             return self._copying(decoded, there, targets, source, lesson)
-        loss = projected_loss(
+        loss = fused_cross_entropy(
             decoded.features[there],
             output.weight,
             output.bias,
@@ -135,7 +137,7 @@ class Objective(nn.Module):
             total = total + self.settings.agreement / 2 * apart
         return Loss(total, loss.detach().double().sum())
 
-    def _foreseen(self, memory: Memory, follows: Tensor) -> Tensor:
+    def _foreseen(self, memory: EncoderOutput, follows: Tensor) -> Tensor:
         """Next-sentence prediction: the mean cross-entropy over pairs of spans."""
         decoder = self.model.decoder
         assert isinstance(decoder, PlacesDecoder)
@@ -143,13 +145,13 @@ class Objective(nn.Module):
         return cross_entropy(decoder.following(memory.states[there]).float(), follows[there])
 
     def _copying(
-        self, decoded: Decoded, there: Tensor, targets: Tensor, source: Tensor, lesson: Tensor | float
+        self, decoded: DecoderOutput, there: Tensor, targets: Tensor, source: Tensor, lesson: Tensor | float
     ) -> Loss:
         """The loss of a decoder that may copy words of its source."""
-        assert decoded.copied is not None
-        copied = Copied(decoded.copied.weights[there], decoded.copied.own[there])
+        assert decoded.copy is not None
+        copied = CopyDistribution(decoded.copy.weights[there], decoded.copy.generate[there])
         tokens = source[:, None].expand(*there.shape, -1)[there]
-        total, per_token = copying_loss(
+        total, per_token = copy_cross_entropy(
             self.model.logits(decoded.features[there]), copied, tokens, targets, smoothing=self.settings.smoothing
         )
         return Loss(total.sum() + lesson, per_token.detach().double().sum())
@@ -176,7 +178,7 @@ class Objective(nn.Module):
             weights, guide = weights[:, 1:], guide[:, :-1]  # the last row is the end's, which nobody guides
         return -self.settings.guidance * (guide * (weights + SMALLEST).log()).sum()
 
-    def _learn_where_to_look(self, decoded: Decoded, per_token: Tensor, there: Tensor) -> Tensor:
+    def _learn_where_to_look(self, decoded: DecoderOutput, per_token: Tensor, there: Tensor) -> Tensor:
         """REINFORCE with each sentence's mean log-likelihood as the reward; padded steps draw nothing that counts."""
         likelihood = per_token.new_zeros(there.shape).masked_scatter(there, -per_token)
         reward = likelihood.sum(1) / there.sum(1).clamp_min(1)

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-from regard.models.bfloat16_matmul import in_bfloat16, rounded_products, rounds
+from regard.models.bfloat16_matmul import bfloat16_products, to_padded_bfloat16, uses_bfloat16
 
 
 def chosen(wish: str, device: torch.device) -> str:
@@ -38,7 +38,7 @@ def products_in(precision: str) -> contextlib.AbstractContextManager[Any]:
     if precision != "bfloat16":
         return contextlib.nullcontext()
     both = contextlib.ExitStack()
-    both.enter_context(rounded_products())
+    both.enter_context(bfloat16_products())
     both.enter_context(_Rounded())
     return both
 
@@ -52,9 +52,9 @@ class _Rounded(TorchFunctionMode):
         if function is linear and not named:
             x, weight = arguments[0], arguments[1]
             bias = arguments[2] if len(arguments) > 2 else None
-            if rounds(x, weight):
+            if uses_bfloat16(x, weight):
                 return _RoundedLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
-        if function is torch.conv2d and not named and rounds(arguments[0], arguments[1]):
+        if function is torch.conv2d and not named and uses_bfloat16(arguments[0], arguments[1]):
             x, weight, bias, *rest = arguments
             y = function(x.bfloat16(), weight.bfloat16(), None, *rest).float()
             return y if bias is None else y + bias[:, None, None]
@@ -65,7 +65,7 @@ class _RoundedLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         plain = x.reshape(-1, x.shape[-1])
-        rows, w = in_bfloat16(plain), weight.bfloat16()
+        rows, w = to_padded_bfloat16(plain), weight.bfloat16()
         ctx.save_for_backward(rows, w)
         ctx.biased, ctx.shape = bias is not None, x.shape
         y = torch.mm(rows, w.t())[: len(plain)]
@@ -77,7 +77,7 @@ class _RoundedLinear(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         rows, w = ctx.saved_tensors
         g = g.reshape(-1, g.shape[-1])
-        rounded = in_bfloat16(g)
+        rounded = to_padded_bfloat16(g)
         dx = torch.mm(rounded, w)[: len(g)].float().view(ctx.shape) if ctx.needs_input_grad[0] else None
         dw = torch.mm(rounded.t(), rows).float() if ctx.needs_input_grad[1] else None
         return dx, dw, g.sum(0) if ctx.biased else None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.inference.results import Hypothesis, Search
 from regard.inference.search import search
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.special_tokens import BEGIN, END, PAD
@@ -161,11 +161,11 @@ def test_bad_ends_found_early_do_not_end_the_search() -> None:
     class Model:
         steps = 0
 
-        def encode(self, source: Tensor, mask: Tensor) -> Memory:
+        def encode(self, source: Tensor, mask: Tensor) -> EncoderOutput:
             states = torch.zeros(1, 1, 4)
-            return Memory(states=states, mask=mask, summary=states[0], values=states)
+            return EncoderOutput(states=states, mask=mask, pooled=states[0], values=states)
 
-        def start(self, memory: Memory) -> Sure:
+        def start(self, memory: EncoderOutput) -> Sure:
             return Sure()
 
         def step(self, tokens: Tensor, state: Sure) -> tuple[Tensor, Sure]:
@@ -281,7 +281,7 @@ def test_the_coverage_penalty_ranks_as_computed_by_hand(pair: tuple[str, str]) -
             for hypothesis in hypotheses:
                 before = torch.tensor([[BEGIN, *hypothesis.tokens[:-1]]])
                 with torch.no_grad():
-                    cross = model(source[one], mask[one], before, need_weights=True).cross
+                    cross = model(source[one], mask[one], before, need_weights=True).cross_attention
                 penalty = 0.0
                 if cross:
                     got = cross[-1][0].mean(0).sum(0)[mask[row]].clamp(1e-6, 1)

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 
 from regard.models.decoders.convolutional import ConvolutionalDecoder
 from regard.models.encoders.convolutional import ConvolutionalEncoder
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.settings import ConvolutionalDecoder as DecoderSettings
 from regard.models.settings import ConvolutionalEncoder as EncoderSettings
 
 E, D, M, B, Ts, Tt, KERNEL = 3, 4, 5, 2, 6, 4, 3
-HALF = 0.5**0.5
+SQRT_HALF = 0.5**0.5
 ABOUT = {"width": D, "embedding": E, "layers": 2, "kernel": KERNEL, "dropout": 0.0, "positions": 9}
 
 
@@ -39,7 +39,7 @@ def test_the_decoder_is_the_papers() -> None:
     z, values = torch.randn(B, Ts, M, dtype=torch.float64), torch.randn(B, Ts, M, dtype=torch.float64)
     lengths = [Ts, 4]
     mask = torch.arange(Ts) < torch.tensor(lengths)[:, None]
-    memory = Memory(states=z, mask=mask, summary=z[:, 0], values=values)
+    memory = EncoderOutput(states=z, mask=mask, pooled=z[:, 0], values=values)
     targets = torch.randint(8, (B, Tt))
     found = decoder(targets, memory, need_weights=True)
     for row, S in enumerate(lengths):
@@ -49,11 +49,11 @@ def test_the_decoder_is_the_papers() -> None:
             rows = []
             for t in range(Tt):
                 h = gated(block.convolution, x, t, KERNEL - 1)
-                d = (block.query(h) + g[t]) * HALF
+                d = (block.query(h) + g[t]) * SQRT_HALF
                 alpha = torch.softmax(z[row, :S] @ d, -1)
-                torch.testing.assert_close(found.cross[layer][row, 0, t, :S], alpha)
+                torch.testing.assert_close(found.cross_attention[layer][row, 0, t, :S], alpha)
                 c = S**0.5 * alpha @ values[row, :S]
-                rows.append((x[t] + (h + block.context(c)) * HALF) * HALF)
+                rows.append((x[t] + (h + block.context(c)) * SQRT_HALF) * SQRT_HALF)
             x = torch.stack(rows)
         torch.testing.assert_close(found.features[row], decoder.outward(x))
 
@@ -69,8 +69,8 @@ def test_the_encoder_is_the_papers() -> None:
         e = encoder.embedding.weight[tokens[row, :S]] + encoder.embedding.place.table.weight[:S]
         x = encoder.inward(e)
         for block in encoder.blocks:
-            x = torch.stack([(x[t] + gated(block, x, t, KERNEL // 2)) * HALF for t in range(S)])
+            x = torch.stack([(x[t] + gated(block, x, t, KERNEL // 2)) * SQRT_HALF for t in range(S)])
         z = encoder.outward(x)
         torch.testing.assert_close(memory.states[row, :S], z)
-        torch.testing.assert_close(memory.values[row, :S], (z + e) * HALF)
-        torch.testing.assert_close(memory.summary[row], z.mean(0))
+        torch.testing.assert_close(memory.values[row, :S], (z + e) * SQRT_HALF)
+        torch.testing.assert_close(memory.pooled[row], z.mean(0))

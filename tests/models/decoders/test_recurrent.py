@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.decoders.recurrent import RecurrentDecoder, RecurrentState
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.settings import RecurrentDecoder as Settings
 
 E, D, M, V, B, T = 3, 4, 5, 7, 2, 6
@@ -23,11 +23,11 @@ def made(**given: object) -> RecurrentDecoder:
     return decoder
 
 
-def remembered() -> Memory:
+def remembered() -> EncoderOutput:
     torch.manual_seed(1)
     h = torch.randn(B, T, M, dtype=torch.float64)
     mask = torch.tensor([[True] * T, [True] * 4 + [False] * 2])
-    return Memory(states=h, mask=mask, summary=torch.randn(B, M, dtype=torch.float64), values=h)
+    return EncoderOutput(states=h, mask=mask, pooled=torch.randn(B, M, dtype=torch.float64), values=h)
 
 
 def gru(cell: Any, extra: Tensor | None, y: Tensor, s: Tensor) -> Tensor:
@@ -51,14 +51,14 @@ def linear(layer: nn.Module | None, x: Tensor) -> Tensor:
     return x @ layer.weight.t() + (0 if layer.bias is None else layer.bias)
 
 
-def look(scores: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+def look(scores: Tensor, memory: EncoderOutput) -> tuple[Tensor, Tensor]:
     """Scores [B, T] -> weights and context, over real places."""
     e = scores.exp() * memory.mask
     alpha = e / e.sum(-1, keepdim=True)
     return alpha, (alpha[..., None] * memory.values).sum(1)
 
 
-def somewhere(decoder: RecurrentDecoder, memory: Memory) -> RecurrentState:
+def somewhere(decoder: RecurrentDecoder, memory: EncoderOutput) -> RecurrentState:
     """A state in the middle of a sentence."""
     state = decoder.start(memory)
     layers = tuple(tuple(torch.randn_like(part) for part in layer) for layer in state.layers)
@@ -67,7 +67,7 @@ def somewhere(decoder: RecurrentDecoder, memory: Memory) -> RecurrentState:
 
 def test_the_first_state_is_tanh_of_the_summary() -> None:
     memory, decoder = remembered(), made(layers=2, cell="lstm", attend="never")
-    expected = torch.tanh(linear(decoder.first, memory.summary)).split(D, -1)
+    expected = torch.tanh(linear(decoder.first, memory.pooled)).split(D, -1)
     for (s, c), wanted in zip(decoder.start(memory).layers, expected, strict=True):
         torch.testing.assert_close(s, wanted)
         assert not c.any()
@@ -148,7 +148,7 @@ def test_cho() -> None:
     """s_t = f(s_{t-1}, y_{t-1}, C), and the output sees s_t, y_{t-1} and C."""
     memory, decoder = remembered(), made(attend="never", context="every")
     state, tokens = somewhere(decoder, memory), torch.tensor([5, 2])
-    y, C = decoder.embedding.weight[tokens], memory.summary
+    y, C = decoder.embedding.weight[tokens], memory.pooled
     after = gru(decoder.cells[0], C @ decoder.beside.weight.t(), y, state.layers[0][0])
     t = linear(decoder.readout, torch.cat([after, y, C], -1))
     features, following = decoder.step(tokens, state)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from regard.models.outputs import Memory, State
+from regard.models.outputs import EncoderOutput, State
 from regard.models.seq2seq import Seq2Seq
 
 
@@ -35,15 +35,15 @@ class Narrowed:
         self._weight = model.output.weight.index_select(0, words)
         self._bias = None if model.output.bias is None else model.output.bias.index_select(0, words)
 
-    def encode(self, source: Tensor, mask: Tensor) -> Memory:
+    def encode(self, source: Tensor, mask: Tensor) -> EncoderOutput:
         """As the model does; the memory remembers which source it is of."""
         memory = self._model.encode(source, mask)
-        return replace(memory, rows=torch.arange(len(source), device=source.device))
+        return replace(memory, source_index=torch.arange(len(source), device=source.device))
 
-    def start(self, memory: Memory) -> NarrowState:
+    def start(self, memory: EncoderOutput) -> NarrowState:
         """The decoder's state before the first word."""
-        assert memory.rows is not None
-        return NarrowState(self._model.start(memory), self._allowed.index_select(0, memory.rows))
+        assert memory.source_index is not None
+        return NarrowState(self._model.start(memory), self._allowed.index_select(0, memory.source_index))
 
     def step(self, tokens: Tensor, state: NarrowState) -> tuple[Tensor, NarrowState]:
         """The words before [B] and a state -> logits [B, V'] of the next word, and the state after it."""

@@ -14,7 +14,7 @@ from regard.inference.search.constraints import Rules
 from regard.inference.search.greedy import scored
 from regard.inference.search.prefill import begun
 from regard.models.logits import mask_reserved_tokens
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.special_tokens import BEGIN, END
 
@@ -28,7 +28,7 @@ class Chosen:
     beams: Tensor  # which of its K beginnings each one continues
 
 
-def beam_search(model: Seq2Seq, memory: Memory, rules: Rules, how: Search) -> list[list[Hypothesis]]:
+def beam_search(model: Seq2Seq, memory: EncoderOutput, rules: Rules, how: Search) -> list[list[Hypothesis]]:
     """Hypotheses of each source, in no order."""
     B, G, device = len(rules.limits), how.groups, memory.states.device
     K = how.beam // G

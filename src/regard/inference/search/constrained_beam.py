@@ -13,7 +13,7 @@ from regard.inference.results import Hypothesis, Search
 from regard.inference.search.constraints import Rules
 from regard.inference.search.greedy import scored
 from regard.models.logits import mask_reserved_tokens
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.special_tokens import BEGIN, END
 
@@ -55,7 +55,7 @@ def _overlap(tokens: tuple[int, ...], phrase: Phrase) -> int:
     return next(n for n in range(min(len(tokens), len(phrase) - 1), -1, -1) if n == 0 or tokens[-n:] == phrase[:n])
 
 
-def constrained_search(model: Seq2Seq, memory: Memory, rules: Rules, how: Search) -> list[Hypothesis]:
+def constrained_search(model: Seq2Seq, memory: EncoderOutput, rules: Rules, how: Search) -> list[Hypothesis]:
     """The best hypotheses of one source, best first; all have what was required, if there was room for it."""
     K, limit, device = max(how.beam, NARROWEST), rules.limits[0], memory.states.device
     required = tuple(dict.fromkeys(phrase for phrase in rules.wishes[0].required if phrase))

@@ -3,12 +3,14 @@
 import torch
 
 from regard.inference.results import Hypothesis, Search
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.special_tokens import BEGIN, PAD
 
 
-def covering(model: Seq2Seq, memory: Memory, found: list[list[Hypothesis]], how: Search) -> list[list[Hypothesis]]:
+def covering(
+    model: Seq2Seq, memory: EncoderOutput, found: list[list[Hypothesis]], how: Search
+) -> list[list[Hypothesis]]:
     """Scores with the coverage penalty, from the attention of one forced pass over the finished outputs."""
     owners = torch.tensor([row for row, each in enumerate(found) for _ in each], device=memory.states.device)
     everything = [hypothesis for each in found for hypothesis in each]
@@ -17,7 +19,7 @@ def covering(model: Seq2Seq, memory: Memory, found: list[list[Hypothesis]], how:
     for row, hypothesis in enumerate(everything):
         before[row, : len(hypothesis.tokens)] = torch.tensor([BEGIN, *hypothesis.tokens[:-1]])
     chosen = memory.select(owners)
-    cross = model.decoder(before, chosen, need_weights=True).cross
+    cross = model.decoder(before, chosen, need_weights=True).cross_attention
     if not cross:
         return found
     weights = cross[-1].mean(1)  # [N, Tt, Ts], the last layer's heads together

@@ -9,7 +9,7 @@ from regard.inference.results import Hypothesis, Search
 from regard.inference.search.constraints import Rules
 from regard.inference.search.prefill import begun
 from regard.models.logits import mask_reserved_tokens
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.special_tokens import BEGIN, END, PAD
 
@@ -23,7 +23,7 @@ Heard = Callable[[list[int], list[int]], None]  # rows, and the token that each 
 
 
 def greedy_search(
-    model: Seq2Seq, memory: Memory, rules: Rules, how: Search, heard: Heard | None = None
+    model: Seq2Seq, memory: EncoderOutput, rules: Rules, how: Search, heard: Heard | None = None
 ) -> list[Hypothesis]:
     """One hypothesis for each source."""
     owners = list(range(len(rules.limits)))
@@ -32,7 +32,7 @@ def greedy_search(
 
 def word_by_word(
     model: Seq2Seq,
-    memory: Memory,
+    memory: EncoderOutput,
     rules: Rules,
     how: Search,
     owners: Sequence[int],

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.inference.search.constraints import Rules
-from regard.models.outputs import Memory, State
+from regard.models.outputs import EncoderOutput, State
 from regard.models.seq2seq import Seq2Seq
 from regard.special_tokens import BEGIN
 
@@ -20,7 +20,7 @@ class Begun(NamedTuple):
     said: Tensor  # [N, L]: what was read
 
 
-def begun(model: Seq2Seq, memory: Memory, rules: Rules, owners: Sequence[int]) -> Begun:
+def begun(model: Seq2Seq, memory: EncoderOutput, rules: Rules, owners: Sequence[int]) -> Begun:
     """The state of each entry of a memory, which belong to the sources `owners`.
 
     Without a source, what all rows begin with is read, as long as the shortest of their beginnings; rules force the

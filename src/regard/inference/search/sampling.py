@@ -10,12 +10,12 @@ from torch import Tensor
 from regard.inference.results import Hypothesis, Sampling, Search
 from regard.inference.search.constraints import Rules
 from regard.inference.search.greedy import Heard, word_by_word
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 
 
 def sample(
-    model: Seq2Seq, memory: Memory, rules: Rules, how: Search, keys: Sequence[bytes], heard: Heard | None = None
+    model: Seq2Seq, memory: EncoderOutput, rules: Rules, how: Search, keys: Sequence[bytes], heard: Heard | None = None
 ) -> list[list[Hypothesis]]:
     """`how.nbest` draws for each source, in the order they were drawn."""
     sampling, n, device = how.sampling, how.nbest, memory.states.device

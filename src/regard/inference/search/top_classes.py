@@ -3,12 +3,12 @@
 import torch
 
 from regard.inference.results import Hypothesis, Search
-from regard.models.outputs import Memory
+from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.special_tokens import BEGIN, END
 
 
-def choose(model: Seq2Seq, memory: Memory, how: Search) -> list[list[Hypothesis]]:
+def choose(model: Seq2Seq, memory: EncoderOutput, how: Search) -> list[list[Hypothesis]]:
     """The `how.nbest` likeliest classes of each source, with their log-probabilities."""
     tokens = torch.full((len(memory.states),), BEGIN, device=memory.states.device)
     logits, _ = model.step(tokens, model.start(memory))

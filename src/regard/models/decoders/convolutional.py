@@ -12,20 +12,20 @@ from torch import Tensor, nn
 from regard.attention import Attention, Cache
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
-from regard.models.gated_convolution import HALF, Convolution, draw
-from regard.models.outputs import Decoded, Memory
+from regard.models.gated_convolution import SQRT_HALF, GatedConvolution, init_linear
+from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.models.settings import ConvolutionalDecoder as ConvolutionalDecoderSettings
 
 
 @dataclass(frozen=True)
 class ConvolutionalState:
-    """Between steps: what each block still sees of the past, the memory, and the next place."""
+    """Between steps: what each block still sees of the past, the cached memory, and the next position."""
 
     pasts: tuple[Tensor, ...]  # each [B, kernel - 1, D]
     caches: tuple[Cache, ...]
     mask: Tensor
     scale: Tensor  # [B, 1, 1] sqrt of the source's length
-    place: int
+    position: int
 
     def select(self, index: Tensor, *, same_sources: bool = False) -> "ConvolutionalState":
         """The batch entries of this index."""
@@ -34,7 +34,7 @@ class ConvolutionalState:
             return replace(self, pasts=pasts)
         caches = tuple(cache.select(index) for cache in self.caches)
         mask, scale = self.mask.index_select(0, index), self.scale.index_select(0, index)
-        return ConvolutionalState(pasts, caches, mask, scale, self.place)
+        return ConvolutionalState(pasts, caches, mask, scale, self.position)
 
 
 class Block(nn.Module):
@@ -42,14 +42,14 @@ class Block(nn.Module):
 
     def __init__(self, settings: ConvolutionalDecoderSettings, memory_width: int) -> None:
         super().__init__()
-        width, kept = settings.width, 1 - settings.dropout
-        self.convolution = Convolution(width, settings.kernel, causal=True, kept=kept)
+        width, keep = settings.width, 1 - settings.dropout
+        self.convolution = GatedConvolution(width, settings.kernel, causal=True, keep=keep)
         self.query = nn.Linear(width, memory_width)
         self.attention = Attention(memory_width, score="dot", project="")
         self.context = nn.Linear(memory_width, width)
         self.dropout = Dropout(settings.dropout)
-        draw(self.query, 1)
-        draw(self.context, 1)
+        init_linear(self.query, 1)
+        init_linear(self.context, 1)
 
     def forward(
         self, x: Tensor, g: Tensor, state: ConvolutionalState, layer: int, need_weights: bool
@@ -58,20 +58,20 @@ class Block(nn.Module):
         inner = self.dropout(x)
         past = state.pasts[layer]
         h = self.convolution(inner, past)
-        d = (self.query(h) + g) * HALF
+        d = (self.query(h) + g) * SQRT_HALF
         attended = self.attention(d, cache=state.caches[layer], mask=state.mask, need_weights=need_weights)
-        h = (h + self.context(attended.output * state.scale)) * HALF
+        h = (h + self.context(attended.output * state.scale)) * SQRT_HALF
         reach = past.shape[1]
         after = torch.cat([past, inner], 1)[:, -reach:] if reach else past
-        return (x + h) * HALF, after, attended.weights
+        return (x + h) * SQRT_HALF, after, attended.weights
 
 
 class ConvolutionalDecoder(nn.Module):
-    """Targets and Memory -> features [B, T, E]."""
+    """Targets and EncoderOutput -> features [B, T, E]."""
 
     def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, memory_width: int) -> None:
         super().__init__()
-        E, kept = settings.embedding_width, 1 - settings.dropout
+        E, keep = settings.embedding_width, 1 - settings.dropout
         self.width, self.reach = settings.width, settings.kernel - 1
         self.embedding = Embedding(
             vocabulary, E, position="learned", positions=settings.positions, dropout=settings.dropout
@@ -79,22 +79,22 @@ class ConvolutionalDecoder(nn.Module):
         nn.init.normal_(self.embedding.weight, std=0.1)
         self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
         self.shown = nn.Linear(E, memory_width) if memory_width != E else nn.Identity()
-        draw(self.inward, kept)
-        draw(self.outward, kept)
+        init_linear(self.inward, keep)
+        init_linear(self.outward, keep)
         self.blocks = nn.ModuleList(Block(settings, memory_width) for _ in range(settings.layers))
         self.dropout = Dropout(settings.dropout)
 
-    def start(self, memory: Memory) -> ConvolutionalState:
+    def start(self, memory: EncoderOutput) -> ConvolutionalState:
         """The state before the first word."""
         nothing = memory.states.new_zeros(len(memory.states), self.reach, self.width)
         caches = tuple(self._block(layer).attention.prepare(memory.states, memory.values) for layer in self._layers)
         length = memory.mask.sum(1).to(memory.states.dtype)[:, None, None]
         return ConvolutionalState((nothing,) * len(self.blocks), caches, memory.attention_mask, length.sqrt(), 0)
 
-    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+    def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets [B, T], the words that went before each step -> features of all steps."""
         features, _, weights = self._run(targets, self.start(memory), need_weights)
-        return Decoded(features, weights)
+        return DecoderOutput(features, weights)
 
     def step(self, tokens: Tensor, state: ConvolutionalState) -> tuple[Tensor, ConvolutionalState]:
         """The words [B] that went before -> features [B, E] of the next, and the state after it."""
@@ -113,7 +113,7 @@ class ConvolutionalDecoder(nn.Module):
     def _run(
         self, tokens: Tensor, state: ConvolutionalState, need_weights: bool
     ) -> tuple[Tensor, ConvolutionalState, list[Tensor]]:
-        e = self.embedding(tokens, offset=state.place)
+        e = self.embedding(tokens, offset=state.position)
         g, x = self.shown(e), self.inward(e)
         pasts: list[Tensor] = []
         weights: list[Tensor] = []
@@ -122,5 +122,5 @@ class ConvolutionalDecoder(nn.Module):
             pasts.append(past)
             if w is not None:
                 weights.append(w)
-        after = replace(state, pasts=tuple(pasts), place=state.place + tokens.shape[1])
+        after = replace(state, pasts=tuple(pasts), position=state.position + tokens.shape[1])
         return self.outward(self.dropout(x)), after, weights

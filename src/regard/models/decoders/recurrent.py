@@ -23,10 +23,10 @@ from regard.attention import Additive, Attention, Cache, Draw, Hard, LocalMonoto
 from regard.attention.extents import Extent, Global
 from regard.attention.normalizers import Normaliser, Softmax
 from regard.attention.scores import Score
-from regard.models import fused_bahdanau as attentive
+from regard.models import fused_bahdanau
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
-from regard.models.outputs import Copied, Decoded, Memory
+from regard.models.outputs import CopyDistribution, DecoderOutput, EncoderOutput
 from regard.models.recurrent_layers import Cell, initialise
 from regard.models.settings import RecurrentDecoder as RecurrentDecoderSettings
 
@@ -42,7 +42,7 @@ class RecurrentState:
     context: Tensor | None  # [B, M] C, where it is fed at every step
     cache: Cache | None
     mask: Tensor  # [B, 1, 1, Ts]
-    copied: Copied | None = None  # of the last step, for a decoder that copies
+    copy: CopyDistribution | None = None  # of the last step, with copy attention
 
     def select(self, index: Tensor, *, same_sources: bool = False) -> "RecurrentState":
         """The batch entries of this index."""
@@ -53,13 +53,13 @@ class RecurrentState:
         layers = tuple(tuple(part.index_select(0, index) for part in layer) for layer in self.layers)
         if same_sources:
             again = None if self.cache is None else self.cache.looking(index)
-            return replace(self, layers=layers, fed=pick(self.fed), cache=again, copied=None)
+            return replace(self, layers=layers, fed=pick(self.fed), cache=again, copy=None)
         cache = None if self.cache is None else self.cache.select(index)
         return RecurrentState(layers, pick(self.fed), pick(self.context), cache, self.mask.index_select(0, index))
 
 
 class RecurrentDecoder(nn.Module):
-    """Targets and Memory -> features [B, T, E]."""
+    """Targets and EncoderOutput -> features [B, T, E]."""
 
     def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, memory_width: int) -> None:
         super().__init__()
@@ -120,19 +120,19 @@ class RecurrentDecoder(nn.Module):
         assert isinstance(cell, Cell)
         return cell
 
-    def start(self, memory: Memory) -> RecurrentState:
+    def start(self, memory: EncoderOutput) -> RecurrentState:
         """The state before the first word: s_0 = tanh(W C) in every layer."""
-        first = torch.tanh(self.first(memory.summary)).chunk(len(self.cells), -1)
+        first = torch.tanh(self.first(memory.pooled)).chunk(len(self.cells), -1)
         layers: list[tuple[Tensor, ...]] = []
         for layer, s in enumerate(first):
             s = s.contiguous()  # noqa: PLW2901
             layers.append((s,) if self._cell(layer).kind == "gru" else (s, torch.zeros_like(s)))
         fed = memory.states.new_zeros(len(memory.states), self.width) if self.feeds else None
         cache = None if self.attention is None else self.attention.prepare(memory.states, memory.values)
-        context = memory.summary if self.always else None
+        context = memory.pooled if self.always else None
         return RecurrentState(tuple(layers), fed, context, cache, memory.attention_mask)
 
-    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+    def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets [B, T], the words that went before each step -> features of all steps."""
         y = self.embedding(targets)  # [B, T, E]
         state = self.start(memory)
@@ -149,30 +149,32 @@ class RecurrentDecoder(nn.Module):
                 x = self.dropout(x)
             gates = cell.inputs(x)
             if layer == 0 and self.beside is not None:
-                gates = gates + self.beside(memory.summary)
+                gates = gates + self.beside(memory.pooled)
             x = cell.sequence(gates, first)
         s = x.transpose(0, 1)  # [B, T, D]
         if self.attention is None:
-            c = memory.summary[:, None].expand(-1, s.shape[1], -1)
-            return Decoded(self._features(s, y, c))
+            c = memory.pooled[:, None].expand(-1, s.shape[1], -1)
+            return DecoderOutput(self._features(s, y, c))
         attended = self.attention(s, cache=state.cache, mask=state.mask, need_weights=self._needs(looks))
         features, w = self._features(s, y, attended.output), attended.weights
         cross = [w] if need_weights and w is not None else []
         draws = [attended.draw] if attended.draw is not None else []
-        copied = self._copied(s, y, attended.output, None if w is None else w[:, 0])
-        return Decoded(features, cross, draws=draws, copied=copied)
+        copy = self._copy(s, y, attended.output, None if w is None else w[:, 0])
+        return DecoderOutput(features, cross, draws=draws, copy=copy)
 
     def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """The words [B] that went before -> features [B, E] of the next, and the state after it."""
         y = self.embedding(tokens[:, None])[:, 0]
         s, c, state, w, _ = self._advance(self._cell(0).inputs(y), state, need_weights=self.own is not None)
         if w is not None:
-            state = replace(state, copied=self._copied(s, y, c, w[:, 0, 0]))
+            state = replace(state, copy=self._copy(s, y, c, w[:, 0, 0]))
         return self._features(s, y, c, state.fed), state
 
-    def _copied(self, s: Tensor, y: Tensor, c: Tensor, w: Tensor | None) -> Copied | None:
-        """What would be copied after s_t, y_{t-1} and c_t, from weights [..., Ts]."""
-        return None if self.own is None or w is None else Copied(w, self.own(torch.cat([c, s, y], -1))[..., 0])
+    def _copy(self, s: Tensor, y: Tensor, c: Tensor, w: Tensor | None) -> CopyDistribution | None:
+        """The copy distribution after s_t, y_{t-1} and c_t, from attention weights [..., Ts]."""
+        return (
+            None if self.own is None or w is None else CopyDistribution(w, self.own(torch.cat([c, s, y], -1))[..., 0])
+        )
 
     def _needs(self, need_weights: bool) -> bool:
         assert self.attention is not None
@@ -190,9 +192,9 @@ class RecurrentDecoder(nn.Module):
             return False
         usual = isinstance(attention.extent, Global) and isinstance(attention.normalise, Softmax)
         keys, values = cache.held
-        return usual and attentive.serves(attention, keys[:, 0], values[:, 0])
+        return usual and fused_bahdanau.serves(attention, keys[:, 0], values[:, 0])
 
-    def _at_once(self, y: Tensor, state: RecurrentState, need_weights: bool) -> Decoded:
+    def _at_once(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
         assert self.attention is not None
         assert self.beside is not None
         assert state.cache is not None
@@ -200,14 +202,14 @@ class RecurrentDecoder(nn.Module):
         assert isinstance(score, Additive)
         cell, (keys, values) = self._cell(0), state.cache.held
         gates, mask = cell.inputs(y.transpose(0, 1)), state.mask[:, 0, 0]
-        s, c, w = attentive.decode(
+        s, c, w = fused_bahdanau.decode(
             gates, state.layers[0], cell, self.beside.weight, score, keys[:, 0], values[:, 0], mask
         )
         s, c, w = s.transpose(0, 1), c.transpose(0, 1), w.transpose(0, 1)
         features = self._features(s, y, c)
-        return Decoded(features, [w[:, None]] if need_weights else [], copied=self._copied(s, y, c, w))
+        return DecoderOutput(features, [w[:, None]] if need_weights else [], copy=self._copy(s, y, c, w))
 
-    def _one_by_one(self, y: Tensor, state: RecurrentState, need_weights: bool) -> Decoded:
+    def _one_by_one(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
         # The words' share of the input, for all steps at once; unbound, because gradients of single rows are slow.
         gates = self._cell(0).inputs(y.transpose(0, 1)).unbind(0)
         states, contexts, fed = [], [], []
@@ -226,8 +228,8 @@ class RecurrentDecoder(nn.Module):
         s, c = torch.stack(states, 1), torch.stack(contexts, 1)
         features = self._features(s, y, c, torch.stack(fed, 1) if fed else None)
         cross = [torch.cat(weights, 2)] if weights else []
-        copied = self._copied(s, y, c, cross[0][:, 0] if cross else None)
-        return Decoded(features, cross if need_weights else [], draws=draws, copied=copied)
+        copy = self._copy(s, y, c, cross[0][:, 0] if cross else None)
+        return DecoderOutput(features, cross if need_weights else [], draws=draws, copy=copy)
 
     def _advance(
         self, gates: Tensor, state: RecurrentState, need_weights: bool

@@ -1,1 +1,1 @@
-"""Encoders: tokens in, `Memory` out."""
+"""Encoders: tokens in, `EncoderOutput` out."""

@@ -9,38 +9,38 @@ from torch import Tensor, nn
 
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
-from regard.models.gated_convolution import HALF, Convolution, draw
-from regard.models.outputs import Memory, average
+from regard.models.gated_convolution import SQRT_HALF, GatedConvolution, init_linear
+from regard.models.outputs import EncoderOutput, masked_mean
 from regard.models.settings import ConvolutionalEncoder as ConvolutionalEncoderSettings
 from regard.models.stems import stem
 from regard.sources import Source, Text
 
 
 class ConvolutionalEncoder(nn.Module):
-    """tokens [B, T] -> Memory with states z and values z + e, [B, T, E]."""
+    """tokens [B, T] -> EncoderOutput with states z and values z + e, [B, T, E]."""
 
     def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int, source: Source | None = None) -> None:
         super().__init__()
-        E, kept = settings.embedding_width, 1 - settings.dropout
+        E, keep = settings.embedding_width, 1 - settings.dropout
         self.memory_width = E
         self.embedding = stem(settings, source or Text(), vocabulary)
         if isinstance(self.embedding, Embedding):
             nn.init.normal_(self.embedding.weight, std=0.1)
         self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
-        draw(self.inward, kept)
-        draw(self.outward, kept)
+        init_linear(self.inward, keep)
+        init_linear(self.outward, keep)
         self.blocks = nn.ModuleList(
-            Convolution(settings.width, settings.kernel, causal=False, kept=kept) for _ in range(settings.layers)
+            GatedConvolution(settings.width, settings.kernel, causal=False, keep=keep) for _ in range(settings.layers)
         )
         self.dropout = Dropout(settings.dropout)
 
-    def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
-        """tokens and mask [B, T] -> Memory. It attends to nothing, so has no weights."""
+    def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> EncoderOutput:
+        """tokens and mask [B, T] -> EncoderOutput. It attends to nothing, so has no weights."""
         e, mask = self.embedding.read(tokens, mask)
         there = mask[..., None]
         x = torch.where(there, self.inward(e), 0)
         for block in self.blocks:
             # Padding is cleared before every block: a sentence's end looks the same alone and in company.
-            x = torch.where(there, (x + block(self.dropout(x))) * HALF, 0)
+            x = torch.where(there, (x + block(self.dropout(x))) * SQRT_HALF, 0)
         z = self.outward(x)
-        return Memory(states=z, mask=mask, summary=average(z, mask), values=(z + e) * HALF)
+        return EncoderOutput(states=z, mask=mask, pooled=masked_mean(z, mask), values=(z + e) * SQRT_HALF)

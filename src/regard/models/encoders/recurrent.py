@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.dropout import Dropout
-from regard.models.outputs import Memory
-from regard.models.recurrent_layers import Cell, backwards, initialise
+from regard.models.outputs import EncoderOutput
+from regard.models.recurrent_layers import Cell, initialise, reverse_sequences
 from regard.models.settings import RecurrentEncoder as RecurrentEncoderSettings
 from regard.models.stems import stem
 from regard.sources import Source, Text
 
 
 class RecurrentEncoder(nn.Module):
-    """tokens [B, T] -> Memory with states [B, T, M], M = D or 2 D."""
+    """tokens [B, T] -> EncoderOutput with states [B, T, M], M = D or 2 D."""
 
     def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int, source: Source | None = None) -> None:
         super().__init__()
@@ -35,13 +35,13 @@ class RecurrentEncoder(nn.Module):
         self.dropout = Dropout(settings.dropout)
         initialise(self, settings.initialisation)
 
-    def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> Memory:
-        """tokens and mask [B, T] -> Memory. Padding lies at the end and changes nothing. It has no weights."""
+    def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> EncoderOutput:
+        """tokens and mask [B, T] -> EncoderOutput. Padding lies at the end and changes nothing. It has no weights."""
         embedded, mask = self.embedding.read(tokens, mask)
         lengths = mask.sum(1)
         x = embedded.transpose(0, 1)  # [T, B, E]
         if self.reverse:
-            x = backwards(x, lengths)
+            x = reverse_sequences(x, lengths)
         last = (lengths - 1).clamp_min(0), torch.arange(len(tokens), device=tokens.device)
         memory_like = x[0]  # [B, E]: the batch's size, type and device
         ends: list[Tensor] = []
@@ -58,14 +58,14 @@ class RecurrentEncoder(nn.Module):
             if self.back:
                 back = self.back[layer]
                 assert isinstance(back, Cell)
-                other = back.sequence(back.inputs(backwards(x, lengths)), back.zero(memory_like))
+                other = back.sequence(back.inputs(reverse_sequences(x, lengths)), back.zero(memory_like))
                 ends.append(other[last])
-                outputs = torch.cat([outputs, backwards(other, lengths)], -1)
+                outputs = torch.cat([outputs, reverse_sequences(other, lengths)], -1)
             x = outputs
         if self.reverse:
-            x = backwards(x, lengths)
+            x = reverse_sequences(x, lengths)
         states = x.transpose(0, 1)  # [B, T, M]
-        return Memory(states=states, mask=mask, summary=torch.cat(ends, -1), values=states)
+        return EncoderOutput(states=states, mask=mask, pooled=torch.cat(ends, -1), values=states)
 
 
 def _halved(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

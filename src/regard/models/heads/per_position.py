@@ -6,9 +6,9 @@ There is no search: all places are said at once, from the memory alone.
 import torch
 from torch import Tensor, nn
 
-from regard.models.outputs import Decoded, Memory
+from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.models.settings import PlacesDecoder as PlacesDecoderSettings
-from regard.models.transformer_layers import activated
+from regard.models.transformer_layers import apply_activation
 
 
 class PlacesDecoder(nn.Module):
@@ -27,14 +27,14 @@ class PlacesDecoder(nn.Module):
         self.whole = nn.Linear(memory_width, memory_width) if settings.follows else None
         self.follows = nn.Linear(memory_width, 2) if settings.follows else None
 
-    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+    def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets, of which nothing is read -> features of every place."""
         x = memory.states
         if self.inner is not None:
             x = self.inner(x)
         if self.norm is not None:
-            x = self.norm(activated(self.activation, x))
-        return Decoded(x)
+            x = self.norm(apply_activation(self.activation, x))
+        return DecoderOutput(x)
 
     def following(self, states: Tensor) -> Tensor:
         """[N, M] at marks that begin sources -> logits [N, 2]: the second part follows the first, or not."""
@@ -50,6 +50,6 @@ class NoDecoder(nn.Module):
     def __init__(self, settings: object, vocabulary: int, memory_width: int) -> None:
         super().__init__()
 
-    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+    def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """What was read, as it is."""
-        return Decoded(memory.states)
+        return DecoderOutput(memory.states)

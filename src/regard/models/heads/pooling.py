@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.attention import Attention, Hard
 from regard.attention.normalizers import Normaliser
 from regard.models.dropout import Dropout
-from regard.models.outputs import Decoded, Memory
+from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.models.settings import PoolingDecoder as PoolingDecoderSettings
 
 
@@ -55,7 +55,7 @@ class PoolingDecoder(nn.Module):
         nn.init.xavier_uniform_(self.inner.weight)
         nn.init.zeros_(self.inner.bias)
 
-    def forward(self, targets: Tensor, memory: Memory, *, need_weights: bool = False) -> Decoded:
+    def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets [B, 1], of which nothing is read -> features of the class."""
         seen, weights = [], None
         if self.attention is not None:
@@ -73,12 +73,12 @@ class PoolingDecoder(nn.Module):
         elif self.pool == "max":
             seen.append(memory.values.masked_fill(~memory.mask[..., None], -torch.inf).amax(1))
         if self.state:
-            seen.append(memory.summary)
+            seen.append(memory.pooled)
         inner = self.inner(self.dropout(torch.cat(seen, -1)))
         features = self.dropout(torch.tanh(inner) if self.activation == "tanh" else torch.relu(inner))
-        return Decoded(features[:, None], [weights] if weights is not None else [])
+        return DecoderOutput(features[:, None], [weights] if weights is not None else [])
 
-    def start(self, memory: Memory) -> PoolingState:
+    def start(self, memory: EncoderOutput) -> PoolingState:
         """Everything at once."""
         return PoolingState(self(torch.empty(0), memory).features[:, 0])
 

@@ -13,7 +13,7 @@ from regard.models.settings import (
 from regard.models.stems.images import Cells, PatchCells
 from regard.models.stems.nothing import NoPlaces
 from regard.models.stems.speech import Frames
-from regard.models.transformer_layers import embedding
+from regard.models.transformer_layers import build_embedding
 from regard.sources import Images, Nothing, Patches, Source, Text
 
 Settings = RecurrentEncoder | ConvolutionalEncoder | TransformerEncoder | NoEncoder
@@ -28,7 +28,7 @@ def stem(settings: Settings, source: Source, vocabulary: int) -> Stem:
     position, positions = "none", 1024
     if isinstance(settings, TransformerEncoder):
         if isinstance(source, Text):
-            return embedding(settings, vocabulary, source)
+            return build_embedding(settings, vocabulary, source)
         position, positions = settings.position, settings.positions
     elif isinstance(settings, ConvolutionalEncoder):
         position, positions = "learned", settings.positions

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.channels import CBAM, ECA, SqueezeExcitation
-from regard.models.attribution_point import Vectors
+from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 from regard.sources import Images, Patches, Residual
 
@@ -18,13 +18,13 @@ class _Grid(nn.Module):
         super().__init__()
         self.place = nn.Parameter(torch.empty(source.grid**2, width))
         self.norm = nn.LayerNorm(width)
-        self.vectors = Vectors()
+        self.attribution_point = AttributionPoint()
         self.dropout = Dropout(dropout)
         nn.init.normal_(self.place, std=0.3)  # a share of what a cell says, from the start: left is not right
 
     def _placed(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """[B, E, H, W] -> [B, H W, E], and a mask that hides nothing."""
-        said = self.vectors(self.norm(cells.flatten(2).transpose(1, 2)))
+        said = self.attribution_point(self.norm(cells.flatten(2).transpose(1, 2)))
         x: Tensor = self.dropout(said + self.place)
         return x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
 

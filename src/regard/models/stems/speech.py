@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Learned, Sinusoidal
-from regard.models.attribution_point import Vectors
+from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 from regard.sources import Speech
 
@@ -22,7 +22,7 @@ class Frames(nn.Module):
             bands, inside = -(-bands // 2), source.channels
         self.project = nn.Linear(bands * inside, width)
         self.norm = nn.LayerNorm(width)
-        self.vectors = Vectors()
+        self.attribution_point = AttributionPoint()
         self.place: Sinusoidal | Learned | None = None
         if position == "sinusoidal":
             self.place = Sinusoidal(width)
@@ -39,7 +39,7 @@ class Frames(nn.Module):
         for convolution in self.convolutions:
             x = torch.relu(convolution(x * mask[:, None, :, None]))
             mask = mask[:, ::2]
-        x = self.vectors(self.norm(self.project(x.transpose(1, 2).flatten(2))))
+        x = self.attribution_point(self.norm(self.project(x.transpose(1, 2).flatten(2))))
         if self.place is not None:
             x = self.place(x)
         x = self.dropout(x)
