@@ -108,7 +108,9 @@ def test_threads_share_sentences() -> None:
         single, states = as_type(memory)
         found.append(with_gradients(made(targets, single).features, [states, *made.parameters()]))
     for mine, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+        # Threads add up in another order: rounding errors are of the size of the largest sums.
+        atol = 1e-5 * max(1.0, float(theirs.abs().max()))
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=atol)
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
