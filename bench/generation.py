@@ -41,10 +41,10 @@ class _Numbers:
     def __init__(self, size: int) -> None:
         import numpy as np
 
-        self.entries, self.about = np.arange(size), {"size": size}
+        self.original_ids, self.description = np.arange(size), {"size": size}
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.original_ids)
 
     def pieces(self, tokens):
         return [str(token) for token in tokens]

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from regard.data.input_validation import tidy
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers import load_tokenizer
 from regard.special_tokens import BEGIN, END
 
 Gram = tuple[int, ...]
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("test", type=Path)
     parser.add_argument("--order", type=int, default=5)
     given = parser.parse_args()
-    subwords = Subwords.load(given.run / "target.subwords")
+    subwords = load_tokenizer(given.run / "target.subwords")
     train, test = (
         subwords.encode([tidy(line) for line in path.read_text("utf-8").splitlines() if line.strip()])
         for path in (given.train, given.test)

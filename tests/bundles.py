@@ -2,7 +2,7 @@
 
 import torch
 
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
@@ -14,7 +14,7 @@ LINES = ["the cat sat on the mat", "a dog ran in the park", "the dog and the cat
 
 
 def bundle_of(
-    subwords: Subwords, encoder: str, decoder: str, *, tie: str = "none", source: object = None, **about: object
+    subwords: SubwordTokenizer, encoder: str, decoder: str, *, tie: str = "none", source: object = None, **about: object
 ) -> Bundle:
     parts = {"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": tie}
     settings = ModelSettings.parse(parts if source is None else {**parts, "source": source})

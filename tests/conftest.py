@@ -17,7 +17,7 @@ from regard import native
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from regard.data.tokenizers.subwords import Subwords
+    from regard.data.tokenizers.tokenizer import SubwordTokenizer
     from regard.runs.bundle import Bundle
 
 torch.set_num_threads(1)
@@ -48,17 +48,17 @@ def browser() -> Iterator["Browser"]:
 
 
 @pytest.fixture(scope="session")
-def subwords() -> "Subwords":
+def subwords() -> "SubwordTokenizer":
     """A small trained vocabulary."""
     from regard.data.settings import SubwordSettings
-    from regard.data.tokenizers.subwords import train
+    from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
     from tests.bundles import LINES
 
-    return train(LINES, SubwordSettings(), 300)
+    return train_tokenizer(LINES, SubwordSettings(), 300)
 
 
 @pytest.fixture
-def bundle(subwords: "Subwords") -> "Bundle":
+def bundle(subwords: "SubwordTokenizer") -> "Bundle":
     """A small model with that vocabulary."""
     from tests.bundles import bundle_of
 

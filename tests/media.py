@@ -13,7 +13,7 @@ from regard.data.media import medium_of
 from regard.data.settings import LANGUAGE_SIGN, SubwordSettings
 from regard.data.synthetic.scenes import Group, Scene, drawn
 from regard.data.synthetic.spoken_digits import RATE, Voice, spoken
-from regard.data.tokenizers.subwords import train
+from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, new_model
@@ -38,7 +38,7 @@ def media_bundle(
     made = {**small_preset(preset or usual), "source": {}}
     settings = ModelSettings.parse(merged(merged(made, {"source": SOURCES[kind]}), change))
     signs = [LANGUAGE_SIGN.format(each) for each in languages]
-    says: Vocabulary = Labels(labels) if labels else train(LINES, SubwordSettings(), 300, signs)
+    says: Vocabulary = Labels(labels) if labels else train_tokenizer(LINES, SubwordSettings(), 300, signs)
     reads = medium_of(settings.source)
     assert reads is not None
     torch.manual_seed(0)

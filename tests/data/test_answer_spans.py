@@ -12,7 +12,8 @@ from regard.data.formats.readers import Layout, read_pairs
 from regard.data.input_validation import tidy
 from regard.data.segments import framed
 from regard.data.settings import SubwordSettings
-from regard.data.tokenizers.subwords import Subwords, train
+from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.sources import Text
 from regard.special_tokens import BEGIN, END
 
@@ -21,12 +22,12 @@ LINES = ["the cat sat on the mat", "a dog ran to the park, and the cat saw it.",
 
 
 @pytest.fixture(scope="module", params=["bpe", "unigram", "character", "word"])
-def subwords(request: pytest.FixtureRequest) -> Subwords:
-    return train(LINES, SubwordSettings(kind=request.param), 320)
+def subwords(request: pytest.FixtureRequest) -> SubwordTokenizer:
+    return train_tokenizer(LINES, SubwordSettings(kind=request.param), 320)
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
-def test_tokens_lie_where_their_text_is(subwords: Subwords, text: str) -> None:
+def test_tokens_lie_where_their_text_is(subwords: SubwordTokenizer, text: str) -> None:
     text = tidy(text)
     tokens, offsets = subwords.offsets(text)
     assert tokens == subwords.encode([text.replace("▁", "_")])[0]
@@ -40,7 +41,7 @@ def test_tokens_lie_where_their_text_is(subwords: Subwords, text: str) -> None:
 
 
 @given(longest=st.integers(12, 60), words=st.lists(st.sampled_from(LINES[1].split()), min_size=1, max_size=60))
-def test_windows_have_the_whole_passage_and_fit(subwords: Subwords, longest: int, words: list[str]) -> None:
+def test_windows_have_the_whole_passage_and_fit(subwords: SubwordTokenizer, longest: int, words: list[str]) -> None:
     passage = " ".join(words)
     found = windows(passage, "where?", subwords, READS, longest)
     tokens, offsets = subwords.offsets(passage)
@@ -58,7 +59,7 @@ def test_windows_have_the_whole_passage_and_fit(subwords: Subwords, longest: int
     assert sum(len(window.offsets) for window in found) >= len(tokens)
 
 
-def test_an_answer_is_found_where_it_stands(subwords: Subwords) -> None:
+def test_an_answer_is_found_where_it_stands(subwords: SubwordTokenizer) -> None:
     text = "a cat saw the cat and the dog ⟂ who?".replace("⟂", "\t")
     for which, begin in enumerate(occurrences("a cat saw the cat and the dog", "cat")):
         made = example_of(text, "cat", which, subwords, READS, 64)
@@ -70,7 +71,7 @@ def test_an_answer_is_found_where_it_stands(subwords: Subwords) -> None:
         assert window.tokens == tokens
 
 
-def test_what_has_no_place_is_told(subwords: Subwords) -> None:
+def test_what_has_no_place_is_told(subwords: SubwordTokenizer) -> None:
     assert example_of("a cat", "cat", 0, subwords, READS, 64) == "no question"
     assert example_of("\twho?", "cat", 0, subwords, READS, 64) == "no passage"
     assert example_of("a cat\twho?", "dog", 0, subwords, READS, 64) == "an answer that is not in its passage"

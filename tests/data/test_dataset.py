@@ -16,7 +16,8 @@ from regard.data.dataset import Corpus, Pairs, prepare
 from regard.data.packing import Passages
 from regard.data.preparation import vocabulary_size
 from regard.data.settings import DataSettings
-from regard.data.tokenizers.subwords import Subwords, train
+from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.special_tokens import END
 from tests.data.files import is_one_sentence, write
 
@@ -381,9 +382,9 @@ def test_subwords_are_learnt_from_a_sample_of_much_text(
 ) -> None:
     given: list[list[str]] = []
 
-    def noted(lines: Iterable[str], *others: Any) -> Subwords:
+    def noted(lines: Iterable[str], *others: Any) -> SubwordTokenizer:
         given.append(list(lines))
-        return train(given[-1], *others)
+        return train_tokenizer(given[-1], *others)
 
     monkeypatch.setattr(making, "train", noted)
     monkeypatch.setattr(making, limit, most)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.documents import Layout, read_document
 from regard.documents import resumable as translatings
 from regard.documents.resumable import mark_of, translate_document
@@ -22,7 +22,7 @@ from tests.bundles import LINES, bundle_of
 
 
 @pytest.fixture
-def bundle(subwords: Subwords) -> Bundle:
+def bundle(subwords: SubwordTokenizer) -> Bundle:
     return bundle_of(subwords, "recurrent", "bahdanau")
 
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from regard.data.settings import SubwordSettings
-from regard.data.tokenizers.subwords import Subwords, train
+from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import TURNS, guessing
 from regard.inference.fill_mask import Reader
 from regard.inference.loading import in_torch
@@ -19,12 +20,12 @@ from tests.bundles import LINES
 
 
 @pytest.fixture(scope="module")
-def words() -> Subwords:
-    return train(LINES, SubwordSettings(), 300, (MASK_SIGN,))
+def words() -> SubwordTokenizer:
+    return train_tokenizer(LINES, SubwordSettings(), 300, (MASK_SIGN,))
 
 
 @pytest.fixture(scope="module")
-def model(words: Subwords) -> Reader:
+def model(words: SubwordTokenizer) -> Reader:
     part = {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 20, "layers": 2, "position": "rotary"}
     settings = ModelSettings.parse(
         {
@@ -53,7 +54,7 @@ def logits_by_hand(model: Reader, tokens: list[int]) -> torch.Tensor:
         return network.logits(network.decoder(source, network.encode(source, source != PAD)).features)[0]
 
 
-def test_a_gap_has_the_likeliest_words(model: Reader, words: Subwords) -> None:
+def test_a_gap_has_the_likeliest_words(model: Reader, words: SubwordTokenizer) -> None:
     (gap,) = model.fill("the ___ sat on the mat", best=4)
     before, after = words.encode(["the", "sat on the mat"])
     logits = logits_by_hand(model, [BEGIN, *before, MASK, *after, END])[1 + len(before)]
@@ -104,7 +105,7 @@ def test_what_words_look_at_is_seen(model: Reader) -> None:
     assert seen.matrix("encoder", 0, 0).sum(1) == pytest.approx(np.ones(len(seen.source)), abs=1e-5)
 
 
-def test_a_vector_is_the_mean_of_what_was_read(model: Reader, words: Subwords) -> None:
+def test_a_vector_is_the_mean_of_what_was_read(model: Reader, words: SubwordTokenizer) -> None:
     texts = ["the cat sat on the mat", "a dog", "the dog and the cat ran in the park"]
     found = vectors(model, texts, normalised=False)
     for text, vector in zip(texts, found, strict=True):
@@ -116,7 +117,7 @@ def test_a_vector_is_the_mean_of_what_was_read(model: Reader, words: Subwords) -
     np.testing.assert_allclose(lengths, 1, atol=1e-5)
 
 
-def test_every_token_is_hidden_once_when_a_model_is_judged(model: Reader, words: Subwords) -> None:
+def test_every_token_is_hidden_once_when_a_model_is_judged(model: Reader, words: SubwordTokenizer) -> None:
     texts = ["the cat sat on the mat", "a dog ran in the park"]
     found = guessing(model, texts, lambda count: None)
     total, right, count = 0.0, 0, 0

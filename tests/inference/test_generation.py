@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.data.media import Silence
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import perplexity
 from regard.inference.generation import Continuer
 from regard.inference.loading import in_torch
@@ -18,7 +18,7 @@ from regard.special_tokens import BEGIN, END, PAD
 
 
 @pytest.fixture(scope="module")
-def model(subwords: Subwords) -> Continuer:
+def model(subwords: SubwordTokenizer) -> Continuer:
     part = {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 20, "layers": 2, "position": "rotary"}
     settings = ModelSettings.parse(
         {"source": {"kind": "nothing"}, "encoder": {"kind": "none"}, "decoder": part, "tie": "target"}

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from regard.data.placeholders import SYMBOLS
 from regard.data.sentence_splitting import parts_within, sentences
 from regard.data.settings import SubwordSettings
-from regard.data.tokenizers.subwords import Subwords, train
+from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference import translator as translators
 from regard.inference.loading import in_torch
 from regard.inference.long_text import Pieces
@@ -156,7 +157,7 @@ def test_white_space_means_what_it_meant_in_training(bundle: Bundle) -> None:
     assert wild.source_tokens == plain.source_tokens
 
 
-def test_lowercase_models_read_lowercase(subwords: Subwords) -> None:
+def test_lowercase_models_read_lowercase(subwords: SubwordTokenizer) -> None:
     small = in_torch(bundle_of(subwords, "recurrent", "bahdanau", lowercase=True))
     loud, quiet = small.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens == quiet.source_tokens
@@ -166,7 +167,7 @@ def test_lowercase_models_read_lowercase(subwords: Subwords) -> None:
     assert loud.source_tokens != quiet.source_tokens
 
 
-def test_a_search_has_the_limits_that_suit_the_model(subwords: Subwords) -> None:
+def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer) -> None:
     translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
     options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
     assert translator.search(options) == Search(4, 0.5, 0.1, 2, 1.25, 9)
@@ -178,7 +179,9 @@ def test_a_search_has_the_limits_that_suit_the_model(subwords: Subwords) -> None
 @pytest.mark.parametrize(
     ("decoder", "layers", "heads"), [("bahdanau", 1, 1), ("transformer", 2, 2), ("convolutional", 2, 1), ("cho", 0, 0)]
 )
-def test_attention_is_captured_by_one_forced_pass(subwords: Subwords, decoder: str, layers: int, heads: int) -> None:
+def test_attention_is_captured_by_one_forced_pass(
+    subwords: SubwordTokenizer, decoder: str, layers: int, heads: int
+) -> None:
     translator = in_torch(bundle_of(subwords, "recurrent", decoder))
     texts = ["the cat sat", "a dog", ""]
     plain = translator.translate(texts)
@@ -211,7 +214,7 @@ def test_attention_is_captured_by_one_forced_pass(subwords: Subwords, decoder: s
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
-def test_any_pair_can_be_looked_at(subwords: Subwords, encoder: str, decoder: str) -> None:
+def test_any_pair_can_be_looked_at(subwords: SubwordTokenizer, encoder: str, decoder: str) -> None:
     translator = in_torch(bundle_of(subwords, encoder, decoder))
     seen = translator.attend("the cat", "Hund", attribution=True)
     assert seen.source.merged().labels == ("the", "cat", "</s>")
@@ -241,7 +244,7 @@ def test_what_cannot_be_looked_at_is_a_sentence(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize("decoder", ["learned", "convolutional"])
-def test_a_model_with_few_places_says_no_more_than_it_has_places_for(subwords: Subwords, decoder: str) -> None:
+def test_a_model_with_few_places_says_no_more_than_it_has_places_for(subwords: SubwordTokenizer, decoder: str) -> None:
     places = 5
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(DECODERS, decoder, {**DECODERS[decoder], "positions": places})
@@ -259,7 +262,7 @@ def test_an_option_that_is_none_is_refused(bundle: Bundle) -> None:
 
 
 @pytest.fixture
-def talker(subwords: Subwords) -> Bundle:
+def talker(subwords: SubwordTokenizer) -> Bundle:
     """A model that says words, not bytes."""
     bundle = bundle_of(subwords, "recurrent", "bahdanau", longest=40)
     with torch.no_grad():
@@ -303,7 +306,7 @@ def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
-def test_every_model_says_the_terms_of_a_glossary(subwords: Subwords, decoder: str) -> None:
+def test_every_model_says_the_terms_of_a_glossary(subwords: SubwordTokenizer, decoder: str) -> None:
     translator = in_torch(bundle_of(subwords, "recurrent", decoder))
     glossary = {"cat": "Katze", "dog": "mat"}
     tokens = {term: translator.target_tokens(said) for term, said in glossary.items()}
@@ -317,7 +320,7 @@ def test_every_model_says_the_terms_of_a_glossary(subwords: Subwords, decoder: s
     assert translator.translate("Hund", glossary=glossary).tokens == translator.translate("Hund").tokens
 
 
-def test_what_there_is_no_room_for_is_told(subwords: Subwords) -> None:
+def test_what_there_is_no_room_for_is_told(subwords: SubwordTokenizer) -> None:
     translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=3))
     result = translator.translate("cat", required=("the dog and the cat",))
     assert result.missing == ["the dog and the cat"]
@@ -340,7 +343,7 @@ def test_placeholders_that_a_model_has_never_seen_stay_where_they_were(talker: B
 def keeper() -> Bundle:
     """A model whose vocabulary has symbols for %s and the like."""
     lines = [*LINES, *(f"the {SYMBOLS[0]} sat on {SYMBOLS[1]} {SYMBOLS[2]}" for _ in range(3))]
-    subwords = train(lines, SubwordSettings(), 330, SYMBOLS)
+    subwords = train_tokenizer(lines, SubwordSettings(), 330, SYMBOLS)
     return bundle_of(subwords, "recurrent", "bahdanau", longest=40, placeholders={"printf": "symbol", "tag": "symbol"})
 
 

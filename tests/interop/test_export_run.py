@@ -306,15 +306,15 @@ def test_runs_of_every_shape_come_back_from_ctranslate2(tmp_path: Path, tie: str
 def own_run(tmp_path: Path, tie: str, more: dict[str, Any]) -> Path:
     """A Transformer with random weights and a vocabulary of its own."""
     from regard.data.settings import SubwordSettings
-    from regard.data.tokenizers.subwords import train
+    from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
     from regard.models.settings import ModelSettings
     from regard.runs.bundle import Bundle, new_model, save_bundle
     from regard.runs.folder import Description
 
     part = {"kind": "transformer", "width": 16, "heads": 2, "layers": 2, "feedforward": 24, **more}
     model = ModelSettings.parse({"encoder": part, "decoder": part, "tie": tie})
-    joint = train(LINES * 3, SubwordSettings(), 330)
-    source = joint if tie == "all" else train(LINES[:3] * 3, SubwordSettings(), 310)
+    joint = train_tokenizer(LINES * 3, SubwordSettings(), 330)
+    source = joint if tie == "all" else train_tokenizer(LINES[:3] * 3, SubwordSettings(), 310)
     torch.manual_seed(3)
     made = new_model(model, source, joint).eval()
     with torch.no_grad():

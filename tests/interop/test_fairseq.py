@@ -73,7 +73,7 @@ def test_it_says_what_it_said_there(tmp_path: Path) -> None:
     ours = padded([[*each, END] for each in source.encode([line.lower() for line in LINES])])
     before = padded([[BEGIN, *each[:9]] for each in target.encode(LINES[::-1])])
     mask = ours != PAD
-    entries, said = (torch.from_numpy(side.entries) for side in (source, target))
+    entries, said = (torch.from_numpy(side.original_ids) for side in (source, target))
     with torch.no_grad():
         expected = model(
             input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=said[before], use_cache=False
@@ -89,7 +89,7 @@ def test_it_says_what_it_said_there(tmp_path: Path) -> None:
             told = model.generate(
                 entries[torch.tensor([result.source_tokens])], num_beams=1, do_sample=False, max_new_tokens=9
             )
-        mine = target.theirs(result.tokens[:8])  # type: ignore[attr-defined]
+        mine = target.to_original_ids(result.tokens[:8])  # type: ignore[attr-defined]
         assert told[0, 1 : 1 + len(mine)].tolist() == mine
 
 
@@ -194,6 +194,6 @@ def test_texts_that_are_cut_already_are_joined(tmp_path: Path) -> None:
     (tmp_path / "source.dict.txt").write_text("hou@@ 9\nse 8\nthe 7 #fairseq:overwrite\n", "utf-8")
     side = vocabulary(tmp_path, "source")
     (tokens,) = side.encode(["the hou@@ se xyz"])
-    assert side.theirs(tokens) == [6, 4, 5, 3]
+    assert side.to_original_ids(tokens) == [6, 4, 5, 3]
     assert side.decode([tokens[:3]]) == ["the house"]
     assert side.offsets("the hou@@ se")[1] == [(0, 3), (4, 9), (10, 12)]

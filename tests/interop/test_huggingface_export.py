@@ -11,7 +11,7 @@ import torch
 from regard.data.batching import padded
 from regard.data.input_validation import tidy
 from regard.data.settings import SubwordSettings
-from regard.data.tokenizers.subwords import train
+from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.inference.loading import load
 from regard.interop.export_run import export
 from regard.interop.import_folder import import_folder
@@ -69,7 +69,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
             model = ModelSettings.parse(MODELS[name])
             symbols = (MASK_SIGN,) if model.guesses else ()
             kind = "unigram" if "Marian" in name else "bpe"
-            words = train(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
+            words = train_tokenizer(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
             torch.manual_seed(11)
             from regard.data.media import medium_of
 
@@ -194,7 +194,7 @@ def test_what_went_out_comes_back(exported: Any, tmp_path: Path, name: str) -> N
 )
 def test_what_has_no_form_there_is_told(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all", **change})
-    words = train(LINES * 3, SubwordSettings(), 340)
+    words = train_tokenizer(LINES * 3, SubwordSettings(), 340)
     save_bundle(tmp_path, Bundle(Description(longest=100, model=model), new_model(model, words, words), words, words))
     with pytest.raises(ValueError, match=message):
         export(tmp_path, "huggingface", tmp_path / "out")
@@ -203,7 +203,7 @@ def test_what_has_no_form_there_is_told(tmp_path: Path, change: dict[str, Any], 
 
 def test_lower_case_goes_along(tmp_path: Path) -> None:
     model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all"})
-    words = train([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
+    words = train_tokenizer([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
     about = Description(longest=100, lowercase=True, model=model)
     save_bundle(tmp_path, Bundle(about, new_model(model, words, words), words, words))
     export(tmp_path, "huggingface", tmp_path / "out")

@@ -61,7 +61,7 @@ def test_an_encoder_has_the_same_states(imported: Any, kind: str) -> None:
     theirs, bundle, _ = imported(kind)
     ours = sequences(bundle)
     mask = ours != PAD
-    entries = torch.from_numpy(bundle.source_side.entries)
+    entries = torch.from_numpy(bundle.source_side.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), output_hidden_states=True)
         memory = bundle.model.encode(ours, mask)
@@ -74,7 +74,7 @@ def test_hidden_words_have_the_same_logits(imported: Any, kind: str) -> None:
     ours = sequences(bundle)
     mask = ours != PAD
     ours[:, 3] = MASK
-    entries = torch.from_numpy(bundle.source_side.entries)
+    entries = torch.from_numpy(bundle.source_side.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long())
         memory = bundle.model.encode(ours, mask)
@@ -91,7 +91,7 @@ def test_classes_have_the_same_logits(imported: Any, kind: str) -> None:
     theirs, bundle, _ = imported(kind)
     ours = sequences(bundle)
     mask = ours != PAD
-    entries = torch.from_numpy(bundle.source_side.entries)
+    entries = torch.from_numpy(bundle.source_side.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long()).logits
         found = bundle.model.logits(bundle.model(ours, mask, ours[:, :1]).features)[:, 0, END + 1 :]
@@ -131,7 +131,7 @@ def test_spans_have_the_same_logits(imported: Any, kind: str) -> None:
     with torch.no_grad():
         expected = theirs(**whole)
     read = answerer._read(f"{passage}\t{question}")  # type: ignore[attr-defined]
-    assert bundle.source_side.theirs(read.rows[0]) == whole["input_ids"][0].tolist()
+    assert bundle.source_side.to_original_ids(read.rows[0]) == whole["input_ids"][0].tolist()
     (logits,) = answerer._logits(read.rows)  # type: ignore[attr-defined]
     both = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
     torch.testing.assert_close(logits[:, END + 1 :], both, rtol=1e-4, atol=1e-4)
@@ -143,7 +143,7 @@ def test_two_parts_are_bert_s_segments(imported: Any) -> None:
     theirs, bundle, _ = imported("bert BertForMaskedLM")
     first, second = bundle.source_side.encode(LINES[:2])
     ours = torch.tensor([[BEGIN, *first, END, *second, END]])
-    entries = torch.from_numpy(bundle.source_side.entries)
+    entries = torch.from_numpy(bundle.source_side.original_ids)
     types = torch.tensor([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
     with torch.no_grad():
         expected = theirs.bert(input_ids=entries[ours], token_type_ids=types).last_hidden_state
@@ -156,7 +156,7 @@ def test_a_decoder_alone_has_the_same_logits(imported: Any, kind: str) -> None:
     theirs, bundle, _ = imported(kind)
     side = bundle.target_side
     rows = [side.encode([line])[0][:12] for line in LINES]
-    entries = torch.from_numpy(side.entries)
+    entries = torch.from_numpy(side.original_ids)
     with torch.no_grad():
         for row in rows:
             expected = theirs(input_ids=entries[torch.tensor([row])]).logits[..., entries]
@@ -172,7 +172,7 @@ def test_a_translator_has_the_same_logits(imported: Any, kind: str) -> None:
     ours = padded([[*each[:40], END] for each in bundle.source_side.encode(LINES)])
     mask = ours != PAD
     before = padded([[BEGIN, *each[:20]] for each in bundle.target_side.encode(LINES[::-1])])
-    entries = torch.from_numpy(bundle.source_side.entries)
+    entries = torch.from_numpy(bundle.source_side.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=entries[before])
         found = bundle.model.logits(bundle.model(ours, mask, before).features)
@@ -190,7 +190,7 @@ def test_texts_are_cut_alike(imported: Any, kind: str) -> None:
     tokenizer = getattr(transformers, family[kind.split(maxsplit=1)[0]]).from_pretrained(folder / "theirs")
     for text in HARD:
         expected = tokenizer(text, add_special_tokens=False)["input_ids"]
-        assert side.theirs(side.encode([text])[0]) == expected, text
+        assert side.to_original_ids(side.encode([text])[0]) == expected, text
 
 
 def test_marian_texts_are_cut_alike(imported: Any) -> None:
@@ -201,15 +201,15 @@ def test_marian_texts_are_cut_alike(imported: Any) -> None:
     for text in HARD:
         expected = tokenizer(text)["input_ids"][:-1]
         source = bundle.source_side
-        assert source.theirs(source.encode([text])[0]) == expected, text
+        assert source.to_original_ids(source.encode([text])[0]) == expected, text
         expected = tokenizer(text_target=text)["input_ids"][:-1]
         target = bundle.target_side
-        assert target.theirs(target.encode([text])[0]) == expected, text
+        assert target.to_original_ids(target.encode([text])[0]) == expected, text
 
 
 def said_there(side: Any, row: Any, begun: int) -> list[int]:
     """What was generated, up to its end, in our numbers."""
-    tokens = [int(each) for each in side._ours[row[begun:].numpy()]]
+    tokens = [int(each) for each in side._token_ids[row[begun:].numpy()]]
     return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
@@ -220,7 +220,7 @@ def test_a_decoder_alone_goes_on_alike(imported: Any, text: str, kind: str) -> N
     model = load(folder / "run")
     side = bundle.target_side
     begun = side.encode([text])[0]
-    prompt = torch.tensor([side.theirs(begun)])
+    prompt = torch.tensor([side.to_original_ids(begun)])
     for beam in (1, 4):
         row = theirs.generate(
             prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, do_sample=False, num_beams=beam,
@@ -246,7 +246,7 @@ def test_a_translator_translates_alike(imported: Any, kind: str) -> None:
     side = bundle.target_side
     sources = [[*each[:30], END] for each in bundle.source_side.encode(LINES)]
     ours = padded(sources)
-    entries = torch.from_numpy(side.entries)
+    entries = torch.from_numpy(side.original_ids)
     engine = load(folder / "run", engine="torch").engine
     for beam in (1, 4):
         rows = theirs.generate(

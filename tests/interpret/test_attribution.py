@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regard.data.batching import given
 from regard.data.media import Medium
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.loading import in_torch
 from regard.interpret import attribution as attributing
 from regard.interpret import forced_pass as forced
@@ -65,7 +65,7 @@ def slope(
     return found
 
 
-def test_of_words(subwords: Subwords) -> None:
+def test_of_words(subwords: SubwordTokenizer) -> None:
     """With a word's embedding a little longer, the log-probability changes by that much of it."""
     bundle = bundle_of(subwords, "transformer", "transformer")
     bundle.model.double()
@@ -85,7 +85,7 @@ def test_of_words(subwords: Subwords) -> None:
         np.testing.assert_allclose(found["source"][:, place], slope(bundle, source, output, longer), atol=1e-4)
 
 
-def test_of_sentences(subwords: Subwords) -> None:
+def test_of_sentences(subwords: SubwordTokenizer) -> None:
     """Where sentences are the places, each has what its words have together."""
     reads = {"kind": "text", "segments": 8, "sentences": True, "places": "sentences"}
     bundle = bundle_of(subwords, "no position", "transformer", source=reads, longest=40)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.runs.bundle import (
     Bundle,
     as_bytes,
@@ -45,7 +45,7 @@ def saved(bundle: Bundle, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("decoder", ["cho", "luong fed", "before local-p", "convolutional", "shaw", "t5"])
 @pytest.mark.parametrize("tie", ["none", "target"])
-def test_what_was_saved_comes_back(subwords: Subwords, tmp_path: Path, decoder: str, tie: str) -> None:
+def test_what_was_saved_comes_back(subwords: SubwordTokenizer, tmp_path: Path, decoder: str, tie: str) -> None:
     given_ = bundle_of(subwords, "recurrent", decoder, tie=tie, source_language="en", lowercase=True, per_token=1.5)
     save_bundle(tmp_path, given_)
     loaded = load_bundle(tmp_path)

@@ -14,7 +14,7 @@ import numpy as np
 
 from regard.alignment.alignment_head import Weights
 from regard.data.input_validation import tidy
-from regard.data.tokenizers.subwords import SPACE
+from regard.data.tokenizers.tokenizer import SPACE
 from regard.data.word_links import words_of
 
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")

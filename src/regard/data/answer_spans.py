@@ -13,7 +13,7 @@ from regard.sources import Source, Text
 from regard.special_tokens import END, SEPARATOR_SIGN
 
 if TYPE_CHECKING:
-    from regard.data.tokenizers.subwords import Subwords
+    from regard.data.tokenizers.tokenizer import SubwordTokenizer
 
 MOST_OF_IT = 0.5  # of a window that the question may have; the rest of a longer one is not read
 OVERLAP = 3  # one in so many tokens of a passage's window is in the next one, too
@@ -46,7 +46,7 @@ def divided(text: str) -> tuple[str, str]:
     return passage.strip(), " ".join(other.strip() for other in others).strip()
 
 
-def windows(passage: str, question: str, subwords: "Subwords", source: Source, longest: int) -> list[Window]:
+def windows(passage: str, question: str, subwords: "SubwordTokenizer", source: Source, longest: int) -> list[Window]:
     """All that is read of a passage: one window, or several that overlap, of so many tokens with their marks."""
     marks = source.marks if isinstance(source, Text) else 1
     most = room(source, longest) - marks
@@ -74,7 +74,7 @@ def which_occurrence(passage: str, answer: str, start: int) -> int:
 
 
 def example_of(
-    text: str, answer: str, which: int, subwords: "Subwords", source: Source, longest: int
+    text: str, answer: str, which: int, subwords: "SubwordTokenizer", source: Source, longest: int
 ) -> tuple[list[int], tuple[int, int]] | str:
     """What is read, and the places of the answer in it, or of the first mark if there is none; or what is wrong."""
     passage, question = divided(text)

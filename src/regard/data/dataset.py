@@ -20,7 +20,7 @@ from regard.data.ragged_array import Ragged, text_of
 from regard.data.segments import framed, has_parts
 from regard.data.settings import FILES, DataSettings
 from regard.data.tokenization import Report
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Given, SourceSide, Vocabulary, load_target
 from regard.errors import RegardError
 from regard.sources import Says, Source, Text
@@ -183,7 +183,7 @@ def _open(folder: Path, source: Source | None, says: Says) -> Corpus:
     return Corpus(
         train,
         judged,
-        medium or Subwords.load(folder / "source.subwords"),
+        medium or load_tokenizer(folder / "source.subwords"),
         load_target(folder, says),
         about["set_aside"],
         about["fingerprint"],
@@ -198,7 +198,7 @@ def _passages(folder: Path, name: str, index: str, longest: int, source: Source)
     side = "source" if source.kind == "text" else "target"
     files = Ragged(folder / f"{name}.{side}", kind), Ragged(folder / f"{name}.{side}_text", np.uint8)
     if isinstance(source, Text):
-        subwords = Subwords.load(folder / "source.subwords")
+        subwords = load_tokenizer(folder / "source.subwords")
         return Masked.within(*files, numbers, longest, subwords, pairs=has_parts(source))
     return Passages.of(*files, numbers, longest)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from regard.data.packing import Passages, packed
 from regard.data.ragged_array import Ragged
 from regard.data.settings import MaskSettings
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.special_tokens import BEGIN, END, MASK, PAD
 
 HIDDEN, REPLACED = 0.8, 0.1  # of the words that are to be guessed
@@ -28,7 +28,7 @@ HIDDEN, REPLACED = 0.8, 0.1  # of the words that are to be guessed
 class Masked(Passages):
     """Passages that are read, each between its marks."""
 
-    subwords: Subwords
+    subwords: SubwordTokenizer
     parts: int  # 1, or 2 where the second may follow the first
 
     @staticmethod
@@ -37,7 +37,7 @@ class Masked(Passages):
         written: Ragged,
         index: NDArray[np.int64],
         longest: int,
-        subwords: Subwords,
+        subwords: SubwordTokenizer,
         *,
         pairs: bool,
     ) -> "Masked":

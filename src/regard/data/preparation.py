@@ -22,7 +22,9 @@ from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
 from regard.data.split import held_out, source_hash
 from regard.data.tokenization import CUT_AT_ONCE, Cutting, Origins, Report, Texts
-from regard.data.tokenizers.subwords import Subwords, train
+from regard.data.tokenizers import load_tokenizer
+from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary, target_file
 from regard.errors import RegardError
 from regard.sources import Says, Source, Text
@@ -272,10 +274,10 @@ def _learn(
         for side in sides:
             yield from (texts.side(int(at), side).replace(SEPARATOR_SIGN, " ") for at in numbers)
 
-    def vocabulary(known: Path | None, *sides: str) -> Subwords:
+    def vocabulary(known: Path | None, *sides: str) -> SubwordTokenizer:
         if known is None:
-            return train(lines(*sides), settings.subwords, size, symbols)
-        given = Subwords.load(known)
+            return train_tokenizer(lines(*sides), settings.subwords, size, symbols)
+        given = load_tokenizer(known)
         for symbol in symbols:
             if given.token(symbol) is None:
                 raise RegardError(f"{known}: this vocabulary has no place for what these data need; learn one instead.")

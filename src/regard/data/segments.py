@@ -8,7 +8,7 @@ from regard.sources import Source, Text
 from regard.special_tokens import BEGIN, END, SEPARATOR_SIGN, UNKNOWN, shortened
 
 if TYPE_CHECKING:
-    from regard.data.tokenizers.subwords import Subwords
+    from regard.data.tokenizers.tokenizer import SubwordTokenizer
 
 BETWEEN = f" {SEPARATOR_SIGN} "
 Cut = Callable[[Sequence[str]], list[list[int]]]  # texts to tokens
@@ -45,11 +45,11 @@ def encoded(texts: Sequence[str], source: Source, cut: Cut) -> list[list[int]]:
     return found
 
 
-def by_words(texts: Sequence[str], subwords: "Subwords") -> tuple[list[list[int]], list[list[int]]]:
+def by_words(texts: Sequence[str], subwords: "SubwordTokenizer") -> tuple[list[list[int]], list[list[int]]]:
     """Tokens of each text, cut word by word, and where each word's first one stands. A word of which nothing is left
     has an unknown one."""
     words = [text.split() for text in texts]
-    before = " " if subwords.keeps_blanks else ""  # where a blank is part of the word that it goes before
+    before = " " if subwords.keeps_whitespace else ""  # where a blank is part of the word that it goes before
     flat = iter(subwords.encode([(before if at else "") + word for each in words for at, word in enumerate(each)]))
     tokens: list[list[int]] = []
     firsts: list[list[int]] = []

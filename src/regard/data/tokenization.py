@@ -15,7 +15,7 @@ from regard.data.placeholders import Protection
 from regard.data.ragged_array import Ragged, RaggedWriter, text_of
 from regard.data.segments import by_words, encoded, room
 from regard.data.settings import DataSettings
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.sources import Says, Source, Text
 from regard.special_tokens import UNKNOWN, shortened
@@ -109,7 +109,7 @@ class Cutting:
                 some = range(start, min(start + CUT_AT_ONCE, len(texts)))
                 read = [texts.side(at, side) if wanted[at] else "" for at in some]
                 if firsts is not None:
-                    assert isinstance(vocabulary, Subwords)
+                    assert isinstance(vocabulary, SubwordTokenizer)
                     tokens, begins = by_words(read, vocabulary)
                     for places, sequence in zip(begins, tokens, strict=True):
                         firsts.append(places if len(sequence) <= most else [])
@@ -132,7 +132,7 @@ class Cutting:
     def _spans(self, name: str, origins: Origins, wanted: NDArray[np.bool_], kind: type) -> NDArray[np.bool_]:
         """What is read, and the places of its answer, counted from 1."""
         reader = self.subwords["source"]
-        assert isinstance(reader, Subwords)
+        assert isinstance(reader, SubwordTokenizer)
         fit = wanted.copy()
         texts = Texts(self.folder, name, self.protection)
         which = Ragged(self.folder / f"{name}.occurrences", np.int32)

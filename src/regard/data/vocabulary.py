@@ -7,11 +7,12 @@ from typing import Any, Protocol
 from regard.data.labels import Ends, Labels, Tags
 from regard.data.media import Medium
 from regard.data.settings import SubwordSettings
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers import load_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 from regard.sources import Says
 
-SourceSide = Subwords | Medium
+SourceSide = SubwordTokenizer | Medium
 Given = Any  # one source as a model is given it: tokens with their end, or an array
 
 
@@ -47,9 +48,9 @@ class Vocabulary(Protocol):
         ...
 
 
-def in_text(side: SourceSide) -> Subwords:
+def in_text(side: SourceSide) -> SubwordTokenizer:
     """A side that reads text. Raises RegardError for another."""
-    if isinstance(side, Subwords):
+    if isinstance(side, SubwordTokenizer):
         return side
     raise RegardError(f"this model reads {side.what}, not text; give it files of these.")
 
@@ -63,7 +64,7 @@ def load_target(folder: Path, says: Says) -> Vocabulary:
     """What a folder's model says. Raises RegardError for a file of another kind."""
     path = target_file(folder, says)
     if says == "text":
-        return Subwords.load(path)
+        return load_tokenizer(path)
     labels = Labels.load(path)
     kinds: dict[type[Labels], Says] = {Tags: "tags", Ends: "span", Labels: "label"}
     if kinds[type(labels)] != says:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.formats.readers import Example, lines_of
-from regard.data.tokenizers.subword_sampling import SPACE
+from regard.data.tokenizers.tokenizer import SPACE
 from regard.errors import RegardError
 
 LINK = re.compile(r"(\d{1,6})([-p?])(\d{1,6})(?::[\d.eE+-]+)?")

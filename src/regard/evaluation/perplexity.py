@@ -39,7 +39,7 @@ def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int]
     """Over plain texts. What is longer than the model reads is cut, and what follows begins with the word before."""
     side, bundle, longest = model.target_side, model.bundle, model.longest
     device = next(bundle.model.parameters()).device
-    kept = bool(getattr(side, "keeps_blanks", False))
+    kept = bool(getattr(side, "keeps_whitespace", False))
     texts = [text if kept else tidy(model.cased(text)) for text in documents]
     marked = getattr(model.description.model.source, "begin", True)
     steps: list[tuple[list[int], list[int]]] = []

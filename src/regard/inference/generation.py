@@ -103,13 +103,13 @@ class Continuer(Translator):
         nothing = np.zeros(0, np.uint8)
         if HALF.search(text):
             return Asked(text, nothing, wrong="it is not UTF-8, or has half a character (a lone surrogate)")
-        begun = self.target_tokens(text) if not self._keeps_blanks else tuple(self.target_side.encode([text])[0])
+        begun = self.target_tokens(text) if not self._keeps_whitespace else tuple(self.target_side.encode([text])[0])
         if len(begun) >= self.longest:
             return Asked(text, nothing, wrong=f"it has {len(begun):,} tokens, and {self.longest - 1:,} is the most")
         most = min(self.longest, len(begun) + int(options.most or NEW) + 1)
-        return Asked(text if self._keeps_blanks else tidy(text), nothing, Wish(prefix=begun, most=most))
+        return Asked(text if self._keeps_whitespace else tidy(text), nothing, Wish(prefix=begun, most=most))
 
     @property
-    def _keeps_blanks(self) -> bool:
+    def _keeps_whitespace(self) -> bool:
         """Whether line ends and runs of blanks are part of a text."""
-        return bool(getattr(self.target_side, "keeps_blanks", False))
+        return bool(getattr(self.target_side, "keeps_whitespace", False))

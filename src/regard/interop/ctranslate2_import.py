@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.tokenizers.imported import Borrowed, as_file
+from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
 from regard.interop.new_run import arrived, save
 from regard.interop.tensor_map import Family, Place
@@ -61,7 +61,7 @@ def import_ctranslate(folder: Path, run: Path) -> Bundle:
     sides = _vocabulary(folder, config, "source", zero=False), _vocabulary(folder, config, "target", zero=bool(zero))
     theirs = {name: torch.from_numpy(array.copy()) for name, array in arrays.items() if array.ndim}
     if family.model.tie == "none" and "decoder/projection/bias" not in theirs:
-        theirs["decoder/projection/bias"] = torch.zeros(sides[1].about["size"])
+        theirs["decoder/projection/bias"] = torch.zeros(sides[1].description["size"])
     bundle, _ = arrived(family, theirs, sides, str(folder / "model.bin"))
     _begin(bundle, zero=bool(zero))
     save(run, bundle)
@@ -258,7 +258,7 @@ def _part(
     return settings
 
 
-def _vocabulary(folder: Path, config: Mapping[str, Any], side: str, *, zero: bool) -> Borrowed:
+def _vocabulary(folder: Path, config: Mapping[str, Any], side: str, *, zero: bool) -> ImportedTokenizer:
     """What cuts texts, numbered as the model has it. zero: a text begins with nothing."""
     pieces = _pieces(folder, side)
     numbers = {piece: number for number, piece in reversed(list(enumerate(pieces)))}  # the first of a name
@@ -284,7 +284,7 @@ def _vocabulary(folder: Path, config: Mapping[str, Any], side: str, *, zero: boo
         "model": base64.b64encode(_cutter(folder, side)).decode(),
         "pieces": pieces,
     }
-    return Borrowed(as_file(about))
+    return ImportedTokenizer.from_description(about)
 
 
 def _pieces(folder: Path, side: str) -> list[str]:

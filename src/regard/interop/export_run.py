@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.data.tokenizers.imported import Borrowed
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 from regard.interop.families import family_of
 from regard.interop.import_folder import KEPT
@@ -58,9 +58,9 @@ def _sides(opened: Opened) -> dict[str, bytes]:
     """What cuts texts: sentencepiece's own models, where they are such."""
     found: dict[str, bytes] = {}
     for name, side in (("source", opened.source_side), ("target", opened.target_side)):
-        if isinstance(side, Borrowed) and side.about["kind"] == "sentencepiece":
-            found[f"{name}.spm"] = base64.b64decode(side.about["model"])
-        elif isinstance(side, Subwords) and not isinstance(side, Borrowed):
+        if isinstance(side, ImportedTokenizer) and side.description["kind"] == "sentencepiece":
+            found[f"{name}.spm"] = base64.b64decode(side.description["model"])
+        elif isinstance(side, SubwordTokenizer) and not isinstance(side, ImportedTokenizer):
             found[f"{name}.spm"] = side.model
     return found
 
@@ -81,8 +81,8 @@ def _huggingface(opened: Opened) -> dict[str, bytes]:
     bundle = load_bundle(opened.folder)
     if _shape(family.model) != _shape(bundle.description.model):
         raise RegardError(f"{opened.folder}: this is no longer the kind of model that was imported.")
-    words = bundle.target_side if isinstance(bundle.target_side, Borrowed) else bundle.source_side
-    assert isinstance(words, Borrowed)
+    words = bundle.target_side if isinstance(bundle.target_side, ImportedTokenizer) else bundle.source_side
+    assert isinstance(words, ImportedTokenizer)
     ours: dict[str, Tensor] = tensors_of(bundle.model)
     if "output.bias" in ours and not family.model.output_bias and family.model.tie != "none":
         bias = ours.pop("output.bias")  # which only says what is never said

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.tokenizers.imported import Borrowed, as_file
+from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
 from regard.interop.new_run import check_new
 from regard.interop.vocabularies import LARGEST
@@ -192,7 +192,7 @@ def sinusoids(length: int, width: int) -> Tensor:
     return table
 
 
-def vocabulary(folder: Path, side: str) -> Borrowed:
+def vocabulary(folder: Path, side: str) -> ImportedTokenizer:
     """A dictionary, and what cuts texts: sentencepiece, or the blanks of texts that are cut already."""
     path = folder / f"{side}.dict.txt"
     try:
@@ -213,4 +213,4 @@ def vocabulary(folder: Path, side: str) -> Borrowed:
     }
     if model.is_file():
         about["model"] = base64.b64encode(model.read_bytes()).decode()
-    return Borrowed(as_file(about))
+    return ImportedTokenizer.from_description(about)

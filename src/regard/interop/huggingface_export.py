@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.tokenizers.imported import Borrowed, as_file
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 from regard.interop.families import family_of
 from regard.interop.families.common import ACTIVATIONS
@@ -40,7 +40,7 @@ def published(bundle: Bundle) -> dict[str, bytes]:
     about = bundle.description.model
     words = bundle.target_side
     _check(about)
-    if not isinstance(words, Subwords) or isinstance(words, Borrowed):
+    if not isinstance(words, SubwordTokenizer) or isinstance(words, ImportedTokenizer):
         raise RegardError("huggingface: this model has the vocabulary of another project.")
     config, framing = _config(bundle)
     tensors = {name: tensor.clone() for name, tensor in tensors_of(bundle.model).items()}
@@ -50,7 +50,7 @@ def published(bundle: Bundle) -> dict[str, bytes]:
     files = tokenizer_files(words, framing, lowercase=bundle.description.lowercase, masks=masks, most=longest)
     special = [PAD, UNKNOWN, BEGIN, END, *([MASK] if masks else [])]
     described = {"kind": "metaspace", "size": len(words), "special": special}
-    same = Borrowed(as_file({**described, "tokenizer": json.loads(files["tokenizer.json"])}))
+    same = ImportedTokenizer.from_description({**described, "tokenizer": json.loads(files["tokenizer.json"])})
     names = {f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
     family = family_of(config, {*names, "cls.predictions.bias"})
     theirs = given(family, tensors, _unused(config), (same, same), "huggingface")

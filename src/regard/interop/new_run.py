@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.data.labels import Ends, Labels, Tags
 from regard.data.media import medium_of
-from regard.data.tokenizers.imported import Borrowed
+from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.errors import RegardError
 from regard.interop.tensor_map import Family, taken
@@ -18,7 +18,7 @@ from regard.runs.folder import Description
 from regard.special_tokens import UNKNOWN
 
 NEVER = -1e9  # added to what can never be said
-Sides = tuple[Borrowed, Borrowed]  # what cuts sources and targets
+Sides = tuple[ImportedTokenizer, ImportedTokenizer]  # what cuts sources and targets
 
 
 def check_new(run: Path) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Attention
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 from regard.models.outputs import EncoderOutput
 from regard.runs.bundle import Bundle
@@ -104,7 +104,7 @@ def graphs(bundle: Bundle) -> dict[str, bytes]:
         special["mask"] = MASK
     record = {"files": sorted(files), "special": special, "longest": bundle.description.longest}
     files["export.json"] = json.dumps(record, indent=2).encode()
-    if isinstance(bundle.source_side, Subwords):
+    if isinstance(bundle.source_side, SubwordTokenizer):
         files["source.subwords"] = bundle.source_side.model
     files["target.subwords" if about.says == "text" else "target.labels"] = bundle.target_side.model
     return files

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from regard.data.tokenizers.imported import Borrowed
+from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings
 from regard.special_tokens import END
@@ -66,7 +66,7 @@ class Family:
 
 
 def taken(
-    family: Family, theirs: Mapping[str, Tensor], sides: tuple[Borrowed, Borrowed], where: str
+    family: Family, theirs: Mapping[str, Tensor], sides: tuple[ImportedTokenizer, ImportedTokenizer], where: str
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Their tensors by our names, and those that are only kept; sides: the vocabularies of what reads and of what says.
     Raises RegardError naming what does not fit."""
@@ -99,10 +99,10 @@ def taken(
         left.discard(place.theirs)
         words = _words(place, sides)
         rows = tensor.shape[-1] if place.how == "row" else len(tensor)
-        if place.how in ("words", "row") and rows != words.about["size"]:
+        if place.how in ("words", "row") and rows != words.description["size"]:
             raise RegardError(
                 f"{where}: tensor {place.theirs} has {rows:,} entries, and the vocabulary (config.json's "
-                f"vocab_size) {words.about['size']:,}."
+                f"vocab_size) {words.description['size']:,}."
             )
         if place.skip:
             kept[place.theirs] = tensor[: place.skip].clone()
@@ -113,7 +113,11 @@ def taken(
 
 
 def given(
-    family: Family, ours: Mapping[str, Tensor], kept: Mapping[str, Tensor], sides: tuple[Borrowed, Borrowed], where: str
+    family: Family,
+    ours: Mapping[str, Tensor],
+    kept: Mapping[str, Tensor],
+    sides: tuple[ImportedTokenizer, ImportedTokenizer],
+    where: str,
 ) -> dict[str, Tensor]:
     """The other way: our tensors by their names, with what was kept."""
     theirs = {name: tensor for name, tensor in kept.items() if name in family.unused}
@@ -142,19 +146,19 @@ def given(
     return theirs
 
 
-def _words(place: Place, sides: tuple[Borrowed, Borrowed]) -> Borrowed:
+def _words(place: Place, sides: tuple[ImportedTokenizer, ImportedTokenizer]) -> ImportedTokenizer:
     return sides[0 if place.ours[0].startswith("encoder") else 1]
 
 
-def _here(place: Place, tensor: Tensor, words: Borrowed) -> list[Tensor]:
+def _here(place: Place, tensor: Tensor, words: ImportedTokenizer) -> list[Tensor]:
     if place.how == "transposed":
         tensor = tensor.t()
     elif place.how == "words":
-        tensor = tensor[torch.from_numpy(words.entries)]
+        tensor = tensor[torch.from_numpy(words.original_ids)]
     elif place.how == "flipped":
         tensor = tensor.flip(0)
     elif place.how == "row":
-        tensor = tensor[0][torch.from_numpy(words.entries)]
+        tensor = tensor[0][torch.from_numpy(words.original_ids)]
     elif place.how == "repeated":
         tensor = torch.cat([tensor, tensor])
     elif place.how == "turned":
@@ -171,7 +175,7 @@ def _here(place: Place, tensor: Tensor, words: Borrowed) -> list[Tensor]:
     return [part.contiguous() for part in tensor.chunk(len(place.ours))]
 
 
-def _there(place: Place, tensors: Sequence[Tensor], words: Borrowed) -> Tensor:
+def _there(place: Place, tensors: Sequence[Tensor], words: ImportedTokenizer) -> Tensor:
     if place.how == "by heads":
         order = _turned(len(tensors[0]), place.heads)
         three = torch.stack([tensors[0][order], tensors[1][order], tensors[2]])
@@ -182,9 +186,9 @@ def _there(place: Place, tensors: Sequence[Tensor], words: Borrowed) -> Tensor:
         return tensor.t()
     if place.how in ("words", "row"):
         # An entry that stands for several of ours is what its last one is: BEGIN is only ever read, END is said, too.
-        whole = tensor.new_zeros(int(words.about["size"]), *tensor.shape[1:])
+        whole = tensor.new_zeros(int(words.description["size"]), *tensor.shape[1:])
         there = [ours for ours in range(len(words)) if ours not in words.missing]
-        whole[torch.from_numpy(words.entries[there])] = tensor[there]
+        whole[torch.from_numpy(words.original_ids[there])] = tensor[there]
         return whole[None] if place.how == "row" else whole
     if place.how == "flipped":
         return tensor.flip(0)

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import sentencepiece
 
-from regard.data.tokenizers.subwords import SPACE, Subwords
+from regard.data.tokenizers.tokenizer import SPACE, SubwordTokenizer
 from regard.errors import RegardError
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
 Framing = Literal["reads", "translates", "goes on"]  # between both marks; with an end; with a beginning
 
 
-def tokenizer_of(subwords: Subwords, framing: Framing, *, lowercase: bool, masks: bool) -> dict[str, Any]:
+def tokenizer_of(subwords: SubwordTokenizer, framing: Framing, *, lowercase: bool, masks: bool) -> dict[str, Any]:
     """The content of a tokenizer.json. Raises RegardError for subwords that have no such form."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=subwords.model)
     count = len(subwords)
@@ -126,7 +126,7 @@ def _frame(framing: Framing, pieces: list[str]) -> dict[str, Any]:
 
 
 def tokenizer_files(
-    subwords: Subwords, framing: Framing, *, lowercase: bool, masks: bool, most: int
+    subwords: SubwordTokenizer, framing: Framing, *, lowercase: bool, masks: bool, most: int
 ) -> dict[str, bytes]:
     """tokenizer.json and tokenizer_config.json."""
     names = subwords.pieces([PAD, UNKNOWN, BEGIN, END, *([MASK] if masks else [])])

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from regard.data.tokenizers.imported import Borrowed, as_file
+from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
 
 LARGEST = 100 << 20  # bytes of a file
@@ -33,7 +33,7 @@ def read_json(path: Path) -> Any:
         raise RegardError(f"{path}: it cannot be read ({error}).") from None
 
 
-def vocabularies(folder: Path, config: dict[str, Any]) -> tuple[Borrowed, Borrowed]:
+def vocabularies(folder: Path, config: dict[str, Any]) -> tuple[ImportedTokenizer, ImportedTokenizer]:
     """Of source and target; one and the same but for Marian."""
     if config["model_type"] == "fairseq-transformer":
         from regard.interop import fairseq
@@ -46,7 +46,7 @@ def vocabularies(folder: Path, config: dict[str, Any]) -> tuple[Borrowed, Borrow
     return one, one
 
 
-def _tokenizer(folder: Path, config: dict[str, Any]) -> Borrowed:
+def _tokenizer(folder: Path, config: dict[str, Any]) -> ImportedTokenizer:
     family = config["model_type"]
     tokenizer = _from_files(folder, family)
     kind = tokenizer.get("model", {}).get("type") if isinstance(tokenizer, dict) else None
@@ -75,7 +75,7 @@ def _tokenizer(folder: Path, config: dict[str, Any]) -> Borrowed:
         "keeps_blanks": known[kind] == "bytes" and not _is_metaspace(tokenizer),
         "tokenizer": tokenizer,
     }
-    return Borrowed(as_file(about))
+    return ImportedTokenizer.from_description(about)
 
 
 def _is_metaspace(tokenizer: dict[str, Any]) -> bool:
@@ -142,7 +142,7 @@ def _made(folder: Path, family: str, settings: dict[str, Any], pieces: Any, pair
     return made
 
 
-def _marian(folder: Path, config: dict[str, Any], side: str) -> Borrowed:
+def _marian(folder: Path, config: dict[str, Any], side: str) -> ImportedTokenizer:
     path = folder / f"{side}.spm"
     entries = read_json(folder / "vocab.json")
     size = int(config["vocab_size"])
@@ -169,4 +169,4 @@ def _marian(folder: Path, config: dict[str, Any], side: str) -> Borrowed:
         "model": base64.b64encode(model).decode(),
         "pieces": pieces,
     }
-    return Borrowed(as_file(about))
+    return ImportedTokenizer.from_description(about)

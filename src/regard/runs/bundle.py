@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import SourceSide, Vocabulary, target_file
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
@@ -76,7 +76,7 @@ def as_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None = None)
 
 def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | None = None) -> None:
     """Into a folder; `tensors` in place of the model's own, such as an average."""
-    if isinstance(bundle.source_side, Subwords):
+    if isinstance(bundle.source_side, SubwordTokenizer):
         write_durably(folder / "source.subwords", bundle.source_side.model)
     write_durably(target_file(folder, bundle.description.model.says), bundle.target_side.model)
     weights = tensors_of(bundle.model) if tensors is None else tensors
@@ -87,7 +87,7 @@ def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | No
 
 def new_model(settings: ModelSettings, source: SourceSide, target: Vocabulary) -> Seq2Seq:
     """A model for what these read and say."""
-    entries = len(source) if isinstance(source, Subwords) else 0
+    entries = len(source) if isinstance(source, SubwordTokenizer) else 0
     return Seq2Seq(settings, source_vocabulary=entries, target_vocabulary=len(target))
 
 

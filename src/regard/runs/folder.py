@@ -19,7 +19,8 @@ from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.shortlist import Shortlist, load_shortlist
 from regard.data.media import medium_of
 from regard.data.placeholders import Treatment
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers import load_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import SourceSide, Vocabulary, load_target
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings
@@ -56,7 +57,7 @@ class Opened:
 
     def shortlist(self) -> Shortlist | None:
         """If it has one."""
-        if not isinstance(self.source_side, Subwords):
+        if not isinstance(self.source_side, SubwordTokenizer):
             return None
         sizes = {"source_vocabulary": len(self.source_side), "target_vocabulary": len(self.target_side)}
         return load_shortlist(self.folder / "shortlist.safetensors", **sizes)
@@ -94,7 +95,7 @@ def open_folder(folder: Path) -> Opened:
         description = Description.parse(content)
     except RegardError as error:
         raise RegardError(f"{folder / 'model.toml'}: {error}") from None
-    source = medium_of(description.model.source) or Subwords.load(folder / "source.subwords")
+    source = medium_of(description.model.source) or load_tokenizer(folder / "source.subwords")
     return Opened(folder, description, source, load_target(folder, description.model.says))
 
 

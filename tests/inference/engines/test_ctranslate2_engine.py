@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from regard import native
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
 from regard.inference.engines.torch_engine import TorchEngine
 from regard.inference.loading import load
@@ -28,7 +28,9 @@ RUN = ["transformer", "post norm", "rms", "gelu", "gelu-tanh", "silu", "swiglu",
 TEXTS = [*LINES[:4], "the dog ran", "cat", "park on the mat", "zebra!"]
 
 
-def saved(subwords: Subwords, folder: Path, encoder: str, decoder: str, tie: str = "none", ends: float = 4) -> Bundle:
+def saved(
+    subwords: SubwordTokenizer, folder: Path, encoder: str, decoder: str, tie: str = "none", ends: float = 4
+) -> Bundle:
     """The model is so much surer of the end."""
     bundle = bundle_of(subwords, encoder, decoder, tie=tie, longest=40)
     with torch.no_grad():
@@ -42,7 +44,9 @@ def saved(subwords: Subwords, folder: Path, encoder: str, decoder: str, tie: str
 
 @pytest.mark.parametrize("kind", RUN)
 @pytest.mark.parametrize("tie", ["none", "target", "all"])
-def test_every_transformer_that_it_runs_says_the_same(subwords: Subwords, tmp_path: Path, kind: str, tie: str) -> None:
+def test_every_transformer_that_it_runs_says_the_same(
+    subwords: SubwordTokenizer, tmp_path: Path, kind: str, tie: str
+) -> None:
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     lengths: set[int] = set()
     for ends in (-3, -2, -1, 0, 1, 2):
@@ -78,7 +82,7 @@ def test_presets_of_transformers_run(name: str) -> None:
     assert not refuses(ModelSettings.parse(PRESETS[name][1]["model"]))
 
 
-def test_searches_that_it_does_not_have_are_refused(subwords: Subwords, tmp_path: Path) -> None:
+def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     fast = CTranslate2Engine(open_folder(tmp_path), threads=1)
     for how in (
@@ -95,7 +99,7 @@ def test_searches_that_it_does_not_have_are_refused(subwords: Subwords, tmp_path
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8"])
-def test_company_changes_nothing(subwords: Subwords, tmp_path: Path, kind: str) -> None:
+def test_company_changes_nothing(subwords: SubwordTokenizer, tmp_path: Path, kind: str) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     fast = CTranslate2Engine(open_folder(tmp_path), kind=kind, threads=1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 4)]
@@ -106,7 +110,7 @@ def test_company_changes_nothing(subwords: Subwords, tmp_path: Path, kind: str) 
 
 
 def test_a_model_is_converted_once_and_again_when_it_has_changed(
-    subwords: Subwords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     written: list[Path] = []
@@ -130,7 +134,7 @@ def test_a_model_is_converted_once_and_again_when_it_has_changed(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_run_that_may_not_be_written_to_is_converted_elsewhere(subwords: Subwords, tmp_path: Path) -> None:
+def test_a_run_that_may_not_be_written_to_is_converted_elsewhere(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     tmp_path.chmod(0o500)
     try:
@@ -139,7 +143,7 @@ def test_a_run_that_may_not_be_written_to_is_converted_elsewhere(subwords: Subwo
         tmp_path.chmod(0o700)
 
 
-def test_the_engine_is_chosen_and_told(subwords: Subwords, tmp_path: Path) -> None:
+def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     for name, part in (("a", ("transformer", "transformer")), ("b", ("recurrent", "transformer"))):
         (tmp_path / name).mkdir()
         saved(subwords, tmp_path / name, *part)
@@ -161,7 +165,7 @@ def test_the_engine_is_chosen_and_told(subwords: Subwords, tmp_path: Path) -> No
         load(tmp_path / "a", precision="int4")
 
 
-def test_pytorch_is_not_imported_until_it_is_needed(subwords: Subwords, tmp_path: Path) -> None:
+def test_pytorch_is_not_imported_until_it_is_needed(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     converted(open_folder(tmp_path), "int8")  # CTranslate2's converter looks for PyTorch; training has done it before
     script = (

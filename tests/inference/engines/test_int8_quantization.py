@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from regard import native
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines.int8_quantization import LowLinear, lowered, refuses
 from regard.inference.loading import load
 from regard.runs.bundle import save_bundle
@@ -57,7 +57,7 @@ def test_what_is_all_zero_stays_zero() -> None:
 
 @pytest.mark.skipif(bool(refuses(CPU)), reason=refuses(CPU))
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong fed", "convolutional", "transformer", "cho", "rotary"])
-def test_every_model_runs_in_int8(subwords: Subwords, tmp_path: Path, decoder: str) -> None:
+def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, decoder: str) -> None:
     bundle = bundle_of(subwords, "recurrent", decoder)
     save_bundle(tmp_path, bundle)
     low, exact = (load(tmp_path, engine="torch", precision=kind, device="cpu") for kind in ("int8", "float32"))
@@ -72,7 +72,7 @@ def test_every_model_runs_in_int8(subwords: Subwords, tmp_path: Path, decoder: s
     assert not any(isinstance(each, LowLinear) for each in exact.bundle.model.modules())
 
 
-def test_a_lowered_model_leaves_the_other_as_it_was(subwords: Subwords) -> None:
+def test_a_lowered_model_leaves_the_other_as_it_was(subwords: SubwordTokenizer) -> None:
     bundle = bundle_of(subwords, "transformer", "transformer", tie="all")
     before = {name: value.clone() for name, value in bundle.model.named_parameters()}
     copied = lowered(bundle.model)

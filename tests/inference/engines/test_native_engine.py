@@ -10,7 +10,8 @@ from safetensors.torch import load_file, save_file
 from regard import native
 from regard.alignment.shortlist import Shortlist
 from regard.data.settings import SubwordSettings
-from regard.data.tokenizers.subwords import Subwords, train
+from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines import native_engine as engines
 from regard.inference.engines.native_engine import NativeEngine
 from regard.inference.engines.native_weights import refuses
@@ -37,7 +38,9 @@ HOWS = [
 
 @pytest.mark.parametrize("kind", RUN)
 @pytest.mark.parametrize("tie", ["none", "target", "all"])
-def test_every_transformer_that_it_runs_says_the_same(subwords: Subwords, tmp_path: Path, kind: str, tie: str) -> None:
+def test_every_transformer_that_it_runs_says_the_same(
+    subwords: SubwordTokenizer, tmp_path: Path, kind: str, tie: str
+) -> None:
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     lengths: set[int] = set()
     compared = different = 0
@@ -71,7 +74,7 @@ def is_run(encoder: str, decoder: str) -> bool:
     [(READERS[n % len(READERS)], name) for n, name in enumerate(RECURRENT)] + [(name, "bahdanau") for name in READERS],
 )
 def test_every_recurrent_model_that_it_runs_says_the_same(
-    subwords: Subwords, tmp_path: Path, encoder: str, decoder: str
+    subwords: SubwordTokenizer, tmp_path: Path, encoder: str, decoder: str
 ) -> None:
     cannot = ("cosine", "sparsemax", "entmax", "sigmoid", "location", "coverage", "gated", "copying")
     assert is_run(encoder, decoder) == (not any(word in decoder for word in cannot))
@@ -93,7 +96,7 @@ def test_every_recurrent_model_that_it_runs_says_the_same(
 
 
 @pytest.mark.parametrize("tie", ["target", "all"])
-def test_recurrent_models_may_share_tables(subwords: Subwords, tmp_path: Path, tie: str) -> None:
+def test_recurrent_models_may_share_tables(subwords: SubwordTokenizer, tmp_path: Path, tie: str) -> None:
     bundle = saved(subwords, tmp_path, "recurrent", "luong fed", tie)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
@@ -106,7 +109,7 @@ def test_recurrent_presets_run(name: str) -> None:
     assert not refuses(ModelSettings.parse(PRESETS[name][1]["model"]))
 
 
-def test_encoder_and_decoder_may_differ(subwords: Subwords, tmp_path: Path) -> None:
+def test_encoder_and_decoder_may_differ(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     bundle = saved(subwords, tmp_path, "swiglu", "post norm", "none", 0)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
@@ -117,7 +120,7 @@ def test_encoder_and_decoder_may_differ(subwords: Subwords, tmp_path: Path) -> N
 @pytest.mark.parametrize("beam", [1, 5, 24, 25, 40])
 def test_the_best_of_many_words_are_found(tmp_path: Path, beam: int) -> None:
     """More words than are looked at at a time, the best of them anywhere, some of them equal."""
-    many = train([f"w{number}" for number in range(2600)], SubwordSettings(kind="word"), 2700)
+    many = train_tokenizer([f"w{number}" for number in range(2600)], SubwordSettings(kind="word"), 2700)
     assert len(many) > 2 * 1024
     bundle = saved(many, tmp_path, "recurrent", "bahdanau", "none", -9)
     with torch.no_grad():
@@ -136,7 +139,7 @@ def test_the_best_of_many_words_are_found(tmp_path: Path, beam: int) -> None:
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "after local-p fed")])
 def test_company_changes_no_bit(
-    subwords: Subwords, tmp_path: Path, precision: str, listed: bool, parts: tuple[str, str]
+    subwords: SubwordTokenizer, tmp_path: Path, precision: str, listed: bool, parts: tuple[str, str]
 ) -> None:
     saved(subwords, tmp_path, *parts, "none", -1)
     words = some_words(len(subwords)) if listed else None
@@ -151,7 +154,7 @@ def test_company_changes_no_bit(
             assert one.search([sources[number]], how)[0] == together[number], "alone, and with it every score"
 
 
-def test_int8_is_near_float32(subwords: Subwords, tmp_path: Path) -> None:
+def test_int8_is_near_float32(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     how = Search(1, longest=6)
@@ -162,7 +165,7 @@ def test_int8_is_near_float32(subwords: Subwords, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "bahdanau")])
-def test_a_shortlist_is_kept_to(subwords: Subwords, tmp_path: Path, parts: tuple[str, str]) -> None:
+def test_a_shortlist_is_kept_to(subwords: SubwordTokenizer, tmp_path: Path, parts: tuple[str, str]) -> None:
     bundle = saved(subwords, tmp_path, *parts, "target", 0)
     words = some_words(len(subwords))
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
@@ -173,7 +176,7 @@ def test_a_shortlist_is_kept_to(subwords: Subwords, tmp_path: Path, parts: tuple
             assert set(theirs[0].tokens) <= set(words.of(source).tolist())
 
 
-def test_a_list_of_special_words_only_ends_at_once(subwords: Subwords, tmp_path: Path) -> None:
+def test_a_list_of_special_words_only_ends_at_once(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     nothing = Shortlist(np.full((len(subwords), 1), -1, np.int32), np.arange(4, dtype=np.int32))
     fast = NativeEngine(open_folder(tmp_path), threads=1, shortlist=nothing)
@@ -181,7 +184,7 @@ def test_a_list_of_special_words_only_ends_at_once(subwords: Subwords, tmp_path:
         assert all(set(h.tokens) <= {1, END} for h in found)
 
 
-def test_weights_that_are_no_numbers_are_told(subwords: Subwords, tmp_path: Path) -> None:
+def test_weights_that_are_no_numbers_are_told(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     tensors = load_file(tmp_path / "model.safetensors")
     tensors["decoder.norm.weight"][:] = torch.nan
@@ -208,7 +211,7 @@ def test_weights_that_are_no_numbers_are_told(subwords: Subwords, tmp_path: Path
     ],
 )
 def test_weights_of_other_shapes_are_refused(
-    subwords: Subwords, tmp_path: Path, name: str, shape: tuple[int, ...]
+    subwords: SubwordTokenizer, tmp_path: Path, name: str, shape: tuple[int, ...]
 ) -> None:
     """C would read beyond their ends."""
     saved(subwords, tmp_path, "transformer", "transformer")
@@ -223,7 +226,7 @@ def test_weights_of_other_shapes_are_refused(
         NativeEngine(open_folder(tmp_path), threads=1)
 
 
-def test_searches_that_it_does_not_have_go_to_pytorch(subwords: Subwords, tmp_path: Path) -> None:
+def test_searches_that_it_does_not_have_go_to_pytorch(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     translator = load(tmp_path, device="cpu")
     assert translator.engine.name == "native"
@@ -233,7 +236,7 @@ def test_searches_that_it_does_not_have_go_to_pytorch(subwords: Subwords, tmp_pa
     assert translator.translate("the cat", prefix="the dog").text.startswith("the dog")
 
 
-def test_without_a_compiler_there_is_none(subwords: Subwords, tmp_path: Path) -> None:
+def test_without_a_compiler_there_is_none(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     with native.switched_off():
         assert load(tmp_path, device="cpu").engine.name == "ctranslate2"
@@ -241,7 +244,9 @@ def test_without_a_compiler_there_is_none(subwords: Subwords, tmp_path: Path) ->
             load(tmp_path, device="cpu", engine="native")
 
 
-def test_much_at_once_is_cut_into_pieces(subwords: Subwords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_much_at_once_is_cut_into_pieces(
+    subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 5)]
     whole = NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1])
@@ -249,7 +254,7 @@ def test_much_at_once_is_cut_into_pieces(subwords: Subwords, tmp_path: Path, mon
     assert NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1]) == whole
 
 
-def test_a_model_goes_with_its_engine(subwords: Subwords, tmp_path: Path) -> None:
+def test_a_model_goes_with_its_engine(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     """The memory that C holds for a model is given back; another model's answers are not touched by that."""
     saved(subwords, tmp_path, "transformer", "transformer")
     opened, freed = open_folder(tmp_path), []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.alignment.shortlist import Shortlist
-from regard.data.tokenizers.subwords import Subwords
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
 from regard.inference.engines.torch_engine import TorchEngine
 from regard.inference.loading import load
@@ -34,7 +34,9 @@ def some_words(size: int) -> Shortlist:
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong fed", "convolutional", "transformer", "cho"])
 @pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
-def test_pytorch_says_only_words_of_the_list_in_any_company(subwords: Subwords, decoder: str, how: Search) -> None:
+def test_pytorch_says_only_words_of_the_list_in_any_company(
+    subwords: SubwordTokenizer, decoder: str, how: Search
+) -> None:
     bundle = bundle_of(subwords, "recurrent", decoder)
     words = some_words(len(subwords))
     engine = TorchEngine(bundle, words)
@@ -53,7 +55,7 @@ def test_pytorch_says_only_words_of_the_list_in_any_company(subwords: Subwords, 
         assert any(f[0].tokens != w[0].tokens for f, w in zip(together, wider, strict=True)), "the list matters"
 
 
-def test_a_list_of_all_words_changes_nothing(subwords: Subwords) -> None:
+def test_a_list_of_all_words_changes_nothing(subwords: SubwordTokenizer) -> None:
     bundle = bundle_of(subwords, "recurrent", "transformer")
     everything = Shortlist(np.zeros((len(subwords), 1), np.int32), np.arange(len(subwords), dtype=np.int32))
     sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
@@ -62,7 +64,7 @@ def test_a_list_of_all_words_changes_nothing(subwords: Subwords) -> None:
         assert [[h.tokens for h in each] for each in narrow] == [[h.tokens for h in each] for each in wide]
 
 
-def test_ctranslate2_says_what_pytorch_says(subwords: Subwords, tmp_path: Path) -> None:
+def test_ctranslate2_says_what_pytorch_says(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     bundle = bundle_of(subwords, "transformer", "transformer", longest=40)
     words = some_words(len(subwords))
     save_bundle(tmp_path, bundle)
@@ -77,7 +79,7 @@ def test_ctranslate2_says_what_pytorch_says(subwords: Subwords, tmp_path: Path) 
                 assert theirs[0].tokens == ours[0].tokens
 
 
-def test_a_run_without_a_list_says_so(subwords: Subwords, tmp_path: Path) -> None:
+def test_a_run_without_a_list_says_so(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     save_bundle(tmp_path, bundle_of(subwords, "transformer", "transformer"))
     with pytest.raises(ValueError, match="it has no shortlist; regard train makes one"):
         load(tmp_path, shortlist=True)

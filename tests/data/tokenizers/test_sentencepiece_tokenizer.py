@@ -1,4 +1,4 @@
-"""Any text can be cut and put together again, and random cuts follow from their key alone."""
+"""Any text can be encoded and decoded again, and random segmentations are a function of their key."""
 
 import math
 import os
@@ -11,7 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regard.data.settings import SubwordSettings
-from regard.data.tokenizers.subwords import Subwords, train
+from regard.data.tokenizers import load_tokenizer
+from regard.data.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer, train_tokenizer
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.special_tokens import BEGIN, END, PAD, UNKNOWN
 
 KINDS = ["bpe", "unigram", "character", "word"]
@@ -29,8 +31,8 @@ def settings(kind: str, sampling: float = 0.0) -> SubwordSettings:
 
 
 @pytest.fixture(scope="module")
-def vocabularies() -> dict[str, Subwords]:
-    return {kind: train(TEXT, settings(kind), 400) for kind in KINDS}
+def vocabularies() -> dict[str, SubwordTokenizer]:
+    return {kind: train_tokenizer(TEXT, settings(kind), 400) for kind in KINDS}
 
 
 # Any text but line ends and the mark ▁, which is what sentencepiece writes a space as.
@@ -48,7 +50,7 @@ def tidied(text: str) -> str:
 @example(text="<s> </s> <unk> <pad> <0x41> <0x0A>")
 @example(text="never 見た Zürich 🦉 \x00 e\u0301 ﷽")
 @example(text="\u3000猫\u3000")
-def test_what_is_cut_can_be_put_together(kind: str, text: str, vocabularies: dict[str, Subwords]) -> None:
+def test_decoding_gives_the_encoded_text_back(kind: str, text: str, vocabularies: dict[str, SubwordTokenizer]) -> None:
     subwords = vocabularies[kind]
     (tokens,) = subwords.encode([text])
     assert not {PAD, UNKNOWN, BEGIN, END} & set(tokens)
@@ -61,7 +63,7 @@ def test_what_is_cut_can_be_put_together(kind: str, text: str, vocabularies: dic
     "lines", [["a"], ["a b"], ["日本"], ["1"], ["aaaa"] * 3, ["🦉"], ["the cat", "le chat"]], ids=str
 )
 def test_tiny_corpora_work(kind: str, lines: list[str]) -> None:
-    subwords = train(lines, settings(kind), 8000)
+    subwords = train_tokenizer(lines, settings(kind), 8000)
     assert 260 <= len(subwords) <= 300
     assert subwords.decode(subwords.encode([*lines, "other wörds"])) == [*lines, "other wörds"]
 
@@ -69,44 +71,44 @@ def test_tiny_corpora_work(kind: str, lines: list[str]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_letters_than_entries_work(kind: str) -> None:
     lines = [chr(0x4E00 + at) * 2 + chr(0x4E01 + at) for at in range(1500)]
-    subwords = train(lines, settings(kind), 300)
+    subwords = train_tokenizer(lines, settings(kind), 300)
     assert subwords.decode(subwords.encode(lines[:50])) == lines[:50]
 
 
 def test_the_size_asked_for_is_the_size_made() -> None:
-    assert len(train(TEXT * 3, settings("bpe"), 340)) == 340
+    assert len(train_tokenizer(TEXT * 3, settings("bpe"), 340)) == 340
 
 
 def test_no_text_is_a_sentence() -> None:
     for lines in ([], ["", ""]):
         with pytest.raises(ValueError, match=r"there is no text to learn subwords from\."):
-            train(lines, settings("bpe"), 1000)
+            train_tokenizer(lines, settings("bpe"), 1000)
 
 
-def test_special_entries_are_left_out_when_decoding(vocabularies: dict[str, Subwords]) -> None:
+def test_special_tokens_are_left_out_when_decoding(vocabularies: dict[str, SubwordTokenizer]) -> None:
     subwords = vocabularies["bpe"]
     (tokens,) = subwords.encode(["the cat"])
     assert subwords.decode([[BEGIN, *tokens, END, PAD, PAD], [], [END]]) == ["the cat", "", ""]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_saved_vocabulary_is_the_same(kind: str, vocabularies: dict[str, Subwords], tmp_path: Path) -> None:
+def test_a_saved_tokenizer_is_the_same(kind: str, vocabularies: dict[str, SubwordTokenizer], tmp_path: Path) -> None:
     vocabularies[kind].save(tmp_path / "s")
-    again = Subwords.load(tmp_path / "s")
+    again = load_tokenizer(tmp_path / "s")
     assert len(again) == len(vocabularies[kind])
     assert again.encode([*TEXT, "else"]) == vocabularies[kind].encode([*TEXT, "else"])
 
 
 def test_learning_twice_gives_the_same() -> None:
-    assert train(TEXT, settings("bpe"), 350).model == train(TEXT, settings("bpe"), 350).model
+    assert train_tokenizer(TEXT, settings("bpe"), 350).model == train_tokenizer(TEXT, settings("bpe"), 350).model
 
 
 def test_what_is_no_vocabulary_is_a_sentence_with_its_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"{tmp_path}/none: there is no such file\."):
-        Subwords.load(tmp_path / "none")
+        load_tokenizer(tmp_path / "none")
     (tmp_path / "broken").write_bytes(b"nonsense")
     with pytest.raises(ValueError, match=rf"{tmp_path}/broken: the subword model is damaged"):
-        Subwords.load(tmp_path / "broken")
+        load_tokenizer(tmp_path / "broken")
 
 
 # Random cuts
@@ -115,19 +117,19 @@ def test_what_is_no_vocabulary_is_a_sentence_with_its_file(tmp_path: Path) -> No
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @given(text=texts, key=st.integers(-(2**70), 2**70), rate=st.sampled_from([0.1, 0.5, 0.9]))
 def test_random_cuts_say_the_same_text(
-    kind: str, text: str, key: int, rate: float, vocabularies: dict[str, Subwords]
+    kind: str, text: str, key: int, rate: float, vocabularies: dict[str, SubwordTokenizer]
 ) -> None:
-    subwords = Subwords(vocabularies[kind].model)
+    subwords = SentencePieceTokenizer(vocabularies[kind].model)
     (tokens,) = subwords.sample([text], settings(kind, rate), key)
     assert not {PAD, UNKNOWN, BEGIN, END} & set(tokens)
     assert subwords.decode([tokens]) == [tidied(text)]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_random_cuts_are_a_function_of_the_key(kind: str, vocabularies: dict[str, Subwords]) -> None:
+def test_sampling_is_a_function_of_the_key(kind: str, vocabularies: dict[str, SubwordTokenizer]) -> None:
     how = settings(kind, 0.5)
     first = {key: vocabularies[kind].sample(TEXT, how, key) for key in (0, 1, -1, 2**32 - 1, 2**64 - 1)}
-    fresh = Subwords(vocabularies[kind].model)  # asked in another order, after other texts
+    fresh = SentencePieceTokenizer(vocabularies[kind].model)  # asked in another order, after other texts
     fresh.sample(["something else", "altogether"], how, 77)
     for key, cut in reversed(first.items()):
         assert fresh.sample(TEXT, how, key) == cut
@@ -136,14 +138,15 @@ def test_random_cuts_are_a_function_of_the_key(kind: str, vocabularies: dict[str
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_random_cuts_are_those_of_any_other_process(
-    kind: str, vocabularies: dict[str, Subwords], tmp_path: Path
+def test_sampling_is_the_same_in_every_process(
+    kind: str, vocabularies: dict[str, SubwordTokenizer], tmp_path: Path
 ) -> None:
     vocabularies[kind].save(tmp_path / "s")
     program = (
-        "import sys, pathlib; from regard.data.tokenizers.subwords import Subwords, SubwordSettings\n"
+        "import sys, pathlib; from regard.data.settings import SubwordSettings; "
+        "from regard.data.tokenizers import load_tokenizer\n"
         f"how = SubwordSettings(kind={kind!r}, sampling=0.5)\n"
-        f"print(Subwords.load(pathlib.Path(sys.argv[1])).sample(['the other houses'] * 4, how, 5))"
+        f"print(load_tokenizer(pathlib.Path(sys.argv[1])).sample(['the other houses'] * 4, how, 5))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, tmp_path / "s"],
@@ -156,36 +159,36 @@ def test_random_cuts_are_those_of_any_other_process(
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_random_cuts_go_by_the_settings_of_each_call(kind: str, vocabularies: dict[str, Subwords]) -> None:
-    subwords = Subwords(vocabularies[kind].model)
+def test_sampling_follows_the_settings_of_each_call(kind: str, vocabularies: dict[str, SubwordTokenizer]) -> None:
+    subwords = SentencePieceTokenizer(vocabularies[kind].model)
     some, many = settings(kind, 0.05), settings(kind, 0.9)
     after = [subwords.sample(TEXT, some, 3), subwords.sample(TEXT, many, 3)][1]
-    assert after == Subwords(vocabularies[kind].model).sample(TEXT, many, 3)
+    assert after == SentencePieceTokenizer(vocabularies[kind].model).sample(TEXT, many, 3)
 
 
-def test_the_more_merges_are_left_out_the_more_pieces_there_are(vocabularies: dict[str, Subwords]) -> None:
+def test_more_dropout_gives_more_pieces(vocabularies: dict[str, SubwordTokenizer]) -> None:
     lengths = []
     for rate in (1e-12, 0.2, 0.5, 0.99):
-        subwords = Subwords(vocabularies["bpe"].model)
+        subwords = SentencePieceTokenizer(vocabularies["bpe"].model)
         lengths.append(sum(len(cut) for key in range(9) for cut in subwords.sample(TEXT, settings("bpe", rate), key)))
     assert lengths == sorted(set(lengths))
 
 
-def test_bpe_that_leaves_nothing_out_is_plain_bpe(vocabularies: dict[str, Subwords]) -> None:
+def test_bpe_dropout_of_zero_is_plain_bpe(vocabularies: dict[str, SubwordTokenizer]) -> None:
     text = [*TEXT, "hathouse matther unusual Zürich", ""]
-    assert vocabularies["bpe"].encode(text) == Subwords(vocabularies["bpe"].model).sample(
+    assert vocabularies["bpe"].encode(text) == SentencePieceTokenizer(vocabularies["bpe"].model).sample(
         text, settings("bpe", 1e-12), 1
     )
 
 
-def test_unigram_cuts_are_drawn_as_their_probabilities_say() -> None:
+def test_unigram_samples_follow_their_probabilities() -> None:
     """A vocabulary by hand: how often "ab" is one piece, and how often two, by p to the power of alpha."""
-    from regard.data.tokenizers.subword_sampling import Sampler
+    from regard.data.tokenizers.subword_sampling import SubwordSampler
 
     pieces = {"▁": (0, -1.0), "a": (1, -1.0), "b": (2, -1.5), "ab": (3, -2.0)}
-    sampler = Sampler(pieces, range(10, 266), merges=False, rate=0.5)
+    sampler = SubwordSampler(pieces, range(10, 266), merges=False, rate=0.5)
     words = [f"ab{'ab' * (at % 7)}" for at in range(3000)]
-    drawn = [sampler._cut("▁" + word, at) for at, word in enumerate(words)]
+    drawn = [sampler._segment("▁" + word, at) for at, word in enumerate(words)]
     count = sum(len(word) // 2 for word in words)
     whole = sum(cut.count(3) for cut in drawn)
     odds = math.exp(0.5 * -2.0) / (math.exp(0.5 * -2.0) + math.exp(0.5 * -2.5))
@@ -193,5 +196,5 @@ def test_unigram_cuts_are_drawn_as_their_probabilities_say() -> None:
 
 
 @pytest.mark.parametrize("kind", ["character", "word"])
-def test_letters_and_words_can_be_cut_in_one_way_only(kind: str, vocabularies: dict[str, Subwords]) -> None:
+def test_characters_and_words_have_only_one_segmentation(kind: str, vocabularies: dict[str, SubwordTokenizer]) -> None:
     assert vocabularies[kind].sample(TEXT, settings(kind, 0.5), 9) == vocabularies[kind].encode(TEXT)
