@@ -11,7 +11,7 @@ import math
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from regard.data.input_validation import tidy
+from regard.data.input_validation import normalize_whitespace
 from regard.data.tokenizers import load_tokenizer
 from regard.special_tokens import BEGIN, END
 
@@ -84,7 +84,7 @@ def main() -> None:
     given = parser.parse_args()
     subwords = load_tokenizer(given.run / "target.subwords")
     train, test = (
-        subwords.encode([tidy(line) for line in path.read_text("utf-8").splitlines() if line.strip()])
+        subwords.encode([normalize_whitespace(line) for line in path.read_text("utf-8").splitlines() if line.strip()])
         for path in (given.train, given.test)
     )
     for order in range(1, given.order + 1):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from regard.data.formats.readers import Example, Layout, read_aligned, read_pairs
+from regard.data.example import Example, Layout
+from regard.data.readers import read_aligned, read_pairs
 from regard.data.settings import Column
 
 # Text that any file may hold: no half characters, no control characters, none that Unicode has no use for.
@@ -35,7 +36,7 @@ def read(
 
 def sides(examples: Sequence[Example]) -> list[tuple[str, str]]:
     """The texts of examples with nothing wrong."""
-    assert [example.wrong for example in examples] == [""] * len(examples)
+    assert [example.problem for example in examples] == [""] * len(examples)
     return [(example.source, example.target) for example in examples]
 
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data.answer_spans import divided, example_of, occurrences, which_occurrence, windows
-from regard.data.formats.readers import Layout, read_pairs
-from regard.data.input_validation import tidy
+from regard.data.example import Layout
+from regard.data.input_validation import normalize_whitespace
+from regard.data.readers import read_pairs
 from regard.data.segments import framed
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
@@ -28,7 +29,7 @@ def subwords(request: pytest.FixtureRequest) -> SubwordTokenizer:
 
 @given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
 def test_tokens_lie_where_their_text_is(subwords: SubwordTokenizer, text: str) -> None:
-    text = tidy(text)
+    text = normalize_whitespace(text)
     tokens, offsets = subwords.offsets(text)
     assert tokens == subwords.encode([text.replace("▁", "_")])[0]
     ends = [0, *(end for _, end in offsets)]
@@ -101,7 +102,7 @@ def test_squad_is_read_with_its_answers(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps({"data": [{"paragraphs": [{"context": "a cat saw the cat", "qas": asked}]}]}))
     found = list(read_pairs(path, Layout()))
-    assert [(each.target, each.occurrence, each.line, bool(each.wrong)) for each in found] == [
+    assert [(each.target, each.occurrence, each.line, bool(each.problem)) for each in found] == [
         ("cat", 1, 1, False),
         ("the cat", 0, 1, False),
         ("", 0, 2, False),

@@ -96,7 +96,7 @@ def test_every_line_is_used_or_set_aside_and_counted(pairs: list[tuple[str, str]
         "only 1 column(s)": 1,
         "not UTF-8": 1,
     }
-    records = [json.loads(line) for line in (tmp_path / "c" / "set_aside.jsonl").read_bytes().split(b"\n")[:-1]]
+    records = [json.loads(line) for line in (tmp_path / "c" / "rejected.jsonl").read_bytes().split(b"\n")[:-1]]
     assert {(record["line"], record["reason"]) for record in records} == {
         (121, "empty source"),
         (122, "empty target"),
@@ -114,7 +114,7 @@ def test_what_is_set_aside_late_is_named_by_its_own_file_and_line(pairs: list[tu
     first = table(tmp_path / "a.tsv", [*pairs[:50], ("", ""), long])
     second = table(tmp_path / "b.tsv", [long, *pairs[50:]])
     prepared(tmp_path / "c", first, second)
-    records = [json.loads(line) for line in (tmp_path / "c" / "set_aside.jsonl").read_text().splitlines()]
+    records = [json.loads(line) for line in (tmp_path / "c" / "rejected.jsonl").read_text().splitlines()]
     late = sorted((record["file"], record["line"]) for record in records if record["reason"] == "over 256 tokens")
     assert late == [(str(first), 52), (str(second), 1)]
 
@@ -386,7 +386,7 @@ def test_subwords_are_learnt_from_a_sample_of_much_text(
         given.append(list(lines))
         return train_tokenizer(given[-1], *others)
 
-    monkeypatch.setattr(making, "train", noted)
+    monkeypatch.setattr(making, "train_tokenizer", noted)
     monkeypatch.setattr(making, limit, most)
     corpus = prepared(tmp_path / "corpus", table(tmp_path / "pairs.tsv", pairs), subwords={"joint": False})
     assert len(corpus.train) + len(corpus.valid) == len(pairs)

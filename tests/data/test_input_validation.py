@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.formats.readers import Example
-from regard.data.input_validation import SetAside, admitted, examples
+from regard.data.example import Example
+from regard.data.input_validation import RejectedExamples, read_examples, valid_examples
 from regard.data.settings import DataSettings
 from tests.data.files import write
 
@@ -20,8 +20,8 @@ def through_the_door(
     found: list[Example], folder: Path, settings: DataSettings = SETTINGS
 ) -> tuple[list[Example], list[dict]]:
     """What came through, and what stands in the file."""
-    with SetAside(folder / "aside.jsonl") as aside:
-        through = list(admitted(iter(found), settings, aside))
+    with RejectedExamples(folder / "aside.jsonl") as aside:
+        through = list(valid_examples(iter(found), settings, aside))
     if not (folder / "aside.jsonl").exists():
         assert aside.total == 0
         return through, []
@@ -121,7 +121,7 @@ def test_several_files_of_all_kinds_are_read_one_after_the_other(tmp_path: Path)
         valid_target=(write(tmp_path / "w.fr", "sept\n"),),
     )
     assert [
-        (example.source, example.target, Path(example.file).name, example.line) for example in examples(settings)
+        (example.source, example.target, Path(example.file).name, example.line) for example in read_examples(settings)
     ] == [
         ("one", "un", "a.en", 1),
         ("two", "deux", "a.en", 2),
@@ -129,7 +129,7 @@ def test_several_files_of_all_kinds_are_read_one_after_the_other(tmp_path: Path)
         ("four", "quatre", "c.tsv", 1),
         ("five", "cinq", "d.csv.gz", 1),
     ]
-    assert [example.source for example in examples(settings, valid=True)] == ["seven", "six"]
+    assert [example.source for example in read_examples(settings, valid=True)] == ["seven", "six"]
 
 
 @pytest.mark.parametrize("valid", [False, True])
@@ -138,4 +138,4 @@ def test_a_source_without_its_target_is_a_sentence(valid: bool, tmp_path: Path) 
     settings = DataSettings(valid_source=(path,)) if valid else DataSettings(source=(path, path), target=(path,))
     prefix, counts = ("data.valid_", (1, 0)) if valid else ("data.", (2, 1))
     with pytest.raises(ValueError, match=rf"{prefix}source names {counts[0]} .*{prefix}target {counts[1]}"):
-        list(examples(settings, valid=valid))
+        list(read_examples(settings, valid=valid))

@@ -36,7 +36,7 @@ def pictures_in(folder: Path, count: int) -> list[str]:
 
 
 def aside(tmp_path: Path) -> list[dict[str, Any]]:
-    path = tmp_path / "corpus" / "set_aside.jsonl"
+    path = tmp_path / "corpus" / "rejected.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from regard.data.batching import epoch_of, load_batch
 from regard.data.dataset import prepare
-from regard.data.formats.readers import PIECE, read_documents
+from regard.data.formats.text import MAX_CHARACTERS
 from regard.data.packing import Passages, packed, plan_packed, rows_of
 from regard.data.ragged_array import Ragged, RaggedWriter
+from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
 from regard.sources import Nothing
 from regard.special_tokens import BEGIN, END, PAD
@@ -95,11 +96,11 @@ def test_documents_have_blank_lines_between_or_are_lines(tmp_path: Path) -> None
 def test_long_documents_come_in_pieces_and_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     words = [f"word{number}" for number in range(5000)]
-    path.write_text(" ".join(words) + "\n" + "x" * (PIECE + 5) + "\n")
+    path.write_text(" ".join(words) + "\n" + "x" * (MAX_CHARACTERS + 5) + "\n")
     found = [each.source for each in read_documents(path)]
-    assert all(len(each) <= PIECE for each in found)
+    assert all(len(each) <= MAX_CHARACTERS for each in found)
     assert " ".join(found[:-2]).split() == words
-    assert "".join(found[-2:]) == "x" * (PIECE + 5)
+    assert "".join(found[-2:]) == "x" * (MAX_CHARACTERS + 5)
 
 
 def test_a_corpus_of_plain_text_is_read_in_passages(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from regard.data.batching import load_batch
 from regard.data.dataset import prepare
-from regard.data.formats.readers import Example, Layout, read_pairs
-from regard.data.input_validation import examples
+from regard.data.example import Example, Layout
+from regard.data.input_validation import read_examples
+from regard.data.readers import read_pairs
 from regard.data.settings import DataSettings, SubwordSettings
-from regard.data.word_links import guide, words_of
+from regard.data.word_links import alignment_targets, word_indices
 from regard.special_tokens import PAD
 from tests.data.files import write
 
@@ -21,16 +22,16 @@ pieces = st.lists(st.sampled_from(["▁a", "b", "▁", "▁cd", "e"]), min_size=
 
 def read(folder: Path, links: str, source: str = "a b\nc d e\n", target: str = "x y\nz\n") -> list[Example]:
     paths = [(write(folder / name, text),) for name, text in (("s", source), ("t", target), ("links", links))]
-    return list(examples(DataSettings(source=paths[0], target=paths[1], alignment=paths[2])))
+    return list(read_examples(DataSettings(source=paths[0], target=paths[1], alignment=paths[2])))
 
 
 @given(source=pieces, target=pieces, links=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9))))
 def test_a_piece_looks_evenly_at_the_pieces_its_word_is_linked_to(
     source: list[str], target: list[str], links: set[tuple[int, int]]
 ) -> None:
-    found = guide(np.array(sorted(links), np.int64).reshape(-1, 2), source, target)
-    columns = words_of(source)
-    for row, word in zip(found, words_of(target), strict=True):
+    found = alignment_targets(np.array(sorted(links), np.int64).reshape(-1, 2), source, target)
+    columns = word_indices(source)
+    for row, word in zip(found, word_indices(target), strict=True):
         linked = [(column, word) in links for column in columns]
         assert row.tolist() == pytest.approx([one / max(1, sum(linked)) for one in linked])
 
@@ -40,7 +41,10 @@ def test_a_line_is_a_pair_and_may_be_empty(tmp_path: Path) -> None:
 
 
 def test_a_link_to_no_word_is_said_of_its_example(tmp_path: Path) -> None:
-    assert [example.wrong for example in read(tmp_path, "0-0 1-2\n2-0\n")] == ["a link to a word that is not there", ""]
+    assert [example.problem for example in read(tmp_path, "0-0 1-2\n2-0\n")] == [
+        "a link to a word that is not there",
+        "",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +65,7 @@ def test_links_need_text_files_side_by_side(tmp_path: Path) -> None:
     pairs, links = write(tmp_path / "pairs.tsv", "a\tb\n"), write(tmp_path / "links", "0-0\n")
     assert list(read_pairs(pairs, Layout()))
     with pytest.raises(ValueError, match=r"data\.alignment: it goes with text files"):
-        list(examples(DataSettings(pairs=(pairs,), alignment=(links,))))
+        list(read_examples(DataSettings(pairs=(pairs,), alignment=(links,))))
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.5])
@@ -99,7 +103,7 @@ def test_batches_know_where_to_look_however_words_are_cut(sampling: float, tmp_p
         if not found.any():
             unlinked += 1
             continue
-        for shares, word in zip(found, words_of(target), strict=False):
+        for shares, word in zip(found, word_indices(target), strict=False):
             assert shares.sum() == pytest.approx(1)
             looked = "".join(piece for piece, share in zip(source, shares, strict=False) if share)
             assert looked == "▁" + said[word]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.formats.readers import read_documents
-from regard.data.input_validation import examples
+from regard.data.input_validation import read_examples
+from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
 from regard.models.presets import PRESETS
 from regard.training.settings import RunSettings, run_settings
@@ -97,14 +97,14 @@ def test_names_of_pictures_are_found_whatever_the_header(
     path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in lines))
     data = DataSettings(pairs=(path,))
     assert medium_in(data) == "images"
-    found = list(examples(data))
+    found = list(read_examples(data))
     assert (found[0].source, found[0].target) == sides
     assert len(found) == len(ROWS)
 
 
 def test_languages_of_a_table_have_their_own_columns(tmp_path: Path) -> None:
     path = table(tmp_path, "t.tsv", "image\ten\tde\n" + "".join(f"{name}\ta dog\tein Hund\n" for name in ROWS))
-    found = list(examples(DataSettings(pairs=(path,), target_languages=("en", "de"))))
+    found = list(read_examples(DataSettings(pairs=(path,), target_languages=("en", "de"))))
     assert len(found) == 2 * len(ROWS)
     assert {each.target.split(" ", 1)[1] for each in found} == {"a dog", "ein Hund"}
 
@@ -135,8 +135,8 @@ def test_the_column_of_classes_is_found(
     path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in [first] * bool(first) + rows))
     settings = run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="classify")
     assert (settings.data.source_column, settings.data.target_column) == columns
-    assert {each.target for each in examples(settings.data)} == {"good", "bad", "3"}
-    assert len(list(examples(settings.data))) == 30
+    assert {each.target for each in read_examples(settings.data)} == {"good", "bad", "3"}
+    assert len(list(read_examples(settings.data))) == 30
 
 
 def test_few_answers_that_come_again_need_no_copying(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from regard.alignment.alignment_head import AlignmentHead, Weights
 from regard.alignment.lexicon import Lexicon
-from regard.data.word_links import words_of
+from regard.data.word_links import word_indices
 
 Links = set[tuple[int, int]]
 SYMMETRIES = ("grow-diag-final-and", "intersection", "union")
@@ -26,7 +26,7 @@ def word_alignment(
     if not cross or len(source) < 2 or len(target) < 2:
         return []
     weights = (choice or AlignmentHead.default(cross)).of(cross)[:-1, :-1]  # without the ends
-    rows, columns = words_of(target[:-1]), words_of(source[:-1])
+    rows, columns = word_indices(target[:-1]), word_indices(source[:-1])
     together = np.zeros((rows[-1] + 1, columns[-1] + 1))
     np.add.at(together, (np.array(rows)[:, None], np.array(columns)[None, :]), weights)
     return [(int(row.argmax()), word) for word, row in enumerate(together)]

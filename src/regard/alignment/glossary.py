@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 
 from regard.alignment.alignment_head import Weights
-from regard.data.input_validation import tidy
+from regard.data.input_validation import normalize_whitespace
 from regard.data.tokenizers.tokenizer import SPACE
-from regard.data.word_links import words_of
+from regard.data.word_links import word_indices
 
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
@@ -35,7 +35,7 @@ def terms_in(text: str, glossary: Mapping[str, str]) -> list[Term]:
     found: list[Term] = []
     rest = text
     for term in sorted(glossary, key=len, reverse=True):
-        plain = tidy(term)
+        plain = normalize_whitespace(term)
         if not plain:
             continue
         before = r"(?<!\w)" if _separated(plain[0]) else ""
@@ -73,7 +73,7 @@ def spliced(
     terms = terms_in(text, glossary)
     if not terms or any(BYTE.fullmatch(piece) for piece in source) or not target:
         return None
-    columns, rows = np.array(words_of(source)), np.array(words_of(target))
+    columns, rows = np.array(word_indices(source)), np.array(word_indices(target))
     by_word = np.zeros((rows[-1] + 1, columns[-1] + 1))
     # A comma looks at a comma, which says nothing of the words they stand behind.
     looks, seen = (np.array([not _is_punctuation(piece) for piece in side]) for side in (target, source))

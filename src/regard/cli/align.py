@@ -10,7 +10,7 @@ from regard.cli.common import Device, Json, layout_of, progress
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.data.formats.readers import Layout
+    from regard.data.example import Layout
 
 Files = list[Path]
 Pairs = list[tuple[str, str]]
@@ -97,7 +97,7 @@ def _check_backward(run: Path, backward: Path) -> None:
 
 def pairs_of(files: Files, source: Path | None, target: Path | None, layout: "Layout") -> Pairs:
     """The texts of both sides, a pair for each line, whatever is wrong with it."""
-    from regard.data.formats.readers import read_aligned, read_pairs
+    from regard.data.readers import read_aligned, read_pairs
 
     if files and (source or target):
         raise RegardError("files with both sides and --source are two ways of saying one thing; use one.")

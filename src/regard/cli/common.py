@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from regard.data.formats.readers import Layout
+    from regard.data.example import Layout
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Set = Annotated[
@@ -26,7 +26,7 @@ Shortlist = Annotated[bool, typer.Option("--shortlist", help="Only words of the 
 
 def layout_of(run: Path | None, *asked: str | None) -> "Layout":
     """Where the sides are in a file with both: as asked, or else as the run's own files had them."""
-    from regard.data.formats.readers import Layout
+    from regard.data.example import Layout
     from regard.settings import read_toml
     from regard.training.settings import RunSettings  # which imports no PyTorch
 

@@ -12,7 +12,7 @@ from regard.cli.common import Device, Engine, Json, Precision, Shortlist, layout
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.data.formats.readers import Example, Layout
+    from regard.data.example import Example, Layout
     from regard.evaluation.report import Outputs
     from regard.runs.folder import Description
 
@@ -271,9 +271,9 @@ def _test_set(
 ) -> Judged:
     from collections import Counter
 
-    from regard.data.columns import asked_columns
-    from regard.data.formats.readers import read_aligned, read_pairs
-    from regard.data.input_validation import flaw, tidy
+    from regard.data.column_detection import layout_with_question
+    from regard.data.input_validation import find_problem, normalize_whitespace
+    from regard.data.readers import read_aligned, read_pairs
 
     if outputs is not None:
         if not references or pairs:
@@ -290,13 +290,13 @@ def _test_set(
     if pairs:
         found = []
         asked = files.unsaid or layout.question_column is not None
-        layouts = [asked_columns(path, layout) if asked else layout for path in pairs]
+        layouts = [layout_with_question(path, layout) if asked else layout for path in pairs]
         for example in (example for path, own in zip(pairs, layouts, strict=True) for example in read_pairs(path, own)):
-            empty = flaw(example.source, example.target, unsaid=files.unsaid)
-            if wrong := example.wrong or empty or files.flaw(example):
+            empty = find_problem(example.source, example.target, allow_empty_target=files.unsaid)
+            if wrong := example.problem or empty or files.flaw(example):
                 aside[wrong] += 1
             else:
-                found.append(replace(example, target=tidy(example.target)))
+                found.append(replace(example, target=normalize_whitespace(example.target)))
     elif source is not None and references:
         found = list(read_aligned(source, references[0]))
     else:

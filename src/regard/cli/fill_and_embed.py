@@ -43,7 +43,7 @@ def fill(
     as_json: Json = False,
 ) -> None:
     """Guess the words that are hidden in a text."""
-    from regard.data.formats.readers import lines_of
+    from regard.data.files import read_lines
     from regard.inference.fill_mask import Reader
     from regard.inference.loading import load
 
@@ -53,7 +53,7 @@ def fill(
     wrong, several, some = False, text == "-", False
     texts: Iterable[list[str]] = as_they_come() if several else [[text]]
     if FILE.fullmatch(text):
-        several, texts = True, [[line for line, _ in lines_of(Path(text))]]
+        several, texts = True, [[line for line, _ in read_lines(Path(text))]]
     for lines in texts:
         some = some or bool(lines)
         for line in lines:
@@ -90,7 +90,7 @@ def embed(
     as_json: Json = False,
 ) -> None:
     """Vectors of texts: like texts have like ones. Without -o or --json, how alike the texts are."""
-    from regard.data.formats.readers import lines_of
+    from regard.data.files import read_lines
     from regard.inference.loading import load
     from regard.inference.text_embedding import vectors
     from regard.inference.translator import Translator
@@ -98,7 +98,7 @@ def embed(
     if len(texts) == 1 and texts[0] == "-":
         texts = [line for lines in as_they_come() for line in lines]
     elif len(texts) == 1 and Path(texts[0]).is_file():
-        texts = [line for line, _ in lines_of(Path(texts[0]))]
+        texts = [line for line, _ in read_lines(Path(texts[0]))]
     elif len(texts) == 1 and FILE.fullmatch(texts[0]):
         raise RegardError(f"{texts[0]}: there is no such file.")
     if not texts:

@@ -101,12 +101,12 @@ def generate(
 def judge(run: Path, files: list[Path], device: str, as_json: bool) -> None:
     """The perplexity of a language model on plain text, or how well hidden words of it are guessed."""
     from regard.cli.common import progress
-    from regard.data.formats.readers import read_documents
+    from regard.data.readers import read_documents
     from regard.evaluation.perplexity import guessing, perplexity
 
     if not files:
         raise RegardError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
-    documents = [example.source for path in files for example in read_documents(path) if not example.wrong]
+    documents = [example.source for path in files for example in read_documents(path) if not example.problem]
     if not documents:
         raise RegardError("the test set is empty.")
     from regard.inference.loading import load

@@ -138,9 +138,9 @@ def translate(
 
         own = layout_of(run, None, None, column, None)  # a run that answers has columns of its own
         if about.model.spans or own.question_column is not None:
-            from regard.data.columns import asked_columns
+            from regard.data.column_detection import layout_with_question
 
-            own = asked_columns(path, own)
+            own = layout_with_question(path, own)
         answers = own.question_column is not None
         place = own.source_column if answers or column is not None else None
         layout = Layout(
@@ -262,15 +262,16 @@ def as_they_come() -> Iterator[list[str]]:
 
 def _terms(path: Path) -> dict[str, str]:
     """A glossary. Raises RegardError."""
-    from regard.data.formats.readers import Layout, read_pairs
+    from regard.data.example import Layout
+    from regard.data.readers import read_pairs
 
     if path.suffix.lower() not in (".tsv", ".csv", ".jsonl"):
         raise RegardError(f"--glossary: {path} must be a .tsv, .csv or .jsonl of terms: source and target.")
     terms: dict[str, str] = {}
     for example in read_pairs(path, Layout()):
-        if example.wrong or not example.source.strip() or not example.target.strip():
+        if example.problem or not example.source.strip() or not example.target.strip():
             raise RegardError(
-                f"{path}, line {example.line}: {example.wrong or 'a side is empty'}; a line has two terms."
+                f"{path}, line {example.line}: {example.problem or 'a side is empty'}; a line has two terms."
             )
         terms[example.source.strip()] = example.target.strip()
     return terms

@@ -18,7 +18,7 @@ from regard.data.packing import Passages, packed, plan_packed
 from regard.data.segments import encoded, framed
 from regard.data.settings import DataSettings
 from regard.data.vocabulary import Given, SourceSide, in_text
-from regard.data.word_links import guide
+from regard.data.word_links import alignment_targets
 from regard.special_tokens import BEGIN, END, PAD
 
 
@@ -167,7 +167,7 @@ def _guided(corpus: Corpus, pairs: Pairs, batch: Batch) -> Batch:
             source = in_text(corpus.source_side).pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
             after = batch.after[row]
             target = corpus.target_side.pieces(after[after != PAD].tolist()[:-1])
-            whole[row, : len(target), : len(source)] = torch.from_numpy(guide(links, source, target))
+            whole[row, : len(target), : len(source)] = torch.from_numpy(alignment_targets(links, source, target))
     return replace(batch, guide=whole)
 
 

@@ -1,4 +1,4 @@
-"""The door: every example is checked, and what is wrong is set aside into a file, counted and shown."""
+"""Every example is checked once, before training; the rejected ones are written to a file and counted."""
 
 import json
 import re
@@ -9,37 +9,38 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from regard.data.formats.readers import Example, Layout, read_aligned, read_documents, read_pairs
+from regard.data.example import Example, Layout
+from regard.data.readers import read_aligned, read_documents, read_pairs
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
-from regard.data.word_links import linked
+from regard.data.word_links import attach_links
 from regard.errors import RegardError
 
 # Tabs are white space; other control characters are damage.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
-HALF = re.compile(r"[\ud800-\udfff]")
-WHITE = re.compile(r"[ \t\r\n\u2028\u2029]+")
-SHOWN = 500  # characters of a side kept in the file of what was set aside
-SMOOTHING = 10  # characters added to both sides before a ratio: "no" → "nicht" is not absurd
+LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+WHITESPACE = re.compile(r"[ \t\r\n\u2028\u2029]+")
+MAX_SHOWN = 500  # characters of a side in the file of rejected examples
+RATIO_SMOOTHING = 10  # characters added to both sides before a ratio: "no" → "nicht" is not absurd
 
 
-class SetAside:
-    """The file of examples that were not used, with the reason for each; counted by reason."""
+class RejectedExamples:
+    """The file of examples that are not used, with the reason for each; counted by reason."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.counts: Counter[str] = Counter()
         self._file = path.open("w", encoding="utf-8", errors="replace")
 
-    def put(self, example: Example, reason: str) -> None:
-        """Keep one."""
+    def add(self, example: Example, reason: str) -> None:
+        """Write one."""
         self.counts[reason] += 1
         record = {"file": example.file, "line": example.line, "reason": reason}
-        sides = {"source": example.source[:SHOWN], "target": example.target[:SHOWN]}
+        sides = {"source": example.source[:MAX_SHOWN], "target": example.target[:MAX_SHOWN]}
         self._file.write(json.dumps({**record, **sides}, ensure_ascii=False) + "\n")
 
     @property
     def total(self) -> int:
-        """How many."""
+        """How many there are."""
         return sum(self.counts.values())
 
     def __enter__(self) -> Self:
@@ -53,8 +54,8 @@ class SetAside:
             self.path.unlink()
 
 
-def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example]:
-    """All that the settings name, file after file. Raises RegardError with one sentence where a file is wrong."""
+def read_examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example]:
+    """The examples of all files that the settings name. Raises RegardError with one sentence where a file is wrong."""
     pairs = settings.valid_pairs if valid else settings.pairs
     sources = settings.valid_source if valid else settings.source
     targets = settings.valid_target if valid else settings.target
@@ -68,10 +69,10 @@ def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example
         raise RegardError(
             "data.alignment: it goes with text files of sources and targets, one file of links for each pair of them."
         )
-    layout = layout_in(settings)
+    layout = layout_from_settings(settings)
     for source, target in zip(sources, targets, strict=True):
-        found = read_aligned(source, target)
-        yield from linked(found, alignments.pop(0)) if alignments else found
+        examples = read_aligned(source, target)
+        yield from attach_links(examples, alignments.pop(0)) if alignments else examples
     for path in settings.valid_text if valid else settings.text:
         yield from read_documents(path)
     for path in pairs:
@@ -79,51 +80,64 @@ def examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Example
             yield from read_pairs(path, layout)
         for language in settings.target_languages:
             for example in read_pairs(path, replace(layout, target_language=language)):
-                said = f"{LANGUAGE_SIGN.format(language)} {example.target}" if example.target.strip() else ""
-                yield replace(example, target=said)
+                text = f"{LANGUAGE_SIGN.format(language)} {example.target}" if example.target.strip() else ""
+                yield replace(example, target=text)
 
 
-def layout_in(settings: DataSettings) -> Layout:
-    """Where the sides are in a file that has both."""
-    sides = settings.source_language, settings.target_language, settings.source_column, settings.target_column
-    return Layout(*sides, question_column=settings.question_column)
+def layout_from_settings(settings: DataSettings) -> Layout:
+    """Where source and target are in a file that has both."""
+    return Layout(
+        settings.source_language,
+        settings.target_language,
+        settings.source_column,
+        settings.target_column,
+        settings.question_column,
+    )
 
 
-def admitted(
-    found: Iterator[Example],
+def valid_examples(
+    examples: Iterator[Example],
     settings: DataSettings,
-    aside: SetAside,
+    rejected: RejectedExamples,
     *,
     labels: bool = False,
-    names: bool = False,
-    unsaid: bool = False,
+    file_names: bool = False,
+    allow_empty_target: bool = False,
 ) -> Iterator[Example]:
-    """The examples that are right, white space tidied; the others are set aside. Labels keep their case, and names of
-    files every sign. unsaid: a target may be empty."""
-    for example in found:
-        source, target = example.source if names else tidy(example.source), tidy(example.target)
-        if reason := example.wrong or flaw(source, target, settings.most_characters, unsaid=unsaid):
-            aside.put(example, reason)
+    """The examples without a problem, their white space normalized; the others are rejected.
+
+    labels: targets keep their case. file_names: sources are names of files and stay as they are.
+    """
+    for example in examples:
+        source = example.source if file_names else normalize_whitespace(example.source)
+        target = normalize_whitespace(example.target)
+        problem = example.problem or find_problem(
+            source, target, settings.most_characters, allow_empty_target=allow_empty_target
+        )
+        if problem:
+            rejected.add(example, problem)
             continue
         if settings.lowercase:
-            source, target = source if names else source.lower(), target if labels else target.lower()
+            source, target = source if file_names else source.lower(), target if labels else target.lower()
         yield replace(example, source=source, target=target)
 
 
-def tidy(text: str) -> str:
-    """White space as models see it: runs of blanks, tabs and line ends are one blank."""
-    return WHITE.sub(" ", text).strip(" ")
+def normalize_whitespace(text: str) -> str:
+    """Each run of spaces, tabs and line ends becomes one space; none is left at the ends."""
+    return WHITESPACE.sub(" ", text).strip(" ")
 
 
-def flaw(source: str, target: str, most_characters: int | None = None, *, unsaid: bool = False) -> str:
-    """What is wrong with a pair, in words; empty if nothing is. unsaid: a target may be empty."""
-    if not source.strip() or not (target.strip() or unsaid):
+def find_problem(
+    source: str, target: str, max_characters: int | None = None, *, allow_empty_target: bool = False
+) -> str:
+    """Why a pair cannot be used, in words; empty if it can."""
+    if not source.strip() or not (target.strip() or allow_empty_target):
         return "empty target" if source.strip() else "empty source"
-    if most_characters and max(len(source), len(target)) > most_characters:
-        return f"over {most_characters:,} characters"
+    if max_characters and max(len(source), len(target)) > max_characters:
+        return f"over {max_characters:,} characters"
     for text in (source, target):
         if not text.isprintable() and CONTROL.search(text):
             return "control characters"
-        if not text.isprintable() and HALF.search(text):
+        if not text.isprintable() and LONE_SURROGATE.search(text):
             return "half a character (a lone surrogate)"
     return ""

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.formats.readers import Example
-from regard.data.input_validation import SetAside
+from regard.data.example import Example
+from regard.data.input_validation import RejectedExamples
 from regard.data.media import Medium
 from regard.data.ragged_array import RaggedWriter
 from regard.errors import RegardError
@@ -29,7 +29,7 @@ def found_in(name: str, file: str, media: Path | None) -> Path:
 class MediaKeeper:
     """Writes arrays into `path`, and which of them each example has into `path.rows.npy`."""
 
-    def __init__(self, path: Path, medium: Medium, media: Path | None, aside: SetAside) -> None:
+    def __init__(self, path: Path, medium: Medium, media: Path | None, aside: RejectedExamples) -> None:
         self._path, self._medium, self._media, self._aside = path, medium, media, aside
         self._writer = RaggedWriter(path, medium.element)
         self._known: dict[Path, int | str] = {}  # the row of each file, or what is wrong with it
@@ -41,7 +41,7 @@ class MediaKeeper:
         for example in found:
             row = self._row(example)
             if isinstance(row, str):
-                self._aside.put(example, row)
+                self._aside.add(example, row)
                 if not self._rows and self._aside.total > 20 and len(self._aside.counts) == 1:
                     raise RegardError(
                         f"{example.file}: not one of its first sources can be read; the last is {example.source!r}: "

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.formats.readers import Example
-from regard.data.input_validation import SMOOTHING, SetAside, admitted, examples
+from regard.data.example import Example
+from regard.data.input_validation import RATIO_SMOOTHING, RejectedExamples, read_examples, valid_examples
 from regard.data.labels import Ends, Labels, Tags
 from regard.data.media import medium_of
 from regard.data.media_store import MediaKeeper
@@ -46,7 +46,7 @@ def make(
     own_valid = any((settings.valid_pairs, settings.valid_source, settings.valid_target, settings.valid_text))
     source = source or Text()
     pairs_of_texts = source.kind == "text" and says == "text" and not settings.text  # whose sides can be compared
-    with SetAside(folder / "set_aside.jsonl") as aside:
+    with RejectedExamples(folder / "rejected.jsonl") as aside:
         origins = {"train": Origins()}
         hashes = _read(settings, source, says, folder, "train", origins, aside, report)
         if not len(hashes):
@@ -83,7 +83,7 @@ def make(
             # A source that is judged by must not be learnt from.
             leaking = np.isin(hashes[index], judged)
             for at in index[leaking]:
-                aside.put(origins["train"].example(folder, "train", int(at)), "its source is in the validation set")
+                aside.add(origins["train"].example(folder, "train", int(at)), "its source is in the validation set")
             index = index[~leaking]
             if not len(index):
                 raise RegardError("every training source is in the validation set too; nothing is left to learn from.")
@@ -102,7 +102,7 @@ def make(
     (folder / "corpus.json").write_text(json.dumps(about, indent=2))
 
 
-def _nothing_left(what: str, aside: SetAside) -> str:
+def _nothing_left(what: str, aside: RejectedExamples) -> str:
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in aside.counts.most_common())
     if not reasons:
         return f"there is not one {what} example in the files; are they empty?"
@@ -121,20 +121,20 @@ def _read(
     folder: Path,
     name: str,
     origins: dict[str, Origins],
-    aside: SetAside,
+    aside: RejectedExamples,
     report: Report,
 ) -> NDArray[np.uint64]:
     """Check and store the examples of the training or the validation files; their sources' hashes."""
     origins[name] = Origins()
     medium = medium_of(source)
-    read = examples(settings, valid=name == "valid")
-    found = admitted(
+    read = read_examples(settings, valid=name == "valid")
+    found = valid_examples(
         read,
         settings,
         aside,
         labels=says in ("label", "tags"),
-        names=medium is not None and not settings.text,
-        unsaid=says == "span",
+        file_names=medium is not None and not settings.text,
+        allow_empty_target=says == "span",
     )
     if settings.text:
         return _store(_one_side(found, said=source.kind == "nothing"), folder, name, origins[name], report)
@@ -200,25 +200,27 @@ def _keep_occurrences(found: Iterator[Example], path: Path) -> Iterator[Example]
             yield example
 
 
-def _word_by_word(folder: Path, name: str, origins: Origins, aside: SetAside) -> NDArray[np.bool_]:
+def _word_by_word(folder: Path, name: str, origins: Origins, aside: RejectedExamples) -> NDArray[np.bool_]:
     """False for texts that have not as many tags as words."""
     texts = Texts(folder, name, Protection({}))
     same = np.ones(len(texts), bool)
     for at in range(len(texts)):
         words, tags = (len(side.split()) for side in texts.raw(at))
         if words != tags:
-            aside.put(origins.example(folder, name, at), "not as many tags as words")
+            aside.add(origins.example(folder, name, at), "not as many tags as words")
             same[at] = False
     return same
 
 
-def _usual_lengths(folder: Path, settings: DataSettings, origins: Origins, aside: SetAside) -> NDArray[np.bool_]:
+def _usual_lengths(
+    folder: Path, settings: DataSettings, origins: Origins, aside: RejectedExamples
+) -> NDArray[np.bool_]:
     """False for examples whose sides' lengths differ far more than is usual in this corpus."""
     source, target = (Ragged(folder / f"train.{side}_text", np.uint8).lengths for side in ("source", "target"))
-    ratio = np.log((source + SMOOTHING) / (target + SMOOTHING))
+    ratio = np.log((source + RATIO_SMOOTHING) / (target + RATIO_SMOOTHING))
     usual: NDArray[np.bool_] = np.abs(ratio - np.median(ratio)) <= np.log(settings.unusual_ratio)
     for at in np.flatnonzero(~usual):
-        aside.put(origins.example(folder, "train", int(at)), "unusual ratio of lengths")
+        aside.add(origins.example(folder, "train", int(at)), "unusual ratio of lengths")
     return usual
 
 
@@ -232,7 +234,7 @@ def _census(folder: Path, usable: NDArray[np.bool_]) -> dict[str, Treatment]:
 
 
 def _same_placeholders(
-    folder: Path, protection: Protection, origins: Origins, aside: SetAside, usable: NDArray[np.bool_]
+    folder: Path, protection: Protection, origins: Origins, aside: RejectedExamples, usable: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """False for examples whose sides have not the same placeholders: they would teach to lose them."""
     same = np.ones(len(usable), bool)
@@ -240,7 +242,7 @@ def _same_placeholders(
         read = Texts(folder, "train", protection)
         for at in np.flatnonzero(usable):
             if protection.protect_pair(*read.raw(int(at))) is None:
-                aside.put(origins.example(folder, "train", int(at)), "other placeholders than its source")
+                aside.add(origins.example(folder, "train", int(at)), "other placeholders than its source")
                 same[at] = False
     return same
 

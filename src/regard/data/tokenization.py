@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.answer_spans import example_of
-from regard.data.formats.readers import Example
-from regard.data.input_validation import SetAside
+from regard.data.example import Example
+from regard.data.input_validation import RejectedExamples
 from regard.data.placeholders import Protection
 from regard.data.ragged_array import Ragged, RaggedWriter, text_of
 from regard.data.segments import by_words, encoded, room
@@ -74,7 +74,7 @@ class Cutting:
     folder: Path
     subwords: dict[str, Vocabulary]
     protection: Protection
-    aside: SetAside
+    aside: RejectedExamples
     report: Report
 
     def cut(self, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -117,13 +117,13 @@ class Cutting:
                     tokens = encoded(read, reads, vocabulary.encode)
                 for at, sequence in zip(some, tokens, strict=True):
                     if not vocabulary.ends and UNKNOWN in sequence and wanted[at]:
-                        self.aside.put(origins.example(self.folder, name, at), "a label that training has not")
+                        self.aside.add(origins.example(self.folder, name, at), "a label that training has not")
                         fit[at] = False
                     kept = shortened(sequence, most) if shortens else sequence
                     if len(kept) > most and not self.settings.text:
                         if fit[at]:
                             reason = f"over {self.settings.longest} tokens"
-                            self.aside.put(origins.example(self.folder, name, at), reason)
+                            self.aside.add(origins.example(self.folder, name, at), reason)
                         fit[at] = False
                         kept = []
                     writer.append(kept)
@@ -143,7 +143,7 @@ class Cutting:
             for at in range(len(texts)):
                 made = example_of(*texts.raw(at), int(which[at][0]), reader, self.source, self.settings.longest)
                 if isinstance(made, str):
-                    self.aside.put(origins.example(self.folder, name, at), made)
+                    self.aside.add(origins.example(self.folder, name, at), made)
                     fit[at] = False
                     made = [], (0, 0)
                 read.append(made[0])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Protocol
 
-from regard.data.input_validation import HALF
+from regard.data.input_validation import LONE_SURROGATE
 from regard.data.settings import Column
 from regard.errors import RegardError
 
@@ -112,7 +112,7 @@ def decoded(content: bytes, name: str, *, lenient: bool = False) -> tuple[str, b
     except UnicodeDecodeError as error:
         text = content[len(mark) :].decode("utf-8", "surrogateescape")
         lines = text.split("\n")
-        if lenient and 2 * sum(HALF.search(line) is not None for line in lines) <= len(lines):
+        if lenient and 2 * sum(LONE_SURROGATE.search(line) is not None for line in lines) <= len(lines):
             return text, mark
         line = content[: error.start + len(mark)].count(b"\n") + 1
         raise RegardError(

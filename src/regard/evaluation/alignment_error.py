@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.data.word_links import links_in
+from regard.data.word_links import read_link_lines
 from regard.errors import RegardError
 
 Links = set[tuple[int, int]]
@@ -31,7 +31,7 @@ class Agreement:
 
 def read_links(path: Path) -> tuple[list[Gold], int]:
     """A file's links, counted from 0, and what it counts from: 1 if no word is called 0. Raises RegardError."""
-    found = list(links_in(path))
+    found = list(read_link_lines(path))
     words = [word for some in found for source, _, target in some for word in (source, target)]
     first = 0 if not words or 0 in words else 1
     read = []

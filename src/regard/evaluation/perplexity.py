@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from regard.data.batching import given, padded
-from regard.data.input_validation import tidy
+from regard.data.input_validation import normalize_whitespace
 from regard.data.segments import framed, room
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
@@ -40,7 +40,7 @@ def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int]
     side, bundle, longest = model.target_side, model.bundle, model.longest
     device = next(bundle.model.parameters()).device
     kept = bool(getattr(side, "keeps_whitespace", False))
-    texts = [text if kept else tidy(model.cased(text)) for text in documents]
+    texts = [text if kept else normalize_whitespace(model.cased(text)) for text in documents]
     marked = getattr(model.description.model.source, "begin", True)
     steps: list[tuple[list[int], list[int]]] = []
     for tokens in side.encode(texts):
@@ -95,7 +95,7 @@ def guessing(model: Translator, documents: Sequence[str], done: Callable[[int], 
     device = next(network.parameters()).device
     longest = room(reads, model.longest)
     pieces = []
-    for tokens in in_text(model.source_side).encode([tidy(model.cased(text)) for text in documents]):
+    for tokens in in_text(model.source_side).encode([normalize_whitespace(model.cased(text)) for text in documents]):
         pieces += [framed(tokens[at : at + longest], reads) for at in range(0, len(tokens), longest)]
     order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
     total, right, count = 0.0, 0, 0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.alignment.aligner import word_alignment
 from regard.alignment.alignment_head import AlignmentHead
-from regard.data.input_validation import HALF, tidy
+from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.labels import Labels
 from regard.data.segments import encoded, framed
 from regard.data.target_languages import first_tokens
@@ -97,7 +97,7 @@ def aligned(
     tokens = {}
     limits = translator.longest, translator.search(Options()).longest
     for number, (source, target) in enumerate(pairs):
-        if not (HALF.search(source) or HALF.search(target)):
+        if not (LONE_SURROGATE.search(source) or LONE_SURROGATE.search(target)):
             sides = _pair(translator, source, target, translator.originals_in(source))
             if all(1 <= len(side) <= most for side, most in zip(sides, limits, strict=True)):
                 tokens[number] = sides
@@ -120,12 +120,15 @@ def _pair(
     """Tokens of both, with their ends."""
     language = first_tokens(to, translator.description.target_languages, translator.target_side)
     for name, text in (("source", source), ("target", target)):
-        if HALF.search(text):
+        if LONE_SURROGATE.search(text):
             raise RegardError(f"attend: the {name} has half a character (a lone surrogate).")
     source = translator.parted(source)
-    protected = translator.protection.protect(tidy(source))
-    said = translator.protection.protect_like(tidy(target), originals) if originals else None
-    texts = (protected.text if protected else tidy(source)), (tidy(target) if said is None else said)
+    protected = translator.protection.protect(normalize_whitespace(source))
+    said = translator.protection.protect_like(normalize_whitespace(target), originals) if originals else None
+    texts = (
+        (protected.text if protected else normalize_whitespace(source)),
+        (normalize_whitespace(target) if said is None else said),
+    )
     sides: tuple[Vocabulary, Vocabulary] = in_text(translator.source_side), translator.target_side
     labels = translator.target_side if isinstance(translator.target_side, Labels) else None
     if labels is not None:

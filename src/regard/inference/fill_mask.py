@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from regard.data.batching import given
-from regard.data.input_validation import HALF, tidy
+from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.inference.attention import captured_view
@@ -93,9 +93,9 @@ class Reader(Translator):
         checked = []
         for text, source in zip(texts, sources, strict=True):
             wrong = source.wrong
-            if not wrong and not tidy(text):
+            if not wrong and not normalize_whitespace(text):
                 wrong = "it is empty"
-            elif not wrong and not HALF.search(text) and not self._fits(text):
+            elif not wrong and not LONE_SURROGATE.search(text) and not self._fits(text):
                 wrong = f"it is longer than the {self.longest:,} tokens that this model reads"
             elif not wrong and need and MASK not in source.tokens:
                 wrong = "it has no gap; write [MASK] or ___ where a word is to be guessed"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.input_validation import HALF, tidy
+from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.vocabulary import Given
 from regard.errors import RegardError
 from regard.inference.attention import captured_view
@@ -101,13 +101,15 @@ class Continuer(Translator):
 
     def _asked(self, text: str, options: Options) -> Asked:
         nothing = np.zeros(0, np.uint8)
-        if HALF.search(text):
+        if LONE_SURROGATE.search(text):
             return Asked(text, nothing, wrong="it is not UTF-8, or has half a character (a lone surrogate)")
         begun = self.target_tokens(text) if not self._keeps_whitespace else tuple(self.target_side.encode([text])[0])
         if len(begun) >= self.longest:
             return Asked(text, nothing, wrong=f"it has {len(begun):,} tokens, and {self.longest - 1:,} is the most")
         most = min(self.longest, len(begun) + int(options.most or NEW) + 1)
-        return Asked(text if self._keeps_whitespace else tidy(text), nothing, Wish(prefix=begun, most=most))
+        return Asked(
+            text if self._keeps_whitespace else normalize_whitespace(text), nothing, Wish(prefix=begun, most=most)
+        )
 
     @property
     def _keeps_whitespace(self) -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.data.batching import given
-from regard.data.input_validation import HALF
+from regard.data.input_validation import LONE_SURROGATE
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.inference.attention import captured_view
@@ -107,4 +107,4 @@ class Placewise(Translator):
 
 
 def _flaw(text: str) -> str:
-    return "it is not UTF-8, or has half a character (a lone surrogate)" if HALF.search(text) else ""
+    return "it is not UTF-8, or has half a character (a lone surrogate)" if LONE_SURROGATE.search(text) else ""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.data.answer_spans import NO_QUESTION, Window, divided, windows
-from regard.data.input_validation import tidy
+from regard.data.input_validation import normalize_whitespace
 from regard.data.labels import Ends
 from regard.data.segments import framed
 from regard.data.vocabulary import in_text
@@ -47,16 +47,18 @@ class Answerer(Placewise):
 
     def answer(self, passage: str, question: str) -> Answer:
         """The answer to a question about a passage. Raises RegardError for what cannot be read."""
-        text = f"{tidy(passage)}\t{tidy(question)}"
+        text = f"{normalize_whitespace(passage)}\t{normalize_whitespace(question)}"
         read = self._read(text)
         if read.wrong:
             raise RegardError(f"{text[:60]!r}: {read.wrong}.")
         best = self._best(read, self._logits(read.rows))
         begin, end = self._lies(read, best)
-        return Answer(tidy(passage)[begin:end], float(torch.tensor(best.log_probability).exp()), begin, end)
+        return Answer(
+            normalize_whitespace(passage)[begin:end], float(torch.tensor(best.log_probability).exp()), begin, end
+        )
 
     def _read(self, text: str) -> Read:
-        passage, question = (tidy(part) for part in divided(text))
+        passage, question = (normalize_whitespace(part) for part in divided(text))
         if not passage:
             return Read(text, wrong="it is empty")
         if not question:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from regard.data.input_validation import tidy
+from regard.data.input_validation import normalize_whitespace
 from regard.data.segments import by_words, framed
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
@@ -23,10 +23,10 @@ class Tagger(Placewise):
         result = self.translate(text)
         if result.wrong:
             raise RegardError(f"{text[:60]!r}: {result.wrong}.")
-        return list(zip(tidy(text).split(), result.text.split(), strict=True))
+        return list(zip(normalize_whitespace(text).split(), result.text.split(), strict=True))
 
     def _read(self, text: str) -> Read:
-        (tokens,), (firsts,) = by_words([self.cased(tidy(text))], in_text(self.source_side))
+        (tokens,), (firsts,) = by_words([self.cased(normalize_whitespace(text))], in_text(self.source_side))
         whole = framed(tokens, self.description.model.source)
         if not tokens:
             return Read(text, wrong="it is empty")

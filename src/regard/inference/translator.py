@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from regard.alignment.aligner import word_alignment
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.glossary import counts, terms_in
-from regard.data.input_validation import HALF, tidy
+from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.placeholders import MOST as MOST_PLACEHOLDERS
 from regard.data.placeholders import SIGNS, SYMBOLS, Protection, restore
 from regard.data.segments import BETWEEN, encoded, framed, parted, room
@@ -168,9 +168,9 @@ class Translator:
         """Whether the model reads all of it."""
         if len(text.encode("utf-8", "surrogatepass")) < self.longest:  # a token is a byte at least
             return True
-        if HALF.search(text):
+        if LONE_SURROGATE.search(text):
             return True  # it is wrong anyway
-        protected = self.protection.protect(tidy(text))
+        protected = self.protection.protect(normalize_whitespace(text))
         if protected is None:
             return True
         (tokens,) = in_text(self.source_side).encode([self.cased(protected.text)])
@@ -259,11 +259,11 @@ class Translator:
             wrong = ""
             originals: tuple[str, ...] = ()
             counted: dict[int, int] = {}
-            protected = None if HALF.search(text) else self.protection.protect(tidy(text))
+            protected = None if LONE_SURROGATE.search(text) else self.protection.protect(normalize_whitespace(text))
             if protected is None:
                 wrong = (
                     "it is not UTF-8, or has half a character (a lone surrogate)"
-                    if HALF.search(text)
+                    if LONE_SURROGATE.search(text)
                     else f"it has over {MOST_PLACEHOLDERS} different placeholders"
                 )
             else:
@@ -312,7 +312,7 @@ class Translator:
         return {tokens: count for tokens, count in found.items() if tokens}
 
     def target_tokens(self, text: str) -> tuple[int, ...]:
-        text = tidy(self.cased(text))
+        text = normalize_whitespace(self.cased(text))
         return tuple(self.target_side.encode([text])[0]) if text else ()
 
     def _searched(
@@ -396,5 +396,5 @@ class Translator:
 
     def originals_in(self, source: str) -> tuple[str, ...]:
         """The placeholders that symbols among its tokens stand for."""
-        protected = None if HALF.search(source) else self.protection.protect(tidy(source))
+        protected = None if LONE_SURROGATE.search(source) else self.protection.protect(normalize_whitespace(source))
         return protected.originals if protected else ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import FastAPI, Header, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from regard.data.input_validation import HALF
+from regard.data.input_validation import LONE_SURROGATE
 from regard.errors import RegardError
 from regard.serving.limits import Limits
 from regard.serving.model_pool import Unknown
@@ -38,7 +38,7 @@ class Pair(BaseModel):
 
 def within_reach(translator: "Translator", said: str, limits: Limits, places: int = 0) -> None:
     """Raises RegardError if the attribution of this would take too long. places: of a source that is no text."""
-    if HALF.search(said) or not translator.target_side.ends:
+    if LONE_SURROGATE.search(said) or not translator.target_side.ends:
         return  # what is no text is refused elsewhere; a class is one thing
     most = min(limits.attributed, limits.attributed_looks // max(1, places))
     if len(translator.target_tokens(said)) > most:

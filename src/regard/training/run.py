@@ -1,7 +1,7 @@
 """A training run from its settings to its folder.
 
 settings.toml        everything it was made with
-data/                the prepared corpus; data/set_aside.jsonl has the examples that were not used, and why
+data/                the prepared corpus; data/rejected.jsonl has the examples that were not used, and why
 checkpoints/         where it can be resumed from
 log.jsonl            losses, speeds, validations
 curves.png           the same as a picture
@@ -23,9 +23,9 @@ import torch
 
 from regard.alignment.lexicon import MOST, learn
 from regard.alignment.shortlist import shortlist_of
-from regard.data.columns import columns_taken
+from regard.data.column_detection import describe_columns
 from regard.data.dataset import Corpus, Pairs, prepare, reopened
-from regard.data.input_validation import layout_in
+from regard.data.input_validation import layout_from_settings
 from regard.data.labels import Labels
 from regard.data.vocabulary import in_text, target_file
 from regard.errors import RegardError
@@ -285,9 +285,9 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
 def _columns(settings: RunSettings) -> list[str]:
     """Of tables with more columns than two, which are read."""
     data = settings.data
-    layout = layout_in(data)
+    layout = layout_from_settings(data)
     there = [path for path in (*data.pairs, *data.valid_pairs) if path.exists()]
-    return [sentence for sentence in (columns_taken(path, layout) for path in there) if sentence]
+    return [sentence for sentence in (describe_columns(path, layout) for path in there) if sentence]
 
 
 def made_of(model: ModelSettings) -> str:
@@ -323,7 +323,5 @@ def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Pat
     ]
     if corpus.set_aside:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(corpus.set_aside.items()))
-        lines.append(
-            f"{sum(corpus.set_aside.values()):,} examples set aside: {reasons}; see {run}/data/set_aside.jsonl"
-        )
+        lines.append(f"{sum(corpus.set_aside.values()):,} examples set aside: {reasons}; see {run}/data/rejected.jsonl")
     return lines

@@ -5,18 +5,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.data.columns import (
-    MEDIA,
-    MOST,
-    OTHER_MEDIA,
-    class_columns,
-    names_classes,
-    names_questions,
-    question_columns,
+from regard.data.column_detection import (
+    detect_class_columns,
+    detect_question_columns,
+    has_class_column,
+    has_question_columns,
 )
-from regard.data.formats.delimited import LOOKED_AT
-from regard.data.formats.readers import Example
-from regard.data.input_validation import examples
+from regard.data.columns import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_ROWS, UNSUPPORTED_MEDIA
+from regard.data.example import Example
+from regard.data.input_validation import read_examples
 from regard.data.media import Pictures, Recordings
 from regard.data.media_store import found_in
 from regard.data.settings import DataSettings
@@ -53,17 +50,17 @@ def medium_in(settings: DataSettings) -> Medium:
     if settings.text:
         return "nothing"
     counts: Counter[str] = Counter()
-    for example in islice(examples(settings), LOOKED_AT):
+    for example in islice(read_examples(settings), PREVIEW_ROWS):
         if example.content is not None:
             return "images"
         counts[_suffix(example, settings)] += 1
-    enough = MOST * counts.total()
+    enough = MEDIA_SHARE * counts.total()
     kinds: dict[Medium, tuple[str, ...]] = {"images": Pictures.suffixes, "speech": Recordings.suffixes}
     for kind, suffixes in kinds.items():
         if counts and sum(counts[suffix] for suffix in suffixes) >= enough:
             return kind
-    unread = [suffix for suffix in OTHER_MEDIA if counts[suffix]]
-    if unread and sum(counts[suffix] for suffix in MEDIA) >= enough:
+    unread = [suffix for suffix in UNSUPPORTED_MEDIA if counts[suffix]]
+    if unread and sum(counts[suffix] for suffix in MEDIA_SUFFIXES) >= enough:
         known = ", ".join(each.lstrip(".") for each in (*Pictures.suffixes, *Recordings.suffixes))
         raise RegardError(f"the sources are {unread[0]} files, which are not read; convert them to one of {known}.")
     return "text"
@@ -84,12 +81,12 @@ def _suffix(example: Example, settings: DataSettings) -> str:
 def task_in(settings: DataSettings, medium: Medium) -> str:
     """What people with such files want to do, if they do not say."""
     arrays = any("idx3-ubyte" in path.name for path in settings.source)
-    if arrays or (settings.pairs and settings.target_column is None and all(map(names_classes, settings.pairs))):
+    if arrays or (settings.pairs and settings.target_column is None and all(map(has_class_column, settings.pairs))):
         return "classify"
     if medium == "text" and settings.pairs and settings.source_column is None and settings.target_column is None:
         if all(map(is_squad, settings.pairs)):
             return "span"
-        if all(map(names_questions, settings.pairs)):
+        if all(map(has_question_columns, settings.pairs)):
             return "answer"
     return USUAL[medium]
 
@@ -118,7 +115,7 @@ def task_of(name: str) -> str:
 def answered_by(settings: DataSettings) -> str:
     """The preset for stories and questions: where few answers come again and again, as in made-up stories, nothing need
     be copied, and sentences are better places than words; else answers are copied from what is read."""
-    answers = Counter(example.target.strip().lower() for example in islice(examples(settings), ANSWERS))
+    answers = Counter(example.target.strip().lower() for example in islice(read_examples(settings), ANSWERS))
     few = answers.total() >= LEAST and len(answers) <= FEW * answers.total()
     return "memory" if few else TASKS["answer"]["text"]
 
@@ -128,5 +125,5 @@ def columns_for(task: str | None, files: tuple[Path, ...]) -> dict[str, Any]:
     if not files:
         return {}
     if task == "classify":
-        return class_columns(files[0])
-    return question_columns(files[0]) if task in ("answer", "span") else {}
+        return detect_class_columns(files[0])
+    return detect_question_columns(files[0]) if task in ("answer", "span") else {}

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.formats.readers import Example, Layout, read_pairs
+from regard.data.example import Example, Layout
+from regard.data.readers import read_pairs
 from tests.data.files import plain_text, read, refusal, sides, write
 
 BOMB = (
@@ -63,7 +64,7 @@ def segment(source: str, target: str | None) -> str:
 
 
 def found(examples: Sequence[Example]) -> list[tuple[str, str]]:
-    return [(example.source, example.target) for example in examples if not example.wrong]
+    return [(example.source, example.target) for example in examples if not example.problem]
 
 
 # PO
@@ -101,7 +102,7 @@ msgstr ""
     )
     examples = read(path)
     assert found(examples) == [("Open", "Ouvrir"), ("long text\n", "texte long\n")]
-    assert [(example.source, example.wrong) for example in examples if example.wrong] == [
+    assert [(example.source, example.problem) for example in examples if example.problem] == [
         ("Close", "fuzzy"),
         ("Save", "not translated"),
     ]
@@ -119,7 +120,7 @@ def test_plural_forms_are_examples_of_their_own(tmp_path: Path) -> None:
 
 def test_a_plural_form_that_is_missing_sets_the_entry_aside(tmp_path: Path) -> None:
     path = write(tmp_path / "fr.po", 'msgid "a"\nmsgid_plural "b"\nmsgstr[0] "x"\nmsgstr[1] ""\n')
-    assert [example.wrong for example in read(path)] == ["not translated"]
+    assert [example.problem for example in read(path)] == ["not translated"]
 
 
 @given(pairs=st.lists(st.tuples(plain_text.filter(bool), plain_text.filter(bool)), max_size=4))
@@ -206,7 +207,7 @@ def test_a_unit_without_both_languages_is_set_aside(tmp_path: Path) -> None:
     content = tmx(unit(en="one", fr="un"), unit(en="two", de="zwei"), unit(en="three"), "<tu/>", unit(en="4", fr="4"))
     examples = read(write(tmp_path / "a.tmx", content), source_language="en", target_language="fr")
     assert found(examples) == [("one", "un"), ("4", "4")]
-    assert [(example.line, example.wrong) for example in examples if example.wrong] == [
+    assert [(example.line, example.problem) for example in examples if example.problem] == [
         (2, "not both languages (en, de)"),
         (3, "not both languages (en)"),
         (4, "not both languages (no language)"),
@@ -233,7 +234,7 @@ def test_both_versions_of_xliff_are_read(document, pair, tmp_path: Path) -> None
     content = document(pair("one", "un"), pair("two", None), pair("three", " "), pair("four", "quatre"))
     examples = read(write(tmp_path / "a.xlf", content))
     assert found(examples) == [("one", "un"), ("four", "quatre")]
-    assert [(e.source, e.line, e.wrong) for e in examples if e.wrong] == [
+    assert [(e.source, e.line, e.problem) for e in examples if e.problem] == [
         ("two", 2, "not translated"),
         ("three", 3, "not translated"),
     ]

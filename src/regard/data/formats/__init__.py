@@ -1,0 +1,1 @@
+"""File formats of training data, one module each. `regard.data.readers` finds them."""

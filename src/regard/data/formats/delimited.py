@@ -1,68 +1,112 @@
-"""The rows of TSV and CSV files, as cells."""
+"""TSV and CSV tables. CSV may be separated by commas or semicolons, as spreadsheets write it."""
 
 import csv
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
-from regard.data.formats.readers import lines_of
+from regard.data.columns import PREVIEW_ROWS, check_column, detect_columns, detect_header
+from regard.data.example import Example, Layout, append_question
+from regard.data.files import read_lines, suffix_of
+from regard.data.readers import READERS, Reader, TablePreview
 from regard.errors import RegardError
 
 TAB = "\t"
-LOOKED_AT = 100  # rows of a table, to see what kind of table it is
+MAX_FIELD = 1 << 24  # characters of a cell
+
+Row = tuple[int, list[str], str]  # line number, cells, problem
 
 
-def separator_of(path: Path) -> str:
-    """Between the cells of a row: in CSV a semicolon, where the first line has no comma, as spreadsheets write it."""
-    if path.name.lower().removesuffix(".gz").rpartition(".")[2] != "csv":
+@READERS.register("delimited")
+class DelimitedReader(Reader):
+    """Rows of cells. The first row is a header if columns are asked for by name, if it has usual names of columns, or
+    if it is unlike the rows below it."""
+
+    suffixes = (".tsv", ".tab", ".csv")
+
+    def read(self, path: Path, layout: Layout) -> Iterator[Example]:
+        delimiter = detect_delimiter(path)
+        preview = [row for _, row, _ in islice(read_rows(path, delimiter), PREVIEW_ROWS)]
+        reader = read_rows(path, delimiter)
+        first_row = next(reader, None)
+        if first_row is None:
+            return
+        first = first_row[1]
+        has_header = detect_header(preview, layout)
+        header = first if has_header else None
+        source, target = detect_columns(path, header, preview, layout)
+        question = check_column(path, header, len(first), layout.question_column)
+        needed = max(source, target) + 1
+        for number, row, problem in reader if has_header else chain([first_row], reader):
+            if len(row) < needed:
+                if number == 1 and not has_header:
+                    raise RegardError(
+                        f"{path}, line {number}: only {len(row)} column was found, and two are needed; are the sides "
+                        f"separated by {'commas or semicolons' if delimiter != TAB else 'tabs'}?"
+                    )
+                yield Example(delimiter.join(row), "", str(path), number, problem or f"only {len(row)} column(s)")
+                continue
+            text = row[source]
+            if question is not None:
+                text = append_question(text, row[question] if question < len(row) else "")
+            # A separator in a text: nobody knows where the sides are.
+            more = f"{len(row)} columns, where the first line has {len(first)}" if len(row) > len(first) else ""
+            yield Example(text, row[target], str(path), number, problem or more)
+
+    def read_documents(self, path: Path) -> Iterator[Example]:
+        raise RegardError(f"{path}: this is a table, and plain text is wanted: a text file, or JSON lines with text.")
+
+    def preview(self, path: Path) -> TablePreview:
+        return TablePreview(rows=[row for _, row, _ in islice(read_rows(path, detect_delimiter(path)), PREVIEW_ROWS)])
+
+
+def detect_delimiter(path: Path) -> str:
+    """A tab; for CSV a comma, or a semicolon where that gives more rows the same number of cells."""
+    if suffix_of(path) != ".csv":
         return TAB
-    lines = [line for line, _ in islice(lines_of(path), LOOKED_AT)]
+    lines = [line for line, _ in islice(read_lines(path), PREVIEW_ROWS)]
     first = lines[0] if lines else ""
     if ";" not in first:
         return ","
-    # Texts have commas, too: what separates is as often in every row.
-    return ";" if "," not in first or _evenly(lines, ";") > _evenly(lines, ",") else ","
+    # Texts have commas, too: a delimiter is equally often in every row.
+    return ";" if "," not in first or _regularity(lines, ";") > _regularity(lines, ",") else ","
 
 
-def _evenly(lines: list[str], separator: str) -> float:
-    """The share of rows that have as many cells as most have, and more than one."""
+def _regularity(lines: list[str], delimiter: str) -> float:
+    """The share of rows that have the most frequent number of cells above one."""
     try:
-        widths = Counter(map(len, csv.reader(lines, delimiter=separator)))
+        widths = Counter(map(len, csv.reader(lines, delimiter=delimiter)))
     except csv.Error:
         return 0.0
     return max((count for width, count in widths.items() if width > 1), default=0) / max(1, widths.total())
 
 
-def rows_of(path: Path, separator: str) -> Iterator[tuple[int, list[str], str]]:
-    if separator == TAB:  # no quoting in TSV: a quotation mark is a quotation mark
-        for number, (line, wrong) in enumerate(lines_of(path), 1):
-            if line.strip() or wrong:
-                yield number, line.split("\t"), wrong
+def read_rows(path: Path, delimiter: str) -> Iterator[Row]:
+    """The rows that are not blank. Raises RegardError for CSV that is malformed."""
+    if delimiter == TAB:  # no quoting in TSV: a quotation mark is a quotation mark
+        for number, (line, problem) in enumerate(read_lines(path), 1):
+            if line.strip() or problem:
+                yield number, line.split(TAB), problem
         return
-    wrongs: list[str] = []
+    problems: list[str] = []
 
     def lines() -> Iterator[str]:
-        for line, wrong in lines_of(path):
-            wrongs.append(wrong)
+        for line, problem in read_lines(path):
+            problems.append(problem)
             yield line + "\n"
 
-    csv.field_size_limit(1 << 24)
-    reader = csv.reader(lines(), strict=True, delimiter=separator)
+    csv.field_size_limit(MAX_FIELD)
+    reader = csv.reader(lines(), strict=True, delimiter=delimiter)
     while True:
-        started = reader.line_num + 1
-        wrongs.clear()
+        first_line = reader.line_num + 1
+        problems.clear()
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
             what = "a quotation mark is opened and never closed" if "end of data" in str(error) else f"{error}"
-            raise RegardError(f"{path}, line {started:,}: this is not CSV: {what}.") from None
+            raise RegardError(f"{path}, line {first_line:,}: this is not CSV: {what}.") from None
         if row:
-            yield started, row, next((wrong for wrong in wrongs if wrong), "")
-
-
-def looked_at(path: Path) -> list[list[str]]:
-    """The first rows of a TSV or CSV file."""
-    return [row for _, row, _ in islice(rows_of(path, separator_of(path)), LOOKED_AT)]
+            yield first_line, row, next((problem for problem in problems if problem), "")

@@ -1,36 +1,43 @@
-"""Questions about passages, in the form of SQuAD (Rajpurkar et al. 2016, arXiv:1606.05250; without an answer: 2018)."""
+"""SQuAD: questions about passages (Rajpurkar et al. 2016, arXiv:1606.05250; without an answer: 2018)."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from regard.data.answer_spans import which_occurrence
-from regard.data.formats.readers import Example
+from regard.data.example import Example, Layout
+from regard.data.files import open_file
+from regard.data.readers import READERS, Reader
 from regard.data.segments import BETWEEN
 from regard.errors import RegardError
 
 
-def read_squad(path: Path, file: IO[bytes]) -> Iterator[Example]:
-    """Passages, their questions and their answers; a question is counted as a line, however many answers it has.
-    Raises RegardError if the file is something else."""
-    with file:
+@READERS.register("squad")
+class SquadReader(Reader):
+    """Passages, their questions and their answers; each question counts as a line, however many answers it has."""
+
+    suffixes = (".json",)
+
+    def read(self, path: Path, layout: Layout) -> Iterator[Example]:
+        with open_file(path) as file:
+            raw = file.read()
         try:
-            content = json.loads(file.read().decode("utf-8-sig"))
+            content = json.loads(raw.decode("utf-8-sig"))
         except (ValueError, RecursionError):
             raise RegardError(f"{path}: this is not JSON; one JSON object a line is a .jsonl file.") from None
-    articles = content.get("data") if isinstance(content, dict) else None
-    if not isinstance(articles, list):
-        raise RegardError(
-            f"{path}: a .json file is read in the form of SQuAD only, an object with data; write other records one a "
-            f"line, as a .jsonl file."
-        )
-    number = 0
-    for article in articles:
-        for paragraph in _list(article, "paragraphs"):
-            for asked in _list(paragraph, "qas"):
-                number += 1
-                yield from _examples(paragraph.get("context"), asked, str(path), number)
+        articles = content.get("data") if isinstance(content, dict) else None
+        if not isinstance(articles, list):
+            raise RegardError(
+                f"{path}: a .json file is read in the form of SQuAD only, an object with data; write other records one "
+                f"a line, as a .jsonl file."
+            )
+        number = 0
+        for article in articles:
+            for paragraph in _list(article, "paragraphs"):
+                for entry in _list(paragraph, "qas"):
+                    number += 1
+                    yield from _examples(paragraph.get("context"), entry, str(path), number)
 
 
 def _list(record: Any, name: str) -> list[Any]:
@@ -38,16 +45,16 @@ def _list(record: Any, name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _examples(passage: Any, asked: Any, file: str, number: int) -> Iterator[Example]:
-    question = asked.get("question") if isinstance(asked, dict) else None
+def _examples(passage: Any, entry: Any, file: str, number: int) -> Iterator[Example]:
+    question = entry.get("question") if isinstance(entry, dict) else None
     if not isinstance(passage, str) or not isinstance(question, str):
         yield Example("", "", file, number, "no passage, or no question")
         return
     source = f"{passage}{BETWEEN}{question}"
-    if "answers" not in asked and asked.get("is_impossible") is not True:
+    if "answers" not in entry and entry.get("is_impossible") is not True:
         yield Example(source, "", file, number, "no answers are given")
         return
-    if asked.get("is_impossible") is True or not (answers := _list(asked, "answers")):
+    if entry.get("is_impossible") is True or not (answers := _list(entry, "answers")):
         yield Example(source, "", file, number)
         return
     for answer in answers:
@@ -55,5 +62,5 @@ def _examples(passage: Any, asked: Any, file: str, number: int) -> Iterator[Exam
         if not isinstance(text, str):
             yield Example(source, "", file, number, "an answer without a text")
             continue
-        which = which_occurrence(passage, text, start) if isinstance(start, int) else 0
-        yield Example(source, text, file, number, occurrence=which)
+        occurrence = which_occurrence(passage, text, start) if isinstance(start, int) else 0
+        yield Example(source, text, file, number, occurrence=occurrence)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from regard.data.columns import columns_taken
-from regard.data.formats.readers import Layout
+from regard.data.column_detection import describe_columns
+from regard.data.example import Layout
 from tests.data.files import read, refusal, sides, write
 
 TWO = [("one", "un"), ("two", "deux")]
@@ -43,26 +43,28 @@ def test_a_language_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
     assert "no field for the target; there are en, de" in refusal(lines, **asked)
     some = write(tmp_path / "b.jsonl", '{"en": "one", "fr": "un"}\n{"en": "two", "de": "zwei"}\n["three", "trois"]\n')
     found = read(some, **asked)
-    assert [example.wrong for example in found] == ["", "a side is missing", ""]
+    assert [example.problem for example in found] == ["", "a side is missing", ""]
     assert sides([found[2]]) == [("three", "trois")], "a list has no languages, but an order"
 
 
 def test_a_row_with_more_columns_than_the_first_is_set_aside(tmp_path: Path) -> None:
     found = read(write(tmp_path / "a.tsv", "one\tun\ntwo\tdeux\tor three\ttrois\n"))
-    assert [example.wrong for example in found] == ["", "4 columns, where the first line has 2"]
+    assert [example.problem for example in found] == ["", "4 columns, where the first line has 2"]
     three = read(write(tmp_path / "b.tsv", "one\tun\tby me\ntwo\tdeux\n"))
-    assert [example.wrong for example in three] == ["", ""], "fewer will do, if the sides are there"
+    assert [example.problem for example in three] == ["", ""], "fewer will do, if the sides are there"
 
 
 def test_what_is_taken_of_many_columns_is_told(tmp_path: Path) -> None:
     plain = write(tmp_path / "a.tsv", "one\tun\tby me\n")
     named = write(tmp_path / "b.csv", "id,english,french\n1,one,un\n")
-    assert "has 3 columns, of which the first is the source and the second the target" in columns_taken(plain, Layout())
-    assert "of which english is the source and french the target" in columns_taken(named, Layout())
-    assert columns_taken(plain, Layout(source_column=1, target_column=3)) == ""
-    assert columns_taken(write(tmp_path / "c.tsv", "one\tun\n"), Layout()) == ""
-    assert columns_taken(write(tmp_path / "d.po", ""), Layout()) == ""
-    assert columns_taken(write(tmp_path / "e.tsv", ""), Layout()) == ""
+    assert "has 3 columns, of which the first is the source and the second the target" in describe_columns(
+        plain, Layout()
+    )
+    assert "of which english is the source and french the target" in describe_columns(named, Layout())
+    assert describe_columns(plain, Layout(source_column=1, target_column=3)) == ""
+    assert describe_columns(write(tmp_path / "c.tsv", "one\tun\n"), Layout()) == ""
+    assert describe_columns(write(tmp_path / "d.po", ""), Layout()) == ""
+    assert describe_columns(write(tmp_path / "e.tsv", ""), Layout()) == ""
 
 
 def test_commas_in_texts_do_not_hide_semicolons(tmp_path: Path) -> None:

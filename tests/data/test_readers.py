@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.formats.readers import Example, read_aligned
+from regard.data.example import Example
+from regard.data.readers import read_aligned
 from tests.data.files import plain_text, read, refusal, sides, write
 
 SUFFIXES = ["tsv", "csv", "jsonl", "po", "tmx", "xlf"]
@@ -328,7 +329,7 @@ def test_a_line_that_is_not_utf8_is_set_aside(suffix: str, line: bytes, place: i
     lines = AS_FILE[suffix].encode().splitlines(keepends=True)
     lines.insert(place, line)
     examples = read(write(tmp_path / f"a.{suffix}", b"".join(lines)))
-    assert [example.wrong for example in examples] == ["not UTF-8" if at == place else "" for at in range(3)]
+    assert [example.problem for example in examples] == ["not UTF-8" if at == place else "" for at in range(3)]
     assert examples[place].line == place + 1
     assert examples[place].source == "caf\ufffd"
 
@@ -338,7 +339,7 @@ def test_a_line_of_a_text_file_that_is_not_utf8_is_set_aside_with_its_partner(si
     contents = [b"one\ntwo\nthree\n", b"un\ndeux\ntrois\n"]
     contents[side] = contents[side].replace(b"t", b"\xff", 1)
     source, target = (write(tmp_path / name, content) for name, content in zip("ab", contents, strict=True))
-    wrongs = [example.wrong for example in read_aligned(source, target)]
+    wrongs = [example.problem for example in read_aligned(source, target)]
     assert sorted(wrongs) == ["", "", "not UTF-8"]
 
 
@@ -350,12 +351,12 @@ def test_a_few_bad_lines_are_set_aside_and_many_are_the_whole_file(tmp_path: Pat
         if whole:
             assert "many other lines" in refusal(path)
         else:
-            assert sum(example.wrong == "not UTF-8" for example in read(path)) == 50
+            assert sum(example.problem == "not UTF-8" for example in read(path)) == 50
 
 
 def test_in_a_csv_the_bad_line_of_a_field_with_newlines_is_noticed(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", b'one,un\ntwo,"deux\ncaf\xe9\nfin"\nthree,trois\nfour,quatre\n')
-    assert [(example.line, example.wrong) for example in read(path)] == [(1, ""), (2, "not UTF-8"), (5, ""), (6, "")]
+    assert [(example.line, example.problem) for example in read(path)] == [(1, ""), (2, "not UTF-8"), (5, ""), (6, "")]
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv"])
@@ -383,7 +384,7 @@ def test_a_row_with_too_few_columns_is_set_aside(suffix: str, line: str, place: 
     lines.insert(place, line)
     examples = read(write(tmp_path / f"a.{suffix}", "".join(lines)))
     assert len(examples) == 5
-    assert [bool(example.wrong) for example in examples] == [at == place for at in range(5)]
+    assert [bool(example.problem) for example in examples] == [at == place for at in range(5)]
 
 
 @pytest.mark.parametrize(
@@ -403,5 +404,5 @@ def test_a_row_with_too_few_columns_is_set_aside(suffix: str, line: str, place: 
 def test_a_json_line_that_is_no_pair_is_set_aside(line: str, tmp_path: Path) -> None:
     whole = AS_FILE["jsonl"] + line + "\n" + AS_FILE["jsonl"]
     examples = read(write(tmp_path / "a.jsonl", whole))
-    assert [bool(example.wrong) for example in examples] == [False, False, True, False, False]
+    assert [bool(example.problem) for example in examples] == [False, False, True, False, False]
     assert examples[2].line == 3

@@ -1,0 +1,52 @@
+"""gettext PO: the entries that are translated and not fuzzy."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from regard.data.example import Example, Layout
+from regard.data.files import open_file
+from regard.data.readers import READERS, Reader
+from regard.errors import RegardError
+
+# polib ends a line at each of these characters, which gettext does not; while it parses, others stand in for them.
+_LINE_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+_SUBSTITUTES = "".join(chr(0xF8E0 + number) for number in range(len(_LINE_ENDS)))
+SUBSTITUTE, RESTORE = str.maketrans(_LINE_ENDS, _SUBSTITUTES), str.maketrans(_SUBSTITUTES, _LINE_ENDS)
+
+
+@READERS.register("po")
+class PoReader(Reader):
+    """A gettext catalog; each plural form is an example of its own."""
+
+    suffixes = (".po", ".pot")
+
+    def read(self, path: Path, layout: Layout) -> Iterator[Example]:
+        import polib
+
+        with open_file(path) as file:
+            content = file.read()
+        try:
+            text = content.decode("utf-8-sig")
+            # polib takes its argument for a file's name if there is such a file.
+            entries = polib.pofile(text.translate(SUBSTITUTE) + "\n# end\n") if text.strip() else []
+        except UnicodeDecodeError:
+            raise RegardError(f"{path}: this is not UTF-8; convert it: msgconv -t utf-8 {path} -o new.po.") from None
+        except (OSError, ValueError, IndexError) as error:
+            raise RegardError(f"{path}: this is not a PO file: {error}.") from None
+        for entry in entries:
+            if entry.obsolete:
+                continue
+            line = int(entry.linenum or 0)
+            if not entry.translated():
+                yield _example(entry.msgid, entry.msgstr, path, line, "fuzzy" if entry.fuzzy else "not translated")
+                continue
+            if not entry.msgid_plural:
+                yield _example(entry.msgid, entry.msgstr, path, line)
+                continue
+            forms = sorted((int(number), form) for number, form in entry.msgstr_plural.items())
+            for number, form in forms:
+                yield _example(entry.msgid_plural if number else entry.msgid, form, path, line)
+
+
+def _example(source: str, target: str, path: Path, line: int, problem: str = "") -> Example:
+    return Example(source.translate(RESTORE), target.translate(RESTORE), str(path), line, problem)

@@ -1,0 +1,18 @@
+"""Language codes, as files and people write them: en, en-US, pt_BR."""
+
+from collections.abc import Iterable
+
+
+def normalize_language(code: str) -> str:
+    """In lower case, with hyphens."""
+    return code.lower().replace("_", "-")
+
+
+def find_language(languages: Iterable[str], wanted: str) -> str | None:
+    """The one of these codes that is the wanted language: the same code, or one that has a region where the other has
+    none."""
+    code = normalize_language(wanted)
+    known = {normalize_language(language): language for language in languages}
+    if code in known:
+        return known[code]
+    return next((known[each] for each in known if each.startswith(f"{code}-") or code.startswith(f"{each}-")), None)
