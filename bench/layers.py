@@ -1,11 +1,11 @@
 """The layers of table 1 of Vaswani et al. 2017 (arXiv:1706.03762), as regard has them: functions of [1, n, d].
 
-What is counted. The textbook's n²·d of self-attention is comparing all places and summing the values, without the
+What is counted. The textbook's n²·d of self-attention is comparing all positions and summing the values, without the
 projections before and after, which cost n·d² as a recurrent layer does. So attention is measured twice: as the
 textbook counts it, from queries, keys and values that are there; and as a whole layer. The recurrent layer (a GRU)
 and the convolutional one (gated) are whole: all they do is of one order.
 
-One sequence, one head, float32. The textbook's r is the number of places a query looks at, regard's is how far: it
+One sequence, one head, float32. The textbook's r is the number of positions a query looks at, regard's is how far: it
 looks at 2 r + 1.
 """
 
@@ -25,7 +25,7 @@ Run = Callable[..., Tensor]
 
 @dataclass(frozen=True)
 class Sizes:
-    """n places of width d; a kernel of k places, a window of radius r."""
+    """n positions of width d; a kernel of k positions, a window of radius r."""
 
     n: int
     d: int
@@ -46,7 +46,7 @@ class Layer:
     time: str
     memory: str  # of forward and backward, the gradients of its weights included
     steps: str  # that must follow one another
-    path: str  # the longest between two places, in applications
+    path: str  # the longest between two positions, in applications
     axes: str = "nd"
 
     @property
@@ -90,7 +90,7 @@ class Recurrent(nn.Module):
         return self.cell.sequence(self.cell.inputs(x.transpose(0, 1)), self.cell.zero(x)).transpose(0, 1)
 
     def hop(self, x: Tensor, states: Tensor) -> Tensor:
-        """One step at all places at once, each from the state before it: what one application of the cell can do.
+        """One step at all positions at once, each from the state before it: what one application of the cell can do.
 
         n of them from zeros are `forward`.
         """

@@ -18,7 +18,7 @@ from regard import native
 
 SCORES = ["dot", "scaled-dot", "cosine", "bilinear", "additive", "function"]
 EXTENTS = ["global", "causal", "window", "local-m", "local-p"]
-NORMALISERS = ["softmax", "hard", "sparsemax", "entmax", "sigmoid", "none"]
+NORMALIZERS = ["softmax", "hard", "sparsemax", "entmax", "sigmoid", "none"]
 LENGTHS = [1024, 2048, 4096, 8192]
 WIDTH, HEADS = 32, 2
 
@@ -90,7 +90,7 @@ def _window(length: str, small: bool) -> Callable[[], object]:
     return lambda: attend(*x, extent=Window(64)).sum().backward()
 
 
-def _cell(score: str, extent: str, normalise: str, length: str, small: bool) -> Callable[[], object]:
+def _cell(score: str, extent: str, normalize: str, length: str, small: bool) -> Callable[[], object]:
     import torch
 
     from regard.attention import Additive, Bilinear, Hard, LocalMonotonic, LocalPredictive, Window, attend
@@ -106,7 +106,7 @@ def _cell(score: str, extent: str, normalise: str, length: str, small: bool) -> 
         "local-p": LocalPredictive(WIDTH, radius=32.0, heads=HEADS),
         "hard": Hard("gumbel"),
     }
-    options = {"score": score, "extent": extent, "normalise": normalise}
+    options = {"score": score, "extent": extent, "normalize": normalize}
     chosen = {axis: made.get(name, name) for axis, name in options.items()}
     return lambda: attend(*x, **chosen).sum().backward()
 
@@ -138,7 +138,7 @@ def picture(path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    cells = list(itertools.product(SCORES, EXTENTS, NORMALISERS))
+    cells = list(itertools.product(SCORES, EXTENTS, NORMALIZERS))
     found: dict[tuple[str, str, str], list[float]] = {cell: [] for cell in cells}
     jobs = [("cell", *cell, str(length)) for cell in cells for length in LENGTHS]
     for number, (job, peak) in enumerate(zip(jobs, measured(jobs), strict=True)):
@@ -150,11 +150,11 @@ def picture(path: Path) -> None:
     matrix = [HEADS * t * t * 4 / 2**20 for t in LENGTHS]
     for row, score in zip(grid, SCORES, strict=True):
         for frame, extent in zip(row, EXTENTS, strict=True):
-            for normalise in NORMALISERS:
+            for normalize in NORMALIZERS:
                 frame.loglog(
-                    LENGTHS, [max(0.5, x) for x in found[score, extent, normalise]], marker=".", label=normalise
+                    LENGTHS, [max(0.5, x) for x in found[score, extent, normalize]], marker=".", label=normalize
                 )
-            frame.loglog(LENGTHS, matrix, color="grey", linestyle="--", label="one T × T matrix")
+            frame.loglog(LENGTHS, matrix, color="gray", linestyle="--", label="one T × T matrix")
             frame.set_title(f"{score} · {extent}", fontsize=9)
             frame.set_xticks(LENGTHS, [str(t) for t in LENGTHS], fontsize=8)
             frame.xaxis.minorticks_off()

@@ -5,6 +5,17 @@ import pytest
 from regard import renames
 from regard.renames import migrated, new_name
 
+SETTINGS = renames.SETTINGS
+
+
+def test_british_spellings_of_earlier_versions_are_migrated() -> None:
+    old = {"model": {"encoder": {"initialisation": "glorot"}, "decoder": {"normalise": "hard"}}}
+    new = {"model": {"encoder": {"initialization": "glorot"}, "decoder": {"normalize": "hard"}}}
+    with pytest.MonkeyPatch.context() as real:
+        real.setattr(renames, "SETTINGS", SETTINGS)
+        assert migrated(old) == new
+        assert new_name("model.decoder.normalise") == "model.decoder.normalize"
+
 
 @pytest.fixture(autouse=True)
 def some(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,10 @@ from typing import Any
 
 # Settings, in settings.toml, model.toml and configuration files: the old path, and the new one. Where the new path
 # begins with a dot, only the last part changes.
-SETTINGS: dict[str, str] = {}
+SETTINGS: dict[str, str] = {
+    "model.*.normalise": ".normalize",
+    "model.*.initialisation": ".initialization",
+}
 
 # Values of settings: the new path of the setting, and each old value with the new one.
 VALUES: dict[str, dict[Any, Any]] = {}

@@ -1,4 +1,4 @@
-"""The grid: every score, extent and normaliser, made small, with learnt weights drawn at random."""
+"""The grid: every score, extent and normalizer, made small, with learned weights drawn at random."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +59,7 @@ def extent(name: str, heads: int = HEADS, width: int = WIDTH) -> Any:
     return made[name]()
 
 
-def normaliser(name: str, heads: int = HEADS) -> Any:
+def normalizer(name: str, heads: int = HEADS) -> Any:
     made = {
         "softmax": Softmax,
         "hard": lambda: Hard().eval(),
@@ -67,7 +67,7 @@ def normaliser(name: str, heads: int = HEADS) -> Any:
         "entmax-1.5": Entmax,
         "entmax-1.3": lambda: Entmax(1.3),
         "entmax-2.5": lambda: Entmax(2.5),
-        "entmax learnt": lambda: Entmax(1.4, learnable=True, heads=heads),
+        "entmax learned": lambda: Entmax(1.4, learnable=True, heads=heads),
         "sigmoid": lambda: Sigmoid(-0.5),
         "none": Raw,
     }
@@ -85,14 +85,14 @@ EXTENTS = [
     "local-m",
     "local-p",
 ]
-NORMALISERS = [
+NORMALIZERS = [
     "softmax",
     "hard",
     "sparsemax",
     "entmax-1.5",
     "entmax-1.3",
     "entmax-2.5",
-    "entmax learnt",
+    "entmax learned",
     "sigmoid",
     "none",
 ]
@@ -110,7 +110,7 @@ class Cell:
     @property
     def tensors(self) -> list[Tensor]:
         """All that gradients flow to."""
-        parts = [self.options[name] for name in ("score", "extent", "normalise")]
+        parts = [self.options[name] for name in ("score", "extent", "normalize")]
         own = [p for part in parts if isinstance(part, torch.nn.Module) for p in part.parameters()]
         return [self.query, self.key, self.value, *own]
 
@@ -131,7 +131,7 @@ class Cell:
 def cell(
     score_name: str,
     extent_name: str,
-    normaliser_name: str,
+    normalizer_name: str,
     *,
     source: str = "cross",
     queries: int = 7,
@@ -156,7 +156,7 @@ def cell(
         if score_name != "additive"
         else Additive(WIDTH, WIDTH, 9, heads=HEADS, key_heads=key_heads),
         "extent": extent(extent_name),
-        "normalise": normaliser(normaliser_name),
+        "normalize": normalizer(normalizer_name),
         "mask": mask(masked, batch, queries, keys),
     }
     for part in options.values():

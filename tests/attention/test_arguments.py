@@ -9,6 +9,7 @@ from regard.attention import (
     T5,
     Additive,
     ALiBi,
+    Attention,
     Bilinear,
     Draw,
     Entmax,
@@ -66,13 +67,13 @@ def call(**changes: Any) -> Any:
         (lambda: call(extent="local-p"), r"extent: 'local-p' needs a radius; pass LocalPredictive\("),
         (lambda: call(extent=7), "extent: expected a name or an Extent, not int"),
         (lambda: call(extent=LocalPredictive(8, radius=2, heads=3)), "query: 4 heads do not fit local-p, made for 3"),
-        (lambda: call(normalise="softmx"), "normalise: there is no 'softmx'; did you mean 'softmax'"),
-        (lambda: call(normalise=torch.softmax), "normalise: expected a name or a Normaliser"),
+        (lambda: call(normalize="softmx"), "normalize: there is no 'softmx'; did you mean 'softmax'"),
+        (lambda: call(normalize=torch.softmax), "normalize: expected a name or a Normalizer"),
         (lambda: call(scale=float("nan")), "scale: nan is not a finite number"),
         (lambda: call(scale="big"), "scale: 'big' is not a finite number"),
         (lambda: call(dropout=1.5), "dropout: 1.5 is not a share"),
-        (lambda: call(offset=-1), "offset: -1 is not a place"),
-        (lambda: call(offset=1.5), "offset: 1.5 is not a place"),
+        (lambda: call(offset=-1), "offset: -1 is not a position"),
+        (lambda: call(offset=1.5), "offset: 1.5 is not a position"),
         (lambda: call(position="rotery"), "position: there is no 'rotery'; did you mean 'rotary'"),
         (lambda: call(mask=torch.ones(3, 5, dtype=torch.bool, device="meta")), "mask: it is on meta, the query on cpu"),
         (lambda: call(dropout=None), "dropout: None is not a share"),
@@ -90,24 +91,24 @@ def call(**changes: Any) -> Any:
         (lambda: call(position=Shaw(6)), "position: shaw was made for width 6, the query has 8"),
         (lambda: call(position=Shaw(8, value_width=8)), "position: shaw was made for values of width 8, these have 6"),
         (
-            lambda: call(normalise=Entmax(learnable=True, heads=3)),
-            "normalise: entmax has 3 learnt alphas, the query 4 heads",
+            lambda: call(normalize=Entmax(learnable=True, heads=3)),
+            "normalize: entmax has 3 learned alphas, the query 4 heads",
         ),
         (lambda: call(position=3), "position: expected a name or a Position"),
         (lambda: call(backend="cuda"), "backend: there is no 'cuda'; the choices are auto, short, sdpa"),
         (lambda: call(backend="window"), "backend: 'window' cannot serve this call: window serves windows"),
         (
-            lambda: call(backend="sdpa", normalise="sparsemax"),
+            lambda: call(backend="sdpa", normalize="sparsemax"),
             "backend: 'sdpa' cannot serve this call: .* not by sparsemax",
         ),
         (lambda: call(backend="sdpa", dropout=0.1), "not fused with dropout"),
         (lambda: call(backend="reference", dropout=0.1), "the reference has no dropout"),
-        (lambda: call(backend="reference", normalise="hard"), "the reference draws no places"),
+        (lambda: call(backend="reference", normalize="hard"), "the reference draws no positions"),
         (lambda: weights(Q, K, heads=[4]), "heads: there is no head 4; there are 4"),
         (lambda: weights(Q, K, rows=slice(0, 3, 2)), "rows: a slice with a step"),
         (lambda: Window(-1), "radius: -1 is not a distance"),
         (lambda: Window(float("nan")), "radius: nan is not a distance"),  # type: ignore[arg-type]
-        (lambda: Window(2.5), "radius: 2.5 is not a distance between places"),  # type: ignore[arg-type]
+        (lambda: Window(2.5), "radius: 2.5 is not a distance between positions"),  # type: ignore[arg-type]
         (lambda: Window("wide"), "radius: 'wide' is not a distance"),  # type: ignore[arg-type]
         (lambda: Window(2, global_tokens=-1), "global_tokens: -1"),
         (lambda: LocalMonotonic(-2), "radius: -2"),
@@ -148,6 +149,19 @@ def test_bad_input_gets_one_clear_sentence(make, sentence: str) -> None:
 def test_plan_takes_the_arguments_of_attend_and_no_others() -> None:
     with pytest.raises(TypeError, match="'scores' is not one of them"):
         plan(Q, K, V, scores="dot")
+
+
+@pytest.mark.parametrize("function", [attend, plan, lambda q, k, v, **options: weights(q, k, **options)])
+def test_an_old_keyword_gets_the_new_name(function: Any) -> None:
+    with pytest.raises(TypeError, match="'normalise' is now called 'normalize'"):
+        function(Q, K, V, normalise="softmax")
+
+
+def test_an_old_keyword_of_the_module_gets_the_new_name() -> None:
+    with pytest.raises(TypeError, match=r"Attention\(\): the argument 'normalise' is now called 'normalize'"):
+        Attention(8, normalise="softmax")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Attention\(\) got an unexpected keyword argument 'scores'"):
+        Attention(8, scores="dot")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["scaled_dot", "Scaled-Dot", "scaled dot", "scaled"])

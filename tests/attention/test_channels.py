@@ -37,24 +37,24 @@ def test_cbam_by_hand_channels_then_places() -> None:
     channel = [sigmoid(1.0), sigmoid(2.0)]
     assert cbam.channel.weights(IMAGE)[0].tolist() == pytest.approx(channel)
     x = IMAGE * torch.tensor(channel)[None, :, None, None]
-    # A filter that adds the mean map at the middle and the max map one place to the right.
+    # A filter that adds the mean map at the middle and the max map one position to the right.
     kernel = torch.zeros(1, 2, 3, 3)
     kernel[0, 0, 1, 1] = 1.0
     kernel[0, 1, 1, 2] = 0.5
     cbam.spatial.conv.weight.copy_(kernel)
     mean, largest = x.mean(1)[0], x.amax(1)[0]
-    places = [
+    positions = [
         [sigmoid(mean[0, 0].item() + 0.5 * largest[0, 1].item()), sigmoid(mean[0, 1].item())],
         [sigmoid(mean[1, 0].item() + 0.5 * largest[1, 1].item()), sigmoid(mean[1, 1].item())],
     ]
-    torch.testing.assert_close(cbam.spatial.weights(x)[0], torch.tensor(places))
-    torch.testing.assert_close(cbam(IMAGE), x * torch.tensor(places))
+    torch.testing.assert_close(cbam.spatial.weights(x)[0], torch.tensor(positions))
+    torch.testing.assert_close(cbam(IMAGE), x * torch.tensor(positions))
 
 
 @torch.no_grad()
 def test_eca_by_hand() -> None:
     eca = ECA(2, size=3)
-    eca.conv.weight.copy_(torch.tensor([[[1.0, 0.5, -1.0]]]))  # left neighbour, itself, right neighbour
+    eca.conv.weight.copy_(torch.tensor([[[1.0, 0.5, -1.0]]]))  # left neighbor, itself, right neighbor
     gates = [sigmoid(0.5 * 1 - 3), sigmoid(1 + 0.5 * 3)]
     assert eca.weights(IMAGE)[0].tolist() == pytest.approx(gates)
     assert eca(IMAGE)[0, 1, 0, 0].item() == pytest.approx(3 * gates[1])

@@ -15,16 +15,16 @@ CELLS = [
     ("additive", "global", "softmax", "padding"),
     ("additive", "local-p", "entmax-1.5", "no"),
     ("bilinear", "causal", "sparsemax", "padding"),
-    ("dot", "global", "entmax learnt", "no"),
+    ("dot", "global", "entmax learned", "no"),
     ("dot", "local-m", "sigmoid", "rows"),
     ("dot", "global", "none", "added"),
 ]
 
 
-@pytest.mark.parametrize(("score", "extent", "normalise", "masked"), CELLS)
-def test_compiling_changes_no_output_and_no_gradient(score: str, extent: str, normalise: str, masked: str) -> None:
+@pytest.mark.parametrize(("score", "extent", "normalize", "masked"), CELLS)
+def test_compiling_changes_no_output_and_no_gradient(score: str, extent: str, normalize: str, masked: str) -> None:
     torch._dynamo.reset()
-    one = cell(score, extent, normalise, masked=masked)
+    one = cell(score, extent, normalize, masked=masked)
 
     def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return attend(q, k, v, **one.options)
@@ -40,7 +40,7 @@ def test_compiling_changes_no_output_and_no_gradient(score: str, extent: str, no
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{}, {"extent": "causal"}, {"extent": Window(4)}, {"score": "additive"}, {"normalise": "sparsemax"}],
+    [{}, {"extent": "causal"}, {"extent": Window(4)}, {"score": "additive"}, {"normalize": "sparsemax"}],
     ids=str,
 )
 def test_a_compiled_module_trains_the_same(options: dict[str, Any]) -> None:

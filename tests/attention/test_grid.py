@@ -1,4 +1,4 @@
-"""Every cell of score x extent x normaliser x source, every kernel that serves it, held to the reference."""
+"""Every cell of score x extent x normalizer x source, every kernel that serves it, held to the reference."""
 
 import itertools
 from contextlib import nullcontext
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard import native
 from regard.attention import attend
-from tests.attention.cells import EXTENTS, HEADS, NORMALISERS, SCORES, Cell, cell
+from tests.attention.cells import EXTENTS, HEADS, NORMALIZERS, SCORES, Cell, cell
 
 KERNELS = ["auto", "sdpa", "window", "dense", "tiled"]
 SERVED_BY_ALL = {"dense", "tiled", "auto"}
@@ -30,8 +30,8 @@ def run(one: Cell, backend: str) -> Tensor | None:
 @pytest.mark.parametrize("score", SCORES)
 def test_every_kernel_agrees_with_the_reference_in_float64(score: str, extent: str, source: str) -> None:
     served = set()
-    for normalise, masked in itertools.product(NORMALISERS, ["no", "padding", "rows", "added"]):
-        one = cell(score, extent, normalise, source=source, masked=masked)
+    for normalize, masked in itertools.product(NORMALIZERS, ["no", "padding", "rows", "added"]):
+        one = cell(score, extent, normalize, source=source, masked=masked)
         expected = attend(one.query, one.key, one.value, backend="reference", **one.options)
         direction = torch.randn_like(expected)
         slopes = torch.autograd.grad(expected, one.tensors, direction, allow_unused=True)
@@ -57,10 +57,10 @@ def test_every_kernel_agrees_with_the_reference_in_float64(score: str, extent: s
 def test_float32_error_is_at_most_twice_that_of_plain_code(score: str, extent: str, compiled: bool) -> None:
     if compiled and native.library() is None:
         pytest.skip(native.why_not())
-    for normalise, source in itertools.product(NORMALISERS, ["cross", "self"]):
-        if normalise == "hard":
-            continue  # a place is chosen or it is not; agreement is tested above
-        exact = cell(score, extent, normalise, source=source, queries=40, keys=51, batch=4)
+    for normalize, source in itertools.product(NORMALIZERS, ["cross", "self"]):
+        if normalize == "hard":
+            continue  # a position is chosen or it is not; agreement is tested above
+        exact = cell(score, extent, normalize, source=source, queries=40, keys=51, batch=4)
         plain = exact.to(torch.float32)
         truth = attend(exact.query, exact.key, exact.value, backend="reference", **exact.options)
         naive = attend(plain.query, plain.key, plain.value, backend="reference", **plain.options)
@@ -70,14 +70,14 @@ def test_float32_error_is_at_most_twice_that_of_plain_code(score: str, extent: s
                 output = run(plain, backend)
             if output is not None:
                 error = (output - truth).square().mean().sqrt().item()
-                assert error <= 2 * naive_error, (normalise, source, backend, error / naive_error)
+                assert error <= 2 * naive_error, (normalize, source, backend, error / naive_error)
 
 
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("key_heads", [1, 2])
 def test_shared_key_heads_agree_with_the_reference(score: str, key_heads: int) -> None:
-    for extent, normalise, masked in itertools.product(EXTENTS, NORMALISERS, ["no", "padding", "rows"]):
-        one = cell(score, extent, normalise, key_heads=key_heads, masked=masked)
+    for extent, normalize, masked in itertools.product(EXTENTS, NORMALIZERS, ["no", "padding", "rows"]):
+        one = cell(score, extent, normalize, key_heads=key_heads, masked=masked)
         expected = attend(one.query, one.key, one.value, backend="reference", **one.options)
         for backend in KERNELS:
             output = run(one, backend)
@@ -88,8 +88,8 @@ def test_shared_key_heads_agree_with_the_reference(score: str, key_heads: int) -
 @pytest.mark.parametrize("backend", KERNELS)
 @pytest.mark.parametrize("score", SCORES)
 def test_asking_for_weights_changes_no_bit_of_the_output(score: str, backend: str) -> None:
-    for extent, normalise, masked in itertools.product(EXTENTS, NORMALISERS, ["no", "padding"]):
-        one = cell(score, extent, normalise, masked=masked, dtype=torch.float32)
+    for extent, normalize, masked in itertools.product(EXTENTS, NORMALIZERS, ["no", "padding"]):
+        one = cell(score, extent, normalize, masked=masked, dtype=torch.float32)
         output = run(one, backend)
         if output is None:
             continue
@@ -102,24 +102,24 @@ def test_asking_for_weights_changes_no_bit_of_the_output(score: str, backend: st
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("score", SCORES)
 def test_half_precision_stays_near(score: str, dtype: torch.dtype) -> None:
-    for extent, normalise in itertools.product(EXTENTS, NORMALISERS):
-        if normalise == "hard":
+    for extent, normalize in itertools.product(EXTENTS, NORMALIZERS):
+        if normalize == "hard":
             continue
-        exact = cell(score, extent, normalise)
+        exact = cell(score, extent, normalize)
         half = exact.to(dtype)
         expected = attend(exact.query, exact.key, exact.value, backend="reference", **exact.options)
         output = attend(half.query, half.key, half.value, **half.options)
         assert output.dtype == dtype
-        if extent != "local-p":  # half precision may move a predicted window by a place
+        if extent != "local-p":  # half precision may move a predicted window by a position
             torch.testing.assert_close(output.double(), expected, rtol=0.15, atol=0.15)
 
 
 @pytest.mark.parametrize("queries", [0, 1, 3])
 @pytest.mark.parametrize("keys", [0, 1, 3])
 def test_nothing_to_ask_and_nothing_to_see_are_served(queries: int, keys: int) -> None:
-    for score, extent, normalise in itertools.product(SCORES, EXTENTS, NORMALISERS):
-        one = cell(score, extent, normalise, queries=queries, keys=keys)
-        if keys == 0 and normalise == "hard":
+    for score, extent, normalize in itertools.product(SCORES, EXTENTS, NORMALIZERS):
+        one = cell(score, extent, normalize, queries=queries, keys=keys)
+        if keys == 0 and normalize == "hard":
             continue
         for backend in ("auto", "dense", "tiled"):
             output = run(one, backend)

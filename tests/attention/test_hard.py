@@ -39,8 +39,8 @@ def test_evaluation_takes_the_best_place() -> None:
     assert draw is None
 
 
-def reward_of(place: torch.Tensor) -> torch.Tensor:
-    return torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)[place]
+def reward_of(position: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)[position]
 
 
 def test_reinforce_is_unbiased_by_exact_enumeration() -> None:
@@ -55,11 +55,11 @@ def test_reinforce_is_unbiased_by_exact_enumeration() -> None:
     expected_gradient = torch.zeros_like(scores)
     objective = torch.zeros((), dtype=torch.float64)
     for first, second in itertools.product(range(3), repeat=2):
-        place = torch.tensor([[[first, second]]])
-        chosen = log_p.gather(-1, place[..., None]).squeeze(-1)
-        reward = reward_of(place).sum()  # of the whole, not a sum of parts that know each other
+        position = torch.tensor([[[first, second]]])
+        chosen = log_p.gather(-1, position[..., None]).squeeze(-1)
+        reward = reward_of(position).sum()  # of the whole, not a sum of parts that know each other
         probability = chosen.sum().exp()
-        loss = reinforce(reward[None], [Draw(place, chosen, entropy)])
+        loss = reinforce(reward[None], [Draw(position, chosen, entropy)])
         (slope,) = torch.autograd.grad(loss, scores, retain_graph=True)
         expected_gradient += probability.detach() * slope
         objective = objective + probability * reward
@@ -73,15 +73,15 @@ def test_attend_draws_what_it_says_it_drew() -> None:
     v = torch.randn(3, 2, 5, 6, requires_grad=True)
     for backend in ("dense", "tiled"):
         for extent in ("global", "causal"):
-            drawn = attend(q, k, v, normalise="hard", extent=extent, need_weights=True, backend=backend)
+            drawn = attend(q, k, v, normalize="hard", extent=extent, need_weights=True, backend=backend)
             assert drawn.draw is not None
             assert drawn.weights is not None
-            place, log_prob, entropy = drawn.draw
-            assert torch.equal(drawn.weights.argmax(-1), place)
-            torch.testing.assert_close(drawn.output, v.gather(2, place[..., None].expand(-1, -1, -1, 6)))
+            position, log_prob, entropy = drawn.draw
+            assert torch.equal(drawn.weights.argmax(-1), position)
+            torch.testing.assert_close(drawn.output, v.gather(2, position[..., None].expand(-1, -1, -1, 6)))
             soft = attend(q, k, v, extent=extent, need_weights=True).weights
             assert soft is not None
-            torch.testing.assert_close(log_prob, soft.gather(-1, place[..., None]).squeeze(-1).log())
+            torch.testing.assert_close(log_prob, soft.gather(-1, position[..., None]).squeeze(-1).log())
             torch.testing.assert_close(entropy, torch.special.entr(soft).sum(-1))
             assert all(g is not None for g in torch.autograd.grad(log_prob.sum(), [q, k], retain_graph=True))
             (through_output,) = torch.autograd.grad(drawn.output.sum(), [q], allow_unused=True)
@@ -105,18 +105,18 @@ def test_straight_through_gumbel_has_the_gradient_of_the_relaxed_weights() -> No
 def test_learning_by_reinforce_without_the_draw_is_refused() -> None:
     q = torch.randn(1, 1, 2, 4, requires_grad=True)
     with pytest.raises(ValueError, match="need_weights=True"):
-        attend(q, q, q, normalise="hard")
+        attend(q, q, q, normalize="hard")
     with torch.no_grad():
-        attend(q, q, q, normalise="hard")
+        attend(q, q, q, normalize="hard")
 
 
 @pytest.mark.parametrize("estimator", ["reinforce", "gumbel"])
 def test_hard_attention_learns_where_to_look(estimator: str) -> None:
-    """The answer stands at a place that only the query tells; both estimators find it."""
+    """The answer stands at a position that only the query tells; both estimators find it."""
     torch.manual_seed(0)
-    attention = Attention(8, project="qk", head_width=8, value_width=8, normalise=Hard(estimator))  # type: ignore[arg-type]
+    attention = Attention(8, project="qk", head_width=8, value_width=8, normalize=Hard(estimator))  # type: ignore[arg-type]
     reinforce = Reinforce(entropy_weight=0.02)
-    optimiser = torch.optim.Adam(attention.parameters(), 0.02)
+    optimizer = torch.optim.Adam(attention.parameters(), 0.02)
 
     def sample(size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         keys = torch.randn(size, 5, 8)
@@ -132,9 +132,9 @@ def test_hard_attention_learns_where_to_look(estimator: str) -> None:
         loss = -reward.mean()
         if estimator == "reinforce":
             loss = loss + reinforce(reward, [attended.draw])
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     query, keys, where = sample(500)
     attention.eval()
     found = attention(query, keys, need_weights=True).weights.argmax(-1)[:, 0, 0]
@@ -162,7 +162,7 @@ def test_the_baseline_shrinks_the_variance() -> None:
         for _ in range(300):
             _, draw = Hard().weights(scores, None)
             assert draw is not None
-            loss = reinforce((reward_of(draw.place) + 10).flatten(), [draw])
+            loss = reinforce((reward_of(draw.position) + 10).flatten(), [draw])
             gathered.append(torch.autograd.grad(loss, scores)[0].flatten())
         return torch.stack(gathered)
 

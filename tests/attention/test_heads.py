@@ -37,9 +37,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "alibi": {"position": "alibi"},
     "shaw": {"position": "shaw"},
     "t5": {"position": "t5"},
-    "sparsemax": {"normalise": "sparsemax"},
-    "learnt entmax": {"normalise": Entmax(1.3, learnable=True, heads=4)},
-    "sigmoid": {"normalise": "sigmoid"},
+    "sparsemax": {"normalize": "sparsemax"},
+    "learned entmax": {"normalize": Entmax(1.3, learnable=True, heads=4)},
+    "sigmoid": {"normalize": "sigmoid"},
     "no output projection": {"project": "qkv"},
     "narrow values": {"value_head_width": 3},
     "wide heads": {"head_width": 10},
@@ -131,7 +131,7 @@ def test_appending_does_not_copy_the_past_every_time() -> None:
     with torch.no_grad():
         for _ in range(200):
             cache = attention(x, cache=cache).cache
-            rooms.add(cache.held[0].data_ptr())
+            rooms.add(cache.key_values[0].data_ptr())
     assert len(rooms) <= 5  # 32, 66, 134, 270, ...: capacity doubles
 
 
@@ -245,8 +245,8 @@ def test_dropout_acts_in_training_only_and_zero_changes_nothing() -> None:
     attention.eval()
     assert torch.equal(attention(x).output, attention(x).output)
     plain = Attention(16, heads=4, dropout=0.0)
-    for normalise, extent in itertools.product(["softmax", "sparsemax", "sigmoid"], ["global", "causal"]):
-        plain = Attention(16, heads=4, normalise=normalise, extent=extent)
+    for normalize, extent in itertools.product(["softmax", "sparsemax", "sigmoid"], ["global", "causal"]):
+        plain = Attention(16, heads=4, normalize=normalize, extent=extent)
         assert torch.equal(plain.train()(x).output, plain.eval()(x).output)
 
 
@@ -260,9 +260,9 @@ def test_dropout_keeps_the_mean() -> None:
 
 def test_hard_attention_draws_in_training_and_decides_in_evaluation() -> None:
     torch.manual_seed(0)
-    attention = Attention(8, normalise=Hard())
+    attention = Attention(8, normalize=Hard())
     x = torch.randn(1, 6, 8)
-    draws = {tuple(attention(x, need_weights=True).draw.place.flatten().tolist()) for _ in range(20)}
+    draws = {tuple(attention(x, need_weights=True).draw.position.flatten().tolist()) for _ in range(20)}
     assert len(draws) > 1
     attention.eval()
     assert attention(x, need_weights=True).draw is None
@@ -287,18 +287,26 @@ def test_padded_memory_that_is_not_finite_spoils_no_gradient() -> None:
             assert all(p.grad is None or p.grad.isfinite().all() for p in attention.parameters()), name
 
 
-def test_learnt_parts_are_parts_of_the_module() -> None:
+def test_weights_saved_under_an_earlier_name_are_loaded() -> None:
+    attention = Attention(16, heads=4, normalize=Entmax(1.3, learnable=True, heads=4))
+    saved = {name.replace("normalizer.", "normalise."): value + 1 for name, value in attention.state_dict().items()}
+    assert "normalise.raw" in saved
+    attention.load_state_dict(saved)
+    assert torch.equal(attention.state_dict()["normalizer.raw"], saved["normalise.raw"])
+
+
+def test_learned_parts_are_parts_of_the_module() -> None:
     attention = Attention(
         16,
         heads=4,
         score="additive",
         extent=LocalPredictive(16, radius=3, heads=4),
-        normalise=Entmax(learnable=True, heads=4),
+        normalize=Entmax(learnable=True, heads=4),
     )
     names = {name for name, _ in attention.named_parameters()}
-    assert {"score.v", "extent.weight", "normalise.raw"} <= names
+    assert {"score.v", "extent.weight", "normalizer.raw"} <= names
     attention(torch.randn(2, 6, 16)).output.sum().backward()
-    assert all(p.grad is not None for name, p in attention.named_parameters() if name != "normalise.raw")
+    assert all(p.grad is not None for name, p in attention.named_parameters() if name != "normalizer.raw")
     network = torch.nn.Bilinear(4, 4, 1)
     wrapped = Attention(
         16,
@@ -385,7 +393,7 @@ def test_nothing_in_gives_nothing_out(name: str) -> None:
 def test_hard_attention_to_nothing_gives_nothing() -> None:
     x, nothing = torch.randn(2, 3, 16), torch.randn(2, 0, 16)
     for hard in (Hard(), Hard("gumbel"), Hard().eval()):
-        attention = Attention(16, project="", normalise=hard)
+        attention = Attention(16, project="", normalize=hard)
         attention.train(hard.training)
         assert (attention(x, nothing, need_weights=True).output == 0).all()
 

@@ -33,13 +33,13 @@ def by_reference(attention: Attention, query: Tensor, memory: Tensor, mask: Tens
     score = attention.score
     assert isinstance(score, Location)
     assert score.bias is not None
-    looks = torch.zeros(B, score.heads, TK, dtype=torch.float64)
+    past_weights = torch.zeros(B, score.heads, TK, dtype=torch.float64)
     found = []
     for at in range(TQ):
         e = reference.location(
             query[:, None, at : at + 1].expand(-1, score.heads, -1, -1),
             memory[:, None].expand(-1, score.heads, -1, -1),
-            looks,
+            past_weights,
             score.weight_query,
             score.weight_key,
             score.bias,
@@ -48,7 +48,7 @@ def by_reference(attention: Attention, query: Tensor, memory: Tensor, mask: Tens
             score.weight_filter,
         )
         weights = e.masked_fill(~mask, -torch.inf).softmax(-1)
-        looks = weights[:, :, 0] + (looks if score.coverage else 0)
+        past_weights = weights[:, :, 0] + (past_weights if score.coverage else 0)
         found.append(weights)
     return torch.cat(found, 2)
 

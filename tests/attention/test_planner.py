@@ -26,7 +26,7 @@ from regard.attention import (
 from regard.attention.call import Call, Outcome
 from regard.attention.kernels import additive, dense, sdpa, tiled, window
 from regard.attention.planner import KERNELS
-from tests.attention.cells import EXTENTS, HEADS, NORMALISERS, SCORES, WIDTH, cell
+from tests.attention.cells import EXTENTS, HEADS, NORMALIZERS, SCORES, WIDTH, cell
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -39,8 +39,8 @@ def test_the_plan_names_the_kernel_that_runs(score: str, monkeypatch: pytest.Mon
             return real(call)
 
         monkeypatch.setattr(kernel, "run", noted)
-    for extent, normalise, masked in itertools.product(EXTENTS, NORMALISERS, ["no", "rows"]):
-        one = cell(score, extent, normalise, masked=masked, queries=100, keys=120, batch=1)
+    for extent, normalize, masked in itertools.product(EXTENTS, NORMALIZERS, ["no", "rows"]):
+        one = cell(score, extent, normalize, masked=masked, queries=100, keys=120, batch=1)
         ran.clear()
         expected = plan(one.query, one.key, one.value, **one.options)
         attend(one.query, one.key, one.value, **one.options)
@@ -51,17 +51,17 @@ def test_the_plan_names_the_kernel_that_runs(score: str, monkeypatch: pytest.Mon
 
 def test_a_plan_prints_well() -> None:
     q = torch.empty(2, 4, 3000, 32, device="meta")
-    text = str(plan(q, q, q, extent=Window(8), normalise="sparsemax"))
+    text = str(plan(q, q, q, extent=Window(8), normalize="sparsemax"))
     lines = text.splitlines()
     assert lines[0].startswith("kernel   tiled: ")
     assert lines[1].startswith("why      ")
-    assert any(line.startswith("not      sdpa: sdpa normalises by softmax, not by sparsemax") for line in lines)
+    assert any(line.startswith("not      sdpa: sdpa normalizes by softmax, not by sparsemax") for line in lines)
     assert max(len(line) for line in lines) <= 130
 
 
 def test_a_plan_needs_no_numbers() -> None:
-    """Shapes are enough, with learnt parts too."""
-    one = cell("additive", "local-p", "entmax learnt", dtype=torch.float32)
+    """Shapes are enough, with learned parts too."""
+    one = cell("additive", "local-p", "entmax learned", dtype=torch.float32)
     q, k, v = (x.detach().to("meta") for x in (one.query, one.key, one.value))
     real = plan(one.query, one.key, one.value, **one.options)
     assert plan(q, k, v, **one.options) == real
@@ -81,22 +81,22 @@ def test_a_plan_says_when_there_is_no_compiler() -> None:
         assert additive.runs_in_c(one.query)
 
 
-def test_the_catalogue_tells_the_truth_about_kernels() -> None:
+def test_the_catalog_tells_the_truth_about_kernels() -> None:
     """For every choice: the kernels it lists serve it with everything else plain, and no others do."""
     names = {"entmax": "entmax-1.5"}
     for entry in catalog.ENTRIES:
         if entry.name == "location":
             continue  # a module's, not a call's: below
-        if entry.axis in ("score", "extent", "normalise"):
+        if entry.axis in ("score", "extent", "normalizer"):
             chosen = {
                 "score": "scaled-dot",
                 "extent": "global",
-                "normalise": "softmax",
+                "normalizer": "softmax",
                 entry.axis: names.get(entry.name, entry.name),
             }
             if "window" in entry.kernels and entry.axis != "extent":
                 chosen["extent"] = "window"
-            one = cell(chosen["score"], chosen["extent"], chosen["normalise"])
+            one = cell(chosen["score"], chosen["extent"], chosen["normalizer"])
             options = dict(one.options)
         elif entry.kernels:
             one = cell("scaled-dot", "window" if "window" in entry.kernels else "global", "softmax")
@@ -116,7 +116,7 @@ def test_the_catalogue_tells_the_truth_about_kernels() -> None:
         assert serving == expected, entry.name
 
 
-def test_the_catalogue_tells_the_truth_about_the_location_score() -> None:
+def test_the_catalog_tells_the_truth_about_the_location_score() -> None:
     (entry,) = [entry for entry in catalog.ENTRIES if entry.name == "location"]
     serving = set()
     for kernel in KERNELS:
@@ -131,7 +131,7 @@ def test_the_catalogue_tells_the_truth_about_the_location_score() -> None:
 
 
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
-def test_the_catalogue_tells_the_truth_about_the_short_kernel() -> None:
+def test_the_catalog_tells_the_truth_about_the_short_kernel() -> None:
     made: dict[str, Any] = {
         "additive": Additive(16, 16, heads=2),
         "bilinear": Bilinear(16, 16, heads=2),
@@ -147,8 +147,8 @@ def test_the_catalogue_tells_the_truth_about_the_short_kernel() -> None:
     for entry in catalog.ENTRIES:
         if entry.name == "location":
             continue
-        if entry.axis in ("score", "extent", "normalise", "position") and entry.kernels:
-            options = {entry.axis: made.get(entry.name, entry.name)}
+        if entry.axis in ("score", "extent", "normalizer", "position") and entry.kernels:
+            options = {catalog.KEYWORDS.get(entry.axis, entry.axis): made.get(entry.name, entry.name)}
             try:
                 with torch.no_grad():
                     attend(x, x, x, backend="short", **options)
@@ -188,6 +188,6 @@ def test_sdpa_is_fused_whenever_the_plan_says_sdpa() -> None:
 
 def test_every_kernel_has_the_same_two_functions() -> None:
     for kernel in (sdpa, window, dense, tiled):
-        assert callable(kernel.refuses)
+        assert callable(kernel.unsupported_reason)
         assert callable(kernel.run)
     assert set(KERNELS) == set(catalog.KERNELS)

@@ -25,9 +25,7 @@ def test_the_sinusoid_of_p_plus_k_is_a_fixed_linear_map_of_that_of_p(p: int, k: 
         turn[i + 1, i], turn[i + 1, i + 1] = -angle.sin(), angle.cos()
     here, there = reference.sinusoid(torch.tensor([p, p + k]), width)
     torch.testing.assert_close(turn @ here, there)
-    torch.testing.assert_close(
-        Sinusoidal(width).places(torch.tensor(p + k)).double(), turn @ here, rtol=1e-5, atol=1e-5
-    )
+    torch.testing.assert_close(Sinusoidal(width).embed(torch.tensor(p + k)).double(), turn @ here, rtol=1e-5, atol=1e-5)
 
 
 def test_sinusoids_of_float64_are_float64() -> None:
@@ -37,26 +35,26 @@ def test_sinusoids_of_float64_are_float64() -> None:
 
 def test_far_sinusoids_keep_their_digits() -> None:
     far = torch.tensor([1_000_003])
-    torch.testing.assert_close(Sinusoidal(8).places(far).double(), reference.sinusoid(far, 8), rtol=1e-6, atol=1e-6)
-    rotated = Rotary(8).turn(torch.ones(1, 1, 1, 8), 1_000_003)
+    torch.testing.assert_close(Sinusoidal(8).embed(far).double(), reference.sinusoid(far, 8), rtol=1e-6, atol=1e-6)
+    rotated = Rotary(8).transform(torch.ones(1, 1, 1, 8), 1_000_003)
     torch.testing.assert_close(rotated, reference.rotary(torch.ones(1, 1, 1, 8), far), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [lambda c: Sinusoidal(6, combine=c), lambda c: Learned(20, 6, combine=c)])
 def test_embedding_positions_are_added_or_concatenated(make) -> None:
     x = torch.randn(2, 5, 6)
-    places = make("add").places(torch.arange(5))
+    positions = make("add").embed(torch.arange(5))
     assert make("add")(x).shape == (2, 5, 6)
     joined = make("concatenate")(x)
     assert joined.shape == (2, 5, 12)
     assert torch.equal(joined[..., :6], x)
     module = make("add")
-    assert torch.equal(module(x, offset=3), x + module.places(torch.arange(3, 8)).to(x.dtype))
-    assert places.shape == (5, 6)
+    assert torch.equal(module(x, offset=3), x + module.embed(torch.arange(3, 8)).to(x.dtype))
+    assert positions.shape == (5, 6)
 
 
 def test_learned_positions_end_with_a_sentence() -> None:
-    with pytest.raises(ValueError, match=r"place 4 is beyond the 4 places"):
+    with pytest.raises(ValueError, match=r"position 4 is beyond the 4 positions"):
         Learned(4, 6)(torch.zeros(1, 5, 6))
 
 
@@ -66,8 +64,8 @@ def test_rotary_and_alibi_scores_depend_only_on_distance(shift: int, other: int,
     q, k = torch.randn(1, 2, 1, 8, dtype=torch.float64), torch.randn(1, 2, 1, 8, dtype=torch.float64)
     rotary, alibi = Rotary(8), ALiBi(2)
 
-    def score(query_at: int, key_at: int) -> torch.Tensor:
-        return (rotary.turn(q, query_at) * rotary.turn(k, key_at)).sum(-1)
+    def score(query_positions: int, key_positions: int) -> torch.Tensor:
+        return (rotary.transform(q, query_positions) * rotary.transform(k, key_positions)).sum(-1)
 
     torch.testing.assert_close(score(shift + 3, shift), score(other + 3, other))
     here, there = torch.arange(shift, shift + 4), torch.arange(other, other + 4)
@@ -77,10 +75,10 @@ def test_rotary_and_alibi_scores_depend_only_on_distance(shift: int, other: int,
 
 def test_rotary_is_the_papers_and_turns_nothing_longer() -> None:
     x = torch.randn(2, 3, 7, 6, dtype=torch.float64)
-    turned = Rotary(6).turn(x, 4)
+    turned = Rotary(6).transform(x, 4)
     torch.testing.assert_close(turned, reference.rotary(x, torch.arange(4, 11)))
     torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
-    half = Rotary(6, rotated=4).turn(x, 4)
+    half = Rotary(6, rotated=4).transform(x, 4)
     assert torch.equal(half[..., 4:], x[..., 4:])
 
 

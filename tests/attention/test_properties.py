@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.attention import Additive, Entmax, Global, LocalPredictive, Window, attend, weights
-from tests.attention.cells import EXTENTS, NORMALISERS, SCORES, WIDTH, Cell, cell
+from tests.attention.cells import EXTENTS, NORMALIZERS, SCORES, WIDTH, Cell, cell
 
 POSITIONAL = [name for name in EXTENTS if name != "local-p"]
 BACKENDS = ["auto", "dense", "tiled"]
@@ -26,7 +26,7 @@ def cells(draw: st.DrawFn, /, *, extents: list[str] = EXTENTS, masks: tuple[str,
         "masked": draw(st.sampled_from(masks)),
         **fixed,
     }
-    names = [draw(st.sampled_from(axis)) for axis in (SCORES, extents, NORMALISERS)]
+    names = [draw(st.sampled_from(axis)) for axis in (SCORES, extents, NORMALIZERS)]
     return cell(*names, **options)
 
 
@@ -191,10 +191,10 @@ def test_a_window_as_wide_as_the_sequence_equals_global(one: Cell, backend: str)
 
 
 @given(st.integers(0, 10_000), st.floats(-50, 50), st.sampled_from(["softmax", "sparsemax", "entmax"]))
-def test_a_constant_added_to_all_scores_changes_nothing(seed: int, shift: float, normalise: str) -> None:
+def test_a_constant_added_to_all_scores_changes_nothing(seed: int, shift: float, normalize: str) -> None:
     one = cell("dot", "global", "softmax", seed=seed)
-    plain = weights(one.query, one.key, normalise=normalise)
-    moved = weights(one.query, one.key, normalise=normalise, mask=torch.full((1, 1), shift, dtype=torch.float64))
+    plain = weights(one.query, one.key, normalize=normalize)
+    moved = weights(one.query, one.key, normalize=normalize, mask=torch.full((1, 1), shift, dtype=torch.float64))
     torch.testing.assert_close(moved, plain, rtol=1e-8, atol=1e-10)
 
 
@@ -203,7 +203,7 @@ def test_entmax_tends_to_softmax_as_alpha_tends_to_one(seed: int) -> None:
     one = cell("scaled-dot", "global", "softmax", seed=seed)
     soft = weights(one.query, one.key)
     distances = [
-        (weights(one.query, one.key, normalise=Entmax(alpha)) - soft).abs().max().item() for alpha in (1.1, 1.01, 1.001)
+        (weights(one.query, one.key, normalize=Entmax(alpha)) - soft).abs().max().item() for alpha in (1.1, 1.01, 1.001)
     ]
     assert distances[0] > distances[1] > distances[2]
     assert distances[2] < 2e-3
@@ -213,7 +213,7 @@ def test_entmax_tends_to_softmax_as_alpha_tends_to_one(seed: int) -> None:
 def test_weights_of_distributions_sum_to_one_where_anything_is_allowed(one: Cell) -> None:
     _, w = attend(one.query, one.key, one.value, need_weights=True, **one.options)
     assert (w.detach().isfinite()).all()
-    name = one.options["normalise"].name
+    name = one.options["normalize"].name
     if name in ("softmax", "sparsemax", "entmax", "hard"):
         total = w.sum(-1)
         assert ((total - 1).abs() < 1e-9).logical_or(total == 0).all()
@@ -224,8 +224,8 @@ def test_weights_of_distributions_sum_to_one_where_anything_is_allowed(one: Cell
     st.integers(0, 10_000), st.lists(st.integers(-4, 3), min_size=1, max_size=3), st.integers(0, 6), st.integers(1, 6)
 )
 def test_wanted_heads_and_rows_are_those_of_all_weights(seed: int, heads: list[int], start: int, size: int) -> None:
-    for score, extent, normalise in (("additive", "local-p", "entmax learnt"), ("bilinear", "window", "softmax")):
-        one = cell(score, extent, normalise, seed=seed, key_heads=2, masked="rows")
+    for score, extent, normalize in (("additive", "local-p", "entmax learned"), ("bilinear", "window", "softmax")):
+        one = cell(score, extent, normalize, seed=seed, key_heads=2, masked="rows")
         whole = weights(one.query, one.key, **one.options)
         some = weights(one.query, one.key, heads=heads, rows=slice(start, start + size), **one.options)
         torch.testing.assert_close(some, whole[:, heads, start : start + size])
@@ -260,11 +260,11 @@ def test_local_p_is_luongs_formula_by_hand() -> None:
     query, key = torch.zeros(1, 1, 1, 1), torch.zeros(1, 1, 8, 1)
     value = torch.eye(8)[None, None]
     (row,) = attend(query, key, value, score="dot", extent=extent)[0, 0].tolist()
-    # p = 4: the window is 2 ... 6, five places of equal softmax weight 1/5, times exp(-(s - 4)^2 / 2) as sigma = 1.
+    # p = 4: the window is 2 ... 6, five positions of equal softmax weight 1/5, times exp(-(s - 4)^2 / 2) as sigma = 1.
     gauss = [0.2 * torch.tensor(-((s - 4) ** 2) / 2).exp().item() for s in range(8)]
     expected = [gauss[s] if 2 <= s <= 6 else 0.0 for s in range(8)]
     assert row == pytest.approx(expected)
-    assert sum(row) < 1, "not normalised again"
+    assert sum(row) < 1, "not normalized again"
 
 
 @pytest.mark.parametrize("backend", ["dense", "tiled"])
@@ -313,8 +313,8 @@ def test_weights_of_poisoned_keys_have_finite_gradients(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["dense", "reference"])
 @pytest.mark.parametrize("extent", ["global", "causal", "window", "local-p"])
 def test_functional_transforms_work_where_it_is_said(backend: str, extent: str) -> None:
-    for score, normalise in (("additive", "softmax"), ("scaled-dot", "sparsemax"), ("cosine", "entmax-1.3")):
-        one = cell(score, extent, normalise, masked="padding", batch=1)
+    for score, normalize in (("additive", "softmax"), ("scaled-dot", "sparsemax"), ("cosine", "entmax-1.3")):
+        one = cell(score, extent, normalize, masked="padding", batch=1)
 
         def total(query: torch.Tensor) -> torch.Tensor:
             return attend(query, one.key.detach(), one.value.detach(), backend=backend, **one.options).square().sum()

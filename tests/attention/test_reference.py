@@ -50,7 +50,7 @@ def test_entmax_at_two_is_sparsemax_and_at_one_and_a_half_solves_its_equation() 
 
 
 @pytest.mark.parametrize("alpha", [1.2, 1.5, 2.0, 3.0])
-def test_entmax_solves_its_optimisation_problem(alpha: float) -> None:
+def test_entmax_solves_its_optimization_problem(alpha: float) -> None:
     """No other distribution has a larger p·s + H_alpha(p) (Peters et al. 2019, equation 5)."""
     torch.manual_seed(0)
     scores = torch.randn(6, dtype=torch.float64)
@@ -76,8 +76,8 @@ def test_extents_by_eye() -> None:
     assert drawn(reference.window(at, at, 1, False, 1)) == ["xxxxx", "xxx..", "xxxx.", "x.xxx", "x..xx"]
     assert drawn(reference.window(at, at, 1, True, 2)) == ["x....", "xx...", "xxx..", "xxxx.", "xx.xx"]
     assert drawn(reference.local_m(torch.arange(3, 7), at, 1)) == ["..xxx", "...xx", "....x", "....."]
-    centre = torch.tensor([1.5, 4.2])
-    assert drawn(reference.local_p(centre, at, 1)) == [".xx..", "....x"]
+    center = torch.tensor([1.5, 4.2])
+    assert drawn(reference.local_p(center, at, 1)) == [".xx..", "....x"]
 
 
 def test_gaussian_by_hand() -> None:
@@ -95,15 +95,15 @@ def test_gradients_of_the_scores() -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "sparsemax", "sigmoid", "none"])
-def test_gradients_of_the_normalisers(name: str) -> None:
-    normalise = getattr(reference, name)
-    assert gradcheck(lambda s: normalise(s, ALLOWED), (doubles(2, 3, 4),))
+def test_gradients_of_the_normalizers(name: str) -> None:
+    normalize = getattr(reference, name)
+    assert gradcheck(lambda s: normalize(s, ALLOWED), (doubles(2, 3, 4),))
 
 
 @pytest.mark.parametrize("alpha", [1.3, 1.5, 2.0, 2.5])
 def test_gradients_of_entmax_and_of_its_alpha(alpha: float) -> None:
-    learnt = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
-    assert gradcheck(lambda s, a: reference.entmax(s, ALLOWED, a), (doubles(2, 3, 4), learnt))
+    learned = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda s, a: reference.entmax(s, ALLOWED, a), (doubles(2, 3, 4), learned))
 
 
 def test_gradients_of_local_p() -> None:
@@ -111,15 +111,15 @@ def test_gradients_of_local_p() -> None:
     at = torch.arange(5)
 
     def local(q: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return reference.gaussian(reference.predicted_centre(q, w, v, torch.full((1, 1), 5.0)), at, 2.0)
+        return reference.gaussian(reference.predicted_center(q, w, v, torch.full((1, 1), 5.0)), at, 2.0)
 
     assert gradcheck(local, (q, w, v))
 
 
 def test_gradients_of_all_four_stages_together() -> None:
     q, k, v = doubles(1, 2, 3, 4), doubles(1, 1, 4, 4, seed=1), doubles(1, 1, 4, 2, seed=2)
-    for normalise in (reference.softmax, reference.sparsemax, reference.sigmoid):
-        assert gradcheck(lambda q, k, v: reference.attend(q, k, v, allowed=ALLOWED, normalise=normalise)[0], (q, k, v))
+    for normalize in (reference.softmax, reference.sparsemax, reference.sigmoid):
+        assert gradcheck(lambda q, k, v: reference.attend(q, k, v, allowed=ALLOWED, normalize=normalize)[0], (q, k, v))
 
 
 def test_attention_is_pytorchs_attention() -> None:

@@ -115,7 +115,7 @@ def test_threads_share_sentences() -> None:
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_rounded_products_change_little(cell: str) -> None:
-    made = decoder(cell, 128, 128, 128, initialisation="glorot")
+    made = decoder(cell, 128, 128, 128, initialization="glorot")
     for weight in made.parameters():
         torch.nn.init.normal_(weight, std=0.05)
     memory, states = as_type(memory_of(40, 7, 128))
@@ -133,7 +133,7 @@ def test_what_it_cannot_take_goes_step_by_step() -> None:
     others: list[dict[str, Any]] = [
         {"attention": LANES + 1},
         {"score": "dot", "attention": None},
-        {"normalise": "sparsemax"},
+        {"normalize": "sparsemax"},
         {"extent": "local-m"},
         {"layers": 2},
         {"attend": "after", "input_feeding": True},

@@ -39,7 +39,7 @@ def test_presets_are_what_their_papers_say() -> None:
     assert (bahdanau["attend"], bahdanau["score"]) == ("before", "additive")
     assert (luong["attend"], luong["score"], luong["input_feeding"]) == ("after", "bilinear", True)
     assert preset("luong-local")["model"]["decoder"] == {**luong, "extent": "local-p"}
-    assert preset("hard")["model"]["decoder"] == {**bahdanau, "normalise": "hard"}
+    assert preset("hard")["model"]["decoder"] == {**bahdanau, "normalize": "hard"}
     deep = preset("deep-shallow")["model"]
     assert (deep["encoder"]["layers"], deep["decoder"]["layers"]) == (12, 1)
 

@@ -165,7 +165,7 @@ def test_weights_lie_on_real_places_and_sum_to_one(pair: Pair) -> None:
         assert weights.shape == (4, about.get("heads", 1), targets.shape[1], source.shape[1])
         assert (weights >= 0).all()
         assert not weights[~mask[:, None, None].expand_as(weights)].any()
-        if about.get("normalise") == "sigmoid":
+        if about.get("normalize") == "sigmoid":
             continue
         total = weights.sum(-1)
         if about.get("extent") == "local-p":  # the Gaussian takes some away

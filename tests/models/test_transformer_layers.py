@@ -147,9 +147,9 @@ def test_no_mask_where_nothing_is_padded() -> None:
     assert torch.equal(found, mask[:, None, None])
 
 
-@pytest.mark.parametrize("normalise", ["softmax", "sparsemax", "entmax", "sigmoid", "hard"])
-def test_every_normaliser_that_settings_offer_can_be_trained(normalise: str) -> None:
-    layer = TransformerLayer(settings(normalise=normalise), causal=False).train()
+@pytest.mark.parametrize("normalize", ["softmax", "sparsemax", "entmax", "sigmoid", "hard"])
+def test_every_normalizer_that_settings_offer_can_be_trained(normalize: str) -> None:
+    layer = TransformerLayer(settings(normalize=normalize), causal=False).train()
     x = torch.randn(2, 5, 16, requires_grad=True)
     layer(x)[0].square().sum().backward()
     assert x.grad.isfinite().all()

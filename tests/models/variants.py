@@ -43,7 +43,7 @@ _TRANSFORMERS: dict[str, Part] = {
     "shared": {"shared": True, "layers": 3},
     "window": {"window": 2},
     "narrow embedding": {"embedding": 7, "scale_embedding": False},
-    "transformer sparsemax": {"normalise": "sparsemax"},
+    "transformer sparsemax": {"normalize": "sparsemax"},
 }
 _BEFORE: dict[str, Part] = {
     "bahdanau": {},
@@ -55,11 +55,11 @@ _BEFORE: dict[str, Part] = {
     "before narrow": {"attention_width": 5},
     "before local-m": {"extent": "local-m", "radius": 2},
     "before local-p": {"extent": "local-p", "radius": 3},
-    "before sparsemax": {"normalise": "sparsemax"},
-    "before entmax": {"normalise": "entmax"},
-    "before sigmoid": {"normalise": "sigmoid"},
-    "before hard gumbel": {"normalise": "hard", "estimator": "gumbel"},
-    "before hard reinforce": {"normalise": "hard", "estimator": "reinforce"},
+    "before sparsemax": {"normalize": "sparsemax"},
+    "before entmax": {"normalize": "entmax"},
+    "before sigmoid": {"normalize": "sigmoid"},
+    "before hard gumbel": {"normalize": "hard", "estimator": "gumbel"},
+    "before hard reinforce": {"normalize": "hard", "estimator": "reinforce"},
 }
 _BEFORE |= {
     "location": {"score": "location", "filters": 3, "filter_width": 5},
@@ -82,10 +82,10 @@ _AFTER: dict[str, Part] = {
     "after local-m": {"extent": "local-m", "radius": 2},
     "after local-p": {"extent": "local-p", "radius": 3},
     "after local-p fed": {"extent": "local-p", "radius": 3, "input_feeding": True},
-    "after sparsemax": {"normalise": "sparsemax", "score": "scaled-dot"},
-    "after hard gumbel": {"normalise": "hard", "estimator": "gumbel"},
-    "after hard reinforce": {"normalise": "hard", "estimator": "reinforce"},
-    "after hard reinforce fed": {"normalise": "hard", "estimator": "reinforce", "input_feeding": True},
+    "after sparsemax": {"normalize": "sparsemax", "score": "scaled-dot"},
+    "after hard gumbel": {"normalize": "hard", "estimator": "gumbel"},
+    "after hard reinforce": {"normalize": "hard", "estimator": "reinforce"},
+    "after hard reinforce fed": {"normalize": "hard", "estimator": "reinforce", "input_feeding": True},
 }
 _NEVER: dict[str, Part] = {
     "sutskever": {"cell": "lstm", "layers": 2},

@@ -1,6 +1,6 @@
-"""The attention family: every score, extent, normaliser and position, through one function and one module.
+"""The attention family: every score, extent, normalizer and position, through one function and one module.
 
-    score(q, k)  ->  restrict (mask, extent)  ->  normalise  ->  sum(weights * v)
+    score(q, k)  ->  restrict (mask, extent)  ->  normalize  ->  sum(weights * v)
 
 Start at reference.py, which says each mechanism in a few lines. `attend` is the function, `Attention` the module with
 heads and projections, `plan` says which kernel would run and why.
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from regard.attention.scores import Location as Location
     from regard.attention.scores import ScaledDot as ScaledDot
 
-# Where each public name lives. Looked up on first use, so that `regard --help` and the catalogue need no PyTorch.
+# Where each public name lives. Looked up on first use, so that `regard --help` and the catalog need no PyTorch.
 _HOMES = {
     "cache": ["Cache"],
     "channels": ["CBAM", "ECA", "ChannelAttention", "SpatialAttention", "SqueezeExcitation"],

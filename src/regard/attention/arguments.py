@@ -1,66 +1,69 @@
-"""The door: what a caller hands in is checked here, once, and becomes a `Call`. Errors name the argument."""
+"""Arguments of attention, validated once and turned into a `Call`. Errors name the argument."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from regard.attention.call import Call
-from regard.attention.extents import Extent, Global, LocalPredictive, extent_named
-from regard.attention.kernels.nan_guard import projected
-from regard.attention.normalizers import Entmax, Normaliser, normaliser_named
-from regard.attention.number_types import is_real, is_whole
-from regard.attention.relative_positions import Position, position_named
-from regard.attention.scores import PairwiseFunction, Score, score_named
+from regard.attention.extents import Extent, Global, LocalPredictive, resolve_extent
+from regard.attention.kernels.nan_guard import project_finite
+from regard.attention.normalizers import Entmax, Normalizer, resolve_normalizer
+from regard.attention.number_types import is_integer, is_real
+from regard.attention.relative_positions import Position, resolve_position
+from regard.attention.scores import PairwiseFunction, Score, resolve_score
 from regard.errors import RegardError
 
+RENAMED_KEYWORDS = {"normalise": "normalize"}
 
-def checked_call(
+
+def build_call(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     score: str | Score | PairwiseFunction,
     extent: str | Extent,
-    normalise: str | Normaliser,
+    normalize: str | Normalizer,
     mask: Tensor | None,
     scale: float | None,
     position: str | Position | None,
     dropout: float,
     offset: int,
 ) -> Call:
-    """Check everything at the door and make the features."""
+    """Validate the arguments of `attend` and compute the features."""
     _check_tensors(query, key, value)
-    the_score = score_named(score)
+    the_score = resolve_score(score)
     the_score.check(query, key)
-    the_extent = extent_named(extent)
+    the_extent = resolve_extent(extent)
     queries, keys = the_score.queries, the_score.keys
     anything_hidden = mask is not None or not isinstance(the_extent, Global)
-    query_features = projected(queries, query) if anything_hidden else queries(query)
-    check_numbers(scale, dropout)
-    if not is_whole(offset) or offset < 0:
-        raise RegardError(f"offset: {offset!r} is not a place; it must be a whole number, 0 or more.")
+    query_features = project_finite(queries, query) if anything_hidden else queries(query)
+    check_scale_and_dropout(scale, dropout)
+    if not is_integer(offset) or offset < 0:
+        raise RegardError(f"offset: {offset!r} is not a position; it must be a whole number, 0 or more.")
     if position is not None:
-        position = position_named(position, heads=query_features.shape[1], width=query_features.shape[-1])
-        check_meaning(position, the_score)
-    call = prepare(
+        position = resolve_position(position, heads=query_features.shape[1], width=query_features.shape[-1])
+        check_position_fits_score(position, the_score)
+    call = build_call_from_features(
         query,
         query_features,
-        projected(keys, key) if anything_hidden else keys(key),
+        project_finite(keys, key) if anything_hidden else keys(key),
         value,
         score=the_score,
         extent=the_extent,
-        normalise=normaliser_named(normalise),
+        normalizer=resolve_normalizer(normalize),
         mask=mask,
         scale=scale,
         position=position,
         dropout=dropout,
         offset=offset,
-        turn_keys=True,
+        transform_keys=True,
     )
     return replace(call, raw=(query, key))
 
 
-def prepare(
+def build_call_from_features(
     raw_query: Tensor,
     query: Tensor,
     key: Tensor,
@@ -68,46 +71,54 @@ def prepare(
     *,
     score: Score,
     extent: Extent,
-    normalise: Normaliser,
+    normalizer: Normalizer,
     mask: Tensor | None,
     scale: float | None,
     position: Position | None,
     dropout: float,
     offset: int,
-    turn_keys: bool,
+    transform_keys: bool,
 ) -> Call:
     """A call from features. `raw_query` is the query before the score saw it: local-p predicts from it."""
     if scale is None:
         scale = score.default_scale(query.shape[-1])
     if position is not None:
         position.check(query, value)
-    if isinstance(normalise, Entmax):
-        normalise.check(query)
+    if isinstance(normalizer, Entmax):
+        normalizer.check(query)
     mask = _checked_mask(mask, (*query.shape[:3], key.shape[2]), query.dtype, query.device)
-    centres = None
+    centers = None
     if isinstance(extent, LocalPredictive):
         length = _source_length(mask, key)
-        centres = projected(lambda x: extent.centres(x, length)[..., None], raw_query)[..., 0]
+        centers = project_finite(lambda x: extent.centers(x, length)[..., None], raw_query)[..., 0]
     if position is not None:
-        query = position.turn(query, offset)
-        key = position.turn(key, 0) if turn_keys else key
+        query = position.transform(query, offset)
+        key = position.transform(key, 0) if transform_keys else key
     return Call(
         query=query,
         key=key,
         value=value,
         score=score,
         extent=extent,
-        normalise=normalise,
+        normalizer=normalizer,
         scale=float(scale),
         mask=mask,
         position=position,
         dropout=dropout,
         offset=int(offset),
-        centres=centres,
+        centers=centers,
     )
 
 
-def check_numbers(scale: float | None, dropout: float) -> None:
+def reject_unknown_keywords(function: str, unknown: Mapping[str, object]) -> None:
+    """Raise TypeError, as Python does, for keywords that a function does not have; it names what was renamed."""
+    for name in unknown:
+        if name in RENAMED_KEYWORDS:
+            raise TypeError(f"{function}: the argument {name!r} is now called {RENAMED_KEYWORDS[name]!r}.")
+        raise TypeError(f"{function} got an unexpected keyword argument {name!r}")
+
+
+def check_scale_and_dropout(scale: float | None, dropout: float) -> None:
     """Raise RegardError for a scale or a share that is none."""
     if not is_real(dropout) or not 0 <= dropout < 1:
         raise RegardError(f"dropout: {dropout!r} is not a share; it must be at least 0 and below 1.")
@@ -115,7 +126,7 @@ def check_numbers(scale: float | None, dropout: float) -> None:
         raise RegardError(f"scale: {scale!r} is not a finite number.")
 
 
-def check_meaning(position: Position, score: Score) -> None:
+def check_position_fits_score(position: Position, score: Score) -> None:
     """Raise RegardError for a position that says nothing with this score."""
     if position.scores is not None and score.name not in position.scores:
         raise RegardError(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.extents import Extent, LocalPredictive
-from regard.attention.normalizers import Draw, Normaliser
+from regard.attention.normalizers import Draw, Normalizer
 from regard.attention.relative_positions import Position
 from regard.attention.scores import Score
 
@@ -21,34 +21,34 @@ class Call:
     value: Tensor  # [B, G, Tk, Dv]
     score: Score
     extent: Extent
-    normalise: Normaliser
+    normalizer: Normalizer
     scale: float
     mask: Tensor | None = None  # broadcasts to [B, H, Tq, Tk]; bool: True = may attend, float: added
     position: Position | None = None
     dropout: float = 0.0
-    offset: int = 0  # the place of the first query; keys start at 0
-    centres: Tensor | None = None  # local-p's p_t, [B, H, Tq]
-    key_places: Tensor | None = None  # the keys' places, if not 0 ... Tk - 1
+    offset: int = 0  # the position of the first query; keys start at 0
+    centers: Tensor | None = None  # local-p's p_t, [B, H, Tq]
+    key_index: Tensor | None = None  # the keys' positions, if not 0 ... Tk - 1
     heads: Tensor | None = None  # which heads these are, if not all
     keep_weights: bool = False  # weights that were drawn cannot be had again: keep them if they will be asked for
     raw: tuple[Tensor, Tensor] | None = None  # queries and keys before the score saw them, for the reference
 
     @cached_property
-    def query_at(self) -> Tensor:
-        """The queries' places, [Tq]."""
+    def query_positions(self) -> Tensor:
+        """The queries' positions, [Tq]."""
         return torch.arange(self.offset, self.offset + self.query.shape[2], device=self.query.device)
 
     @cached_property
-    def key_at(self) -> Tensor:
-        """The keys' places, [Tk]."""
-        if self.key_places is not None:
-            return self.key_places
+    def key_positions(self) -> Tensor:
+        """The keys' positions, [Tk]."""
+        if self.key_index is not None:
+            return self.key_index
         return torch.arange(self.key.shape[2], device=self.key.device)
 
     @property
     def extent_restricts(self) -> bool:
         """Whether the extent keeps any query from any key. Places are counted, no tensor is read."""
-        if isinstance(self.extent, LocalPredictive) or self.key_places is not None:
+        if isinstance(self.extent, LocalPredictive) or self.key_index is not None:
             return True
         Tq, Tk = self.query.shape[2], self.key.shape[2]
         return Tq > 0 and self.extent.restricts(self.offset, self.offset + Tq - 1, Tk)
@@ -63,10 +63,11 @@ class Call:
         """Where attention may go, broadcasting to [B, H, Tq, Tk]; None for everywhere."""
         parts = []
         if isinstance(self.extent, LocalPredictive):
-            assert self.centres is not None
-            parts.append((self.key_at - self.centres.detach()[..., None]).abs() <= self.extent.radius)
-        elif self.extent_restricts and (places := self.extent.allowed(self.query_at, self.key_at)) is not None:
-            parts.append(places)
+            assert self.centers is not None
+            parts.append((self.key_positions - self.centers.detach()[..., None]).abs() <= self.extent.radius)
+        elif self.extent_restricts:
+            within = self.extent.allowed(self.query_positions, self.key_positions)
+            parts += [] if within is None else [within]
         if self.mask is not None:
             parts.append(self.mask if self.mask.dtype == torch.bool else self.mask != -torch.inf)
         if not parts:
@@ -79,7 +80,7 @@ class Call:
         if self.mask is not None and self.mask.dtype != torch.bool:
             terms.append(self.mask)
         if self.position is not None:
-            term = self.position.bias(self.query, self.query_at, self.key_at, self.scale, self.heads)
+            term = self.position.bias(self.query, self.query_positions, self.key_positions, self.scale, self.heads)
             if term is not None:
                 terms.append(term)
         if not terms:
@@ -91,10 +92,10 @@ class Call:
         """Whether anything here may want a gradient. A function's own parameters cannot be seen, so it may."""
         if not torch.is_grad_enabled():
             return False
-        tensors = (self.query, self.key, self.value, self.mask, self.centres)
+        tensors = (self.query, self.key, self.value, self.mask, self.centers)
         if any(t is not None and t.requires_grad for t in tensors) or self.score.compare == "function":
             return True
-        parts: tuple[object, ...] = (self.score, self.normalise, self.position)
+        parts: tuple[object, ...] = (self.score, self.normalizer, self.position)
         return any(p.requires_grad for part in parts if isinstance(part, torch.nn.Module) for p in part.parameters())
 
     def rows(self, start: int, stop: int) -> "Call":
@@ -107,7 +108,7 @@ class Call:
             query=self.query[:, :, start:stop],
             mask=mask,
             offset=self.offset + start,
-            centres=None if self.centres is None else self.centres[:, :, start:stop],
+            centers=None if self.centers is None else self.centers[:, :, start:stop],
         )
 
     def only_heads(self, wanted: Tensor) -> "Call":
@@ -122,7 +123,7 @@ class Call:
             key=self.key[:, wanted // group],
             value=self.value[:, wanted // group],
             mask=mask,
-            centres=None if self.centres is None else self.centres[:, wanted],
+            centers=None if self.centers is None else self.centers[:, wanted],
             heads=wanted,
         )
 

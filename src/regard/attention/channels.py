@@ -60,7 +60,7 @@ class SpatialAttention(nn.Module):
         self.conv = nn.Conv2d(2, 1, size, padding=size // 2, bias=False)
 
     def weights(self, x: Tensor) -> Tensor:
-        """[B, C, H, W] -> how much of each place passes, [B, H, W]."""
+        """[B, C, H, W] -> how much of each position passes, [B, H, W]."""
         _check(x, None)
         pooled = torch.cat([x.mean(1, keepdim=True), x.amax(1, keepdim=True)], 1)
         where: Tensor = self.conv(pooled)
@@ -84,7 +84,7 @@ class CBAM(nn.Module):
 
 
 class ECA(nn.Module):
-    """x · sigmoid(conv(mean(x))): a 1-D filter over neighbouring channels, `size` weights in all.
+    """x · sigmoid(conv(mean(x))): a 1-D filter over neighboring channels, `size` weights in all.
 
     The size follows the paper unless given: |log2(C) / 2 + 1 / 2|, made odd.
     """
@@ -125,4 +125,4 @@ def _check(x: Tensor, channels: int | None) -> None:
     if channels is not None and x.shape[1] != channels:
         raise RegardError(f"x: {x.shape[1]} channels do not fit a module made for {channels}.")
     if 0 in x.shape[1:]:
-        raise RegardError(f"x: an image of shape {tuple(x.shape)} has no places to look at.")
+        raise RegardError(f"x: an image of shape {tuple(x.shape)} has no positions to look at.")

@@ -1,6 +1,6 @@
 """Stage 2, the extent: which keys may this query look at?
 
-Positional extents (global, causal, window, local-m) are functions of two places and nothing else, so that one step
+Positional extents (global, causal, window, local-m) are functions of two positions and nothing else, so that one step
 with a cache equals the same row of the parallel pass. Local-p looks at the query itself.
 Formulas and papers: reference.py.
 """
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import catalog, reference
-from regard.attention.number_types import is_real, is_whole
+from regard.attention.number_types import is_integer, is_real
 from regard.errors import RegardError
 
 Span = tuple[int, int]
@@ -24,12 +24,12 @@ class Extent:
 
     name: ClassVar[str]
 
-    def allowed(self, query_at: Tensor, key_at: Tensor) -> Tensor | None:
-        """Which keys may be looked at, [Tq, Tk]; None if places do not restrict anything."""
+    def allowed(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+        """Which keys may be looked at, [Tq, Tk]; None if positions do not restrict anything."""
         return None
 
     def spans(self, first: int, last: int, keys: int) -> list[Span]:
-        """Ranges [start, stop) of keys that hold all that queries at places first..last may look at."""
+        """Ranges [start, stop) of keys that hold all that queries at positions first..last may look at."""
         return [(0, keys)]
 
     def restricts(self, first: int, last: int, keys: int) -> bool:
@@ -48,8 +48,8 @@ class Causal(Extent):
 
     name = "causal"
 
-    def allowed(self, query_at: Tensor, key_at: Tensor) -> Tensor | None:
-        return reference.causal(query_at, key_at)
+    def allowed(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+        return reference.causal(query_positions, key_positions)
 
     def spans(self, first: int, last: int, keys: int) -> list[Span]:
         return [(0, min(keys, last + 1))]
@@ -60,9 +60,9 @@ class Causal(Extent):
 
 @dataclass(frozen=True)
 class Window(Extent):
-    """Keys at most `radius` places away, |i - j| <= radius: restricted self-attention.
+    """Keys at most `radius` positions away, |i - j| <= radius: restricted self-attention.
 
-    With `causal`, none ahead. The first `global_tokens` places see everything and are seen by everything.
+    With `causal`, none ahead. The first `global_tokens` positions see everything and are seen by everything.
 
         radius 1            radius 1, causal     radius 1, one global token
         x x . . .           x . . . .            x x x x x
@@ -78,13 +78,15 @@ class Window(Extent):
     name: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
-        if not is_whole(self.radius) or self.radius < 0:
-            raise RegardError(f"radius: {self.radius!r} is not a distance between places; it must be 0, 1, 2, ...")
-        if not is_whole(self.global_tokens) or self.global_tokens < 0:
-            raise RegardError(f"global_tokens: {self.global_tokens!r} is not a number of places; it must be 0 or more.")
+        if not is_integer(self.radius) or self.radius < 0:
+            raise RegardError(f"radius: {self.radius!r} is not a distance between positions; it must be 0, 1, 2, ...")
+        if not is_integer(self.global_tokens) or self.global_tokens < 0:
+            raise RegardError(
+                f"global_tokens: {self.global_tokens!r} is not a number of positions; it must be 0 or more."
+            )
 
-    def allowed(self, query_at: Tensor, key_at: Tensor) -> Tensor | None:
-        return reference.window(query_at, key_at, self.radius, self.causal, self.global_tokens)
+    def allowed(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+        return reference.window(query_positions, key_positions, self.radius, self.causal, self.global_tokens)
 
     def spans(self, first: int, last: int, keys: int) -> list[Span]:
         ahead = 0 if self.causal else self.radius
@@ -113,10 +115,10 @@ class LocalMonotonic(Window):
 
 
 class LocalPredictive(nn.Module, Extent):
-    """Luong's local-p: a window around the place p_t = S sigmoid(v' tanh(W h_t)) that the query predicts.
+    """Luong's local-p: a window around the position p_t = S sigmoid(v' tanh(W h_t)) that the query predicts.
 
-    The weights inside it are normalised, then multiplied by a Gaussian of sigma = radius / 2 around p_t, and not
-    normalised again. S is the number of keys up to the last one the mask allows. One W and v a head.
+    The weights inside it are normalized, then multiplied by a Gaussian of sigma = radius / 2 around p_t, and not
+    normalized again. S is the number of keys up to the last one the mask allows. One W and v a head.
     """
 
     name: ClassVar[str] = "local-p"
@@ -142,17 +144,17 @@ class LocalPredictive(nn.Module, Extent):
             bound = 1 / math.sqrt(weight.shape[-1])
             nn.init.uniform_(weight, -bound, bound)
 
-    def centres(self, query: Tensor, length: Tensor) -> Tensor:
+    def centers(self, query: Tensor, length: Tensor) -> Tensor:
         """query [B, H or 1, Tq, D], length [B or 1, H or 1, Tq or 1] -> p_t [B, H, Tq]."""
         if query.shape[-1] != self.query_width:
             raise RegardError(f"query: width {query.shape[-1]} does not fit local-p, made for {self.query_width}.")
         if query.shape[1] not in (1, self.heads):
             raise RegardError(f"query: {query.shape[1]} heads do not fit local-p, made for {self.heads}.")
-        wide = torch.promote_types(query.dtype, torch.float32)  # half precision cannot tell place 1000 from 1001
-        return reference.predicted_centre(query.to(wide), self.weight.to(wide), self.v.to(wide), length.to(wide))
+        wide = torch.promote_types(query.dtype, torch.float32)  # half precision cannot tell position 1000 from 1001
+        return reference.predicted_center(query.to(wide), self.weight.to(wide), self.v.to(wide), length.to(wide))
 
 
-def extent_named(extent: str | Extent) -> Extent:
+def resolve_extent(extent: str | Extent) -> Extent:
     """The extent that a name or an object stands for."""
     if isinstance(extent, Extent):
         return extent

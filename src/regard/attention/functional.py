@@ -3,18 +3,18 @@
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, Never, overload
 
 import torch
 from torch import Tensor, nn
 
-from regard.attention.arguments import checked_call
+from regard.attention.arguments import RENAMED_KEYWORDS, build_call, reject_unknown_keywords
 from regard.attention.cache import Cache
 from regard.attention.call import Call, Outcome
 from regard.attention.extents import Extent
 from regard.attention.kernels import dense
-from regard.attention.kernels.nan_guard import unharmed
-from regard.attention.normalizers import Draw, Hard, Normaliser
+from regard.attention.kernels.nan_guard import run_guarded
+from regard.attention.normalizers import Draw, Hard, Normalizer
 from regard.attention.planner import KERNELS, Plan, choose, plan_call
 from regard.attention.relative_positions import Position
 from regard.attention.scores import PairwiseFunction, Score
@@ -40,14 +40,14 @@ def attend(
 ) -> Tensor: ...
 @overload
 def attend(query: Tensor, key: Tensor, value: Tensor, *, need_weights: Literal[True], **options: Any) -> Attended: ...
-def attend(  # type: ignore[misc]  # the overloads say what comes back; the arguments are these
+def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     *,
     score: str | Score | PairwiseFunction = "scaled-dot",
     extent: str | Extent = "global",
-    normalise: str | Normaliser = "softmax",
+    normalize: str | Normalizer = "softmax",
     mask: Tensor | None = None,
     scale: float | None = None,
     position: str | Position | None = None,
@@ -55,8 +55,9 @@ def attend(  # type: ignore[misc]  # the overloads say what comes back; the argu
     offset: int = 0,
     need_weights: bool = False,
     backend: str = "auto",
+    **unknown: Never,
 ) -> Tensor | Attended:
-    """Attention in four stages: score, restrict, normalise, sum.
+    """Attention in four stages: score, restrict, normalize, sum.
 
     Args:
         query: [B, H, Tq, Dq].
@@ -65,26 +66,28 @@ def attend(  # type: ignore[misc]  # the overloads say what comes back; the argu
         score: "dot", "scaled-dot", "cosine", Bilinear(...), Additive(...), or a function of (query, key) that gives
             [B, H, Tq, Tk].
         extent: "global", "causal", Window(radius), LocalMonotonic(radius) or LocalPredictive(width, radius=...).
-        normalise: "softmax", "sparsemax", "entmax" or Entmax(alpha), "sigmoid", "none", or "hard" or Hard(estimator),
-            which draws a place; Hard().eval() takes the best.
+        normalize: "softmax", "sparsemax", "entmax" or Entmax(alpha), "sigmoid", "none", or "hard" or Hard(estimator),
+            which draws a position; Hard().eval() takes the best.
         mask: broadcasts to [B, H, Tq, Tk]. Boolean: True = may attend. Float: added to the scores, -inf forbids.
         scale: multiplies the scores; 1 / sqrt(Dq) for scaled-dot and 1 for the others if not given.
         position: "rotary", "alibi", "shaw", "t5" or an object of relative.py.
         dropout: the share of weights dropped. As in PyTorch's functions it acts whenever it is not 0.
-        offset: the place of the first query; keys start at 0. A cached step passes the number of keys before it.
+        offset: the position of the first query; keys start at 0. A cached step passes the number of keys before it.
         need_weights: return `Attended` with the weights. The output is the same to the last bit.
         backend: "auto", or a kernel by name ("sdpa", "window", "dense", "tiled", "reference").
 
     Returns:
         [B, H, Tq, Dv]; or, with need_weights, `Attended(output, weights, draw)`.
 
-    A row with nothing to attend to gives zeros and finite gradients. NaN or infinity in a place does no harm to rows
+    A row with nothing to attend to gives zeros and finite gradients. NaN or infinity in a position does no harm to rows
     that may not look there. Second derivatives, forward mode and torch.func: backend="dense" or "reference".
 
     Raises:
         ValueError: an argument that does not fit, in one sentence that names it.
     """
-    call = checked_call(query, key, value, score, extent, normalise, mask, scale, position, dropout, offset)
+    if unknown:
+        reject_unknown_keywords("attend()", unknown)
+    call = build_call(query, key, value, score, extent, normalize, mask, scale, position, dropout, offset)
     if not need_weights:
         return compute(call, need_weights=False, backend=backend).output
     outcome = compute(call, need_weights=True, backend=backend)
@@ -99,17 +102,20 @@ def weights(
     heads: Sequence[int] | None = None,
     score: str | Score | PairwiseFunction = "scaled-dot",
     extent: str | Extent = "global",
-    normalise: str | Normaliser = "softmax",
+    normalize: str | Normalizer = "softmax",
     mask: Tensor | None = None,
     scale: float | None = None,
     position: str | Position | None = None,
     offset: int = 0,
+    **unknown: Never,
 ) -> Tensor:
     """The weights alone, for the wanted queries and heads only: a look into a sequence too long for all of them.
 
     rows=slice(0, 10), heads=[3] -> [B, 1, 10, Tk]. The other arguments are those of `attend`.
     """
-    call = checked_call(query, key, key[..., :0], score, extent, normalise, mask, scale, position, 0.0, offset)
+    if unknown:
+        reject_unknown_keywords("weights()", unknown)
+    call = build_call(query, key, key[..., :0], score, extent, normalize, mask, scale, position, 0.0, offset)
     H, Tq = call.query.shape[1:3]
     if heads is not None:
         wrong = [h for h in heads if not -H <= h < H]
@@ -130,32 +136,34 @@ def plan(query: Tensor, key: Tensor, value: Tensor, *, backend: str = "auto", **
     Tensors on the "meta" device, which have a shape but no numbers, are planned for as if on the processor.
     """
     options.pop("need_weights", None)
-    defaults = {"score": "scaled-dot", "extent": "global", "normalise": "softmax", "dropout": 0.0, "offset": 0}
+    defaults = {"score": "scaled-dot", "extent": "global", "normalize": "softmax", "dropout": 0.0, "offset": 0}
     known = {*defaults, "mask", "scale", "position"}
     if unknown := set(options) - known:
+        if renamed := unknown & set(RENAMED_KEYWORDS):
+            reject_unknown_keywords("plan()", dict.fromkeys(renamed))
         raise TypeError(f"plan() takes the arguments of attend(), and {sorted(unknown)[0]!r} is not one of them.")
     given = {**dict.fromkeys(known), **defaults, **options}
-    if query.is_meta:  # learnt parts must have no numbers either
+    if query.is_meta:  # learned parts must have no numbers either
         modules = {name: part for name, part in given.items() if isinstance(part, nn.Module)}
         given |= {name: copy.deepcopy(part).to("meta") for name, part in modules.items()}
-    return plan_call(checked_call(query, key, value, **given), backend)
+    return plan_call(build_call(query, key, value, **given), backend)
 
 
 def compute(call: Call, *, need_weights: bool, backend: str) -> Outcome:
-    """Run one call, unharmed by what is not finite in masked places, with the weights if they are wanted."""
-    draws = isinstance(call.normalise, Hard) and call.normalise.training and call.normalise.estimator == "reinforce"
+    """Run one call, guarded against NaN and infinity in masked positions, with the weights if they are wanted."""
+    draws = isinstance(call.normalizer, Hard) and call.normalizer.training and call.normalizer.estimator == "reinforce"
     if draws and not need_weights and call.needs_grad:
         raise RegardError(
-            "normalise: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
-            "the draw to Reinforce; or use Hard('gumbel'), or call .eval() for the best place."
+            "normalize: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
+            "the draw to Reinforce; or use Hard('gumbel'), or call .eval() for the best position."
         )
     kernel = KERNELS[choose(call, backend)]
     if not need_weights:
-        return unharmed(kernel.run, call) if call.restricted else kernel.run(call)
+        return run_guarded(kernel.run, call) if call.restricted else kernel.run(call)
 
     def with_weights(call: Call) -> Outcome:
         outcome: Outcome = kernel.run(call)
         return outcome if outcome.weights is not None else replace(outcome, weights=dense.weights(call)[0])
 
     call = replace(call, keep_weights=True)
-    return unharmed(with_weights, call) if call.restricted else with_weights(call)
+    return run_guarded(with_weights, call) if call.restricted else with_weights(call)

@@ -5,20 +5,27 @@ et al. 2023 (arXiv:2305.13245) for key-value heads that are shared. With one hea
 Bahdanau's attention, with a bilinear one Luong's "general".
 """
 
+from typing import Any, Never
+
 import torch
 from torch import Tensor, nn
 
 from regard.attention import catalog
-from regard.attention.arguments import check_meaning, check_numbers, prepare
+from regard.attention.arguments import (
+    build_call_from_features,
+    check_position_fits_score,
+    check_scale_and_dropout,
+    reject_unknown_keywords,
+)
 from regard.attention.cache import Cache
 from regard.attention.call import Outcome
-from regard.attention.extents import Extent, extent_named
+from regard.attention.extents import Extent, resolve_extent
 from regard.attention.functional import Attended, compute
-from regard.attention.kernels.nan_guard import projected
-from regard.attention.normalizers import Draw, Normaliser, normaliser_named
+from regard.attention.kernels.nan_guard import project_finite
+from regard.attention.normalizers import Draw, Normalizer, resolve_normalizer
 from regard.attention.planner import check_backend
 from regard.attention.relative_positions import Position, new_position
-from regard.attention.scores import Additive, Bilinear, Location, PairwiseFunction, Score, score_named
+from regard.attention.scores import Additive, Bilinear, Location, PairwiseFunction, Score, resolve_score
 from regard.errors import RegardError
 
 
@@ -36,7 +43,7 @@ class Attention(nn.Module):
         project: which of query, key, value and output are projected, as letters: "qkvo" if not given, and "vo" for
             bilinear and additive scores, which bring their own weights for queries and keys.
         bias: whether the projections have biases.
-        score, extent, normalise, position, scale, dropout, backend: as for `attend`. Dropout acts in training only.
+        score, extent, normalize, position, scale, dropout, backend: as for `attend`. Dropout acts in training only.
             Names with weights ("additive", "bilinear", "rotary", ...) are made to fit.
     """
 
@@ -55,13 +62,16 @@ class Attention(nn.Module):
         bias: bool = True,
         score: str | Score | PairwiseFunction = "scaled-dot",
         extent: str | Extent = "global",
-        normalise: str | Normaliser = "softmax",
+        normalize: str | Normalizer = "softmax",
         position: str | Position | None = None,
         scale: float | None = None,
         dropout: float = 0.0,
         backend: str = "auto",
+        **unknown: Never,
     ) -> None:
         super().__init__()
+        if unknown:
+            reject_unknown_keywords("Attention()", unknown)
         self.width, self.heads = width, heads
         self.key_heads = heads if key_heads is None else key_heads
         self.key_width = width if key_width is None else key_width
@@ -83,7 +93,7 @@ class Attention(nn.Module):
         elif name == "bilinear":
             self.score = Bilinear(width, self.key_width, heads=heads)
         else:
-            self.score = score_named(score)
+            self.score = resolve_score(score)
         self._score_has_weights = isinstance(self.score, Additive | Bilinear)
         self._check_score()
         project = self._checked_projection(project)
@@ -106,13 +116,13 @@ class Attention(nn.Module):
                 f"output_width: without an output projection it is {self.output_width}, not {output_width}."
             )
 
-        self.extent = extent_named(extent)
-        self.normalise = normaliser_named(normalise)
+        self.extent = resolve_extent(extent)
+        self.normalizer = resolve_normalizer(normalize)
         self.position: Position | None = None
         if position is not None:
             self.position = new_position(position, heads=heads, width=head_width, value_width=value_head_width)
-            check_meaning(self.position, self.score)
-        check_numbers(scale, dropout)
+            check_position_fits_score(self.position, self.score)
+        check_scale_and_dropout(scale, dropout)
         check_backend(backend)
         self.scale, self.dropout, self.backend = scale, dropout, backend
         self.reset_parameters()
@@ -151,13 +161,13 @@ class Attention(nn.Module):
         """
         self._check_input("query", query, self.width)
         if isinstance(self.score, Location):
-            return self._one_by_one(query, key, value, mask, cache, need_weights)
+            return self._attend_stepwise(query, key, value, mask, cache, need_weights)
         offset = cache.steps if cache is not None else 0
         if cache is not None and cache.fixed:
             if key is not None or value is not None:
                 raise RegardError("key: the cache is a prepared memory already; give one or the other.")
             after: Cache | None = cache.after(query.shape[1])
-            keys, values = cache.held
+            keys, values = cache.key_values
         else:
             if key is None and value is not None:
                 raise RegardError("value: it was given without a key; give both, or neither for self-attention.")
@@ -168,46 +178,46 @@ class Attention(nn.Module):
             memory = query if key is None else key
             if memory is not query or self.key_width != self.width or self.value_width != self.width:
                 self._check_memory(memory, value)
-            keys, values = self._remember(memory, value, offset)
+            keys, values = self._project_memory(memory, value, offset)
             after = None
             if cache is not None:
                 after = cache.append(keys, values)
-                keys, values = after.held
+                keys, values = after.key_values
         if keys.shape[0] != query.shape[0]:
             raise RegardError(f"key: a batch of {keys.shape[0]} does not fit the query's {query.shape[0]}.")
-        outcome = self._looked(query, keys, values, mask, offset, need_weights)
+        outcome = self._attend(query, keys, values, mask, offset, need_weights)
         output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
         if self.output is not None:
-            output = projected(self.output, output)
+            output = project_finite(self.output, output)
         return Attended(output, outcome.weights if need_weights else None, outcome.draw, after)
 
-    def _looked(
+    def _attend(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, offset: int, need_weights: bool
     ) -> Outcome:
         """query [B, Tq, width] at prepared keys and values."""
         raw = query[:, None]  # [B, 1, Tq, width]
         if self._score_has_weights:
-            features = projected(self.score.queries, raw)
+            features = project_finite(self.score.queries, raw)
         else:
-            features = projected(self.score.queries, self._split(query, self.query, self.heads))
-        call = prepare(
+            features = project_finite(self.score.queries, self._split(query, self.query, self.heads))
+        call = build_call_from_features(
             raw,
             features,
             keys,
             values,
             score=self.score,
             extent=self.extent,
-            normalise=self.normalise,
+            normalizer=self.normalizer,
             mask=mask,
             scale=self.scale,
             position=self.position,
             dropout=self.dropout if self.training else 0.0,
             offset=offset,
-            turn_keys=False,
+            transform_keys=False,
         )
         return compute(call, need_weights=need_weights, backend=self.backend)
 
-    def _one_by_one(
+    def _attend_stepwise(
         self,
         query: Tensor,
         key: Tensor | None,
@@ -223,30 +233,30 @@ class Attention(nn.Module):
         if cache is None:
             assert key is not None
             cache = self.prepare(key, value)
-        keys, values = cache.held
-        looks = cache.looks
-        if looks is None:
-            looks = keys.new_zeros(len(keys), self.heads, keys.shape[2])
+        keys, values = cache.key_values
+        past_weights = cache.past_weights
+        if past_weights is None:
+            past_weights = keys.new_zeros(len(keys), self.heads, keys.shape[2])
         outputs, weights, draws = [], [], []
         for at in range(query.shape[1]):
             row = mask[..., at : at + 1, :] if mask is not None and mask.ndim > 2 and mask.shape[-2] > 1 else mask
-            near = self.score.located(keys, looks)
-            outcome = self._looked(query[:, at : at + 1], near, values, row, cache.steps + at, True)
+            near = self.score.location_keys(keys, past_weights)
+            outcome = self._attend(query[:, at : at + 1], near, values, row, cache.steps + at, True)
             assert outcome.weights is not None
-            looks = outcome.weights[:, :, 0] + (looks if self.score.coverage else 0)
+            past_weights = outcome.weights[:, :, 0] + (past_weights if self.score.coverage else 0)
             outputs.append(outcome.output)
             weights.append(outcome.weights)
             draws.append(outcome.draw)
         output = torch.cat(outputs, 2).transpose(1, 2).flatten(2)
         if self.output is not None:
-            output = projected(self.output, output)
+            output = project_finite(self.output, output)
         whole = torch.cat(weights, 2) if need_weights else None
-        return Attended(output, whole, _joined(draws), cache.after(query.shape[1], looks))
+        return Attended(output, whole, _concatenate_draws(draws), cache.after(query.shape[1], past_weights))
 
     def prepare(self, key: Tensor, value: Tensor | None = None) -> Cache:
         """Project a memory once, to attend to it many times: `attention(query, cache=attention.prepare(memory))`."""
         self._check_memory(key, value)
-        return Cache.memory(*self._remember(key, value, 0))
+        return Cache.memory(*self._project_memory(key, value, 0))
 
     def _check_memory(self, key: Tensor, value: Tensor | None) -> None:
         self._check_input("key", key, self.key_width)
@@ -256,21 +266,21 @@ class Attention(nn.Module):
                 f"value: {tuple(value.shape)} does not fit the key's {tuple(key.shape)} in batch and time."
             )
 
-    def _remember(self, key: Tensor, value: Tensor | None, offset: int) -> tuple[Tensor, Tensor]:
-        """Key features [B, G, T, D], turned to their places, and values [B, G, T, Dv]."""
+    def _project_memory(self, key: Tensor, value: Tensor | None, offset: int) -> tuple[Tensor, Tensor]:
+        """Key features [B, G, T, D], turned to their positions, and values [B, G, T, Dv]."""
         value = key if value is None else value
         values = self._split(value, self.value, self.key_heads)
         if self._score_has_weights:
-            keys = projected(self.score.keys, key[:, None])
+            keys = project_finite(self.score.keys, key[:, None])
             keys = keys.expand(-1, values.shape[1], -1, -1) if keys.shape[1] == 1 else keys
         else:
-            keys = projected(self.score.keys, self._split(key, self.key, self.key_heads))
-        return self.position.turn(keys, offset) if self.position is not None else keys, values
+            keys = project_finite(self.score.keys, self._split(key, self.key, self.key_heads))
+        return self.position.transform(keys, offset) if self.position is not None else keys, values
 
     @staticmethod
     def _split(x: Tensor, projection: nn.Linear | None, heads: int) -> Tensor:
         """[B, T, width] -> [B, heads, T, head width]."""
-        x = x if projection is None else projected(projection, x)
+        x = x if projection is None else project_finite(projection, x)
         return x.view(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(1, 2)
 
     def _split_width(self, name: str, width: int) -> int:
@@ -340,16 +350,22 @@ class Attention(nn.Module):
                 f"{name}: {x.dtype} does not fit this attention's {own.weight.dtype}; convert one of them."
             )
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Weights saved when the normalizer was called `normalise` are loaded, too."""
+        if (old := f"{prefix}normalise.raw") in state_dict:
+            state_dict[f"{prefix}normalizer.raw"] = state_dict.pop(old)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
     def extra_repr(self) -> str:
         shared = f", key_heads={self.key_heads}" if self.key_heads != self.heads else ""
-        axes = f"score={self.score.name!r}, extent={self.extent.name!r}, normalise={self.normalise.name!r}"
+        axes = f"score={self.score.name!r}, extent={self.extent.name!r}, normalize={self.normalizer.name!r}"
         return f"{self.width}, heads={self.heads}{shared}, {axes}"
 
 
-def _joined(draws: list[Draw | None]) -> Draw | None:
+def _concatenate_draws(draws: list[Draw | None]) -> Draw | None:
     """Draws of queries one by one, as one."""
     there = [draw for draw in draws if draw is not None]
     if len(there) < len(draws) or not there:
         return None
-    places, logs, entropies = (torch.cat(parts, 2) for parts in zip(*there, strict=True))
-    return Draw(places, logs, entropies)
+    positions, logs, entropies = (torch.cat(parts, 2) for parts in zip(*there, strict=True))
+    return Draw(positions, logs, entropies)

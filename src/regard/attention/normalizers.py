@@ -1,7 +1,7 @@
-"""Stage 3, the normaliser: how do scores become weights?
+"""Stage 3, the normalizer: how do scores become weights?
 
-Each takes scores [B, H, Tq, Tk] and the places allowed (True = may attend, or None for all), and gives weights that
-are exactly zero elsewhere; a row with no allowed place is all zeros, with zero gradients.
+Each takes scores [B, H, Tq, Tk] and the positions allowed (True = may attend, or None for all), and gives weights that
+are exactly zero elsewhere; a row with no allowed position is all zeros, with zero gradients.
 Formulas and papers: reference.py.
 """
 
@@ -18,15 +18,15 @@ from regard.errors import RegardError
 
 
 class Draw(NamedTuple):
-    """What drawing a place leaves for learning, each [B, H, Tq]; `log_prob` and `entropy` carry gradients."""
+    """What drawing a position leaves for learning, each [B, H, Tq]; `log_prob` and `entropy` carry gradients."""
 
-    place: Tensor
+    position: Tensor
     log_prob: Tensor
     entropy: Tensor
 
 
-class Normaliser(ABC):
-    """One choice of normaliser."""
+class Normalizer(ABC):
+    """One choice of normalizer."""
 
     name: ClassVar[str]
 
@@ -34,14 +34,14 @@ class Normaliser(ABC):
     def weights(
         self, scores: Tensor, allowed: Tensor | None, heads: Tensor | None = None
     ) -> tuple[Tensor, Draw | None]:
-        """scores, allowed -> weights, and the draw if places were drawn. `heads`: which heads these are, if not all."""
+        """scores, allowed -> weights, and the draw, if any. `heads`: which heads these are, if not all."""
 
     @abstractmethod
     def specification(self, scores: Tensor, allowed: Tensor) -> Tensor:
         """The same weights by reference.py."""
 
 
-class Softmax(Normaliser):
+class Softmax(Normalizer):
     """exp(s_j) / sum exp(s): soft attention."""
 
     name = "softmax"
@@ -55,7 +55,7 @@ class Softmax(Normaliser):
         return reference.softmax(scores, allowed)
 
 
-class Sparsemax(Normaliser):
+class Sparsemax(Normalizer):
     """The nearest point of the simplex: exact zeros where the score is low."""
 
     name = "sparsemax"
@@ -69,8 +69,8 @@ class Sparsemax(Normaliser):
         return reference.sparsemax(scores, allowed)
 
 
-class Entmax(nn.Module, Normaliser):
-    """Between softmax (alpha -> 1) and sparsemax (alpha = 2). With `learnable`, one alpha > 1 a head is learnt."""
+class Entmax(nn.Module, Normalizer):
+    """Between softmax (alpha -> 1) and sparsemax (alpha = 2). With `learnable`, one alpha > 1 a head is learned."""
 
     name = "entmax"
 
@@ -81,12 +81,12 @@ class Entmax(nn.Module, Normaliser):
                 f"alpha: {alpha} is not possible; entmax needs alpha above 1 (softmax is the limit at 1)."
             )
         self.fixed = float(alpha)
-        # alpha = 1 + softplus(raw) stays above 1 whatever the optimiser does.
+        # alpha = 1 + softplus(raw) stays above 1 whatever the optimizer does.
         raw = alpha - 1 + math.log(-math.expm1(1 - alpha))
         self.raw = nn.Parameter(torch.full((heads,), raw)) if learnable else None
 
     def alpha(self, heads: Tensor | None = None) -> Tensor:
-        """[] if fixed, [H, 1, 1] if learnt."""
+        """[] if fixed, [H, 1, 1] if learned."""
         if self.raw is None:
             return torch.tensor(self.fixed, dtype=torch.float64)
         raw = self.raw if heads is None or len(self.raw) == 1 else self.raw[heads]
@@ -96,7 +96,9 @@ class Entmax(nn.Module, Normaliser):
     def check(self, query: Tensor) -> None:
         """Raise RegardError if there is neither one alpha for all heads nor one for each."""
         if self.raw is not None and len(self.raw) not in (1, query.shape[1]):
-            raise RegardError(f"normalise: entmax has {len(self.raw)} learnt alphas, the query {query.shape[1]} heads.")
+            raise RegardError(
+                f"normalize: entmax has {len(self.raw)} learned alphas, the query {query.shape[1]} heads."
+            )
 
     def weights(
         self, scores: Tensor, allowed: Tensor | None, heads: Tensor | None = None
@@ -110,8 +112,8 @@ class Entmax(nn.Module, Normaliser):
         return f"alpha={self.fixed}, learnable={self.raw is not None}"
 
 
-class Sigmoid(Normaliser):
-    """1 / (1 + exp(-s_j - bias)), each place for itself. Ramapuram et al. 2024 advise bias = -log(number of keys)."""
+class Sigmoid(Normalizer):
+    """1 / (1 + exp(-s_j - bias)), each key for itself. Ramapuram et al. 2024 advise bias = -log(number of keys)."""
 
     name = "sigmoid"
 
@@ -129,7 +131,7 @@ class Sigmoid(Normaliser):
         return reference.sigmoid(scores + self.bias, allowed)
 
 
-class Raw(Normaliser):
+class Raw(Normalizer):
     """The scores themselves."""
 
     name = "none"
@@ -143,8 +145,8 @@ class Raw(Normaliser):
         return reference.none(scores, allowed)
 
 
-class Hard(nn.Module, Normaliser):
-    """All weight on one place, drawn from the softmax in training mode and the best one in evaluation mode.
+class Hard(nn.Module, Normalizer):
+    """All weight on one position, drawn from the softmax in training mode and the best one in evaluation mode.
 
     Drawing has no gradient; two ways around it:
 
@@ -167,7 +169,7 @@ class Hard(nn.Module, Normaliser):
     def weights(
         self, scores: Tensor, allowed: Tensor | None, heads: Tensor | None = None
     ) -> tuple[Tensor, Draw | None]:
-        if not scores.shape[-1]:  # no place to choose
+        if not scores.shape[-1]:  # no position to choose
             nowhere = scores.sum(-1)
             return scores, Draw(nowhere.long(), nowhere, nowhere) if self.training else None
         if scores.dtype in (torch.float16, torch.bfloat16):  # too coarse to draw from: near scores would tie
@@ -180,15 +182,15 @@ class Hard(nn.Module, Normaliser):
         numbers = torch.finfo(scores.dtype)
         noise = torch.empty_like(scores, memory_format=torch.contiguous_format).exponential_().clamp_min_(numbers.tiny)
         noisy = scores - noise.log_()
-        place = noisy.argmax(-1)
-        chosen = _one_hot(scores, place)
+        position = noisy.argmax(-1)
+        chosen = _one_hot(scores, position)
         if self.estimator == "gumbel":
             soft = torch.softmax((noisy / self.temperature).clamp_min(numbers.min), -1)
             return _only(chosen + (soft - soft.detach()), allowed), None
         logs = _only(torch.log_softmax(scores, -1), allowed)
-        log_prob = logs.gather(-1, place[..., None]).squeeze(-1)
+        log_prob = logs.gather(-1, position[..., None]).squeeze(-1)
         entropy = -(_only(logs.exp(), allowed) * logs).sum(-1)
-        return _only(chosen, allowed), Draw(place, log_prob, entropy)
+        return _only(chosen, allowed), Draw(position, log_prob, entropy)
 
     def specification(self, scores: Tensor, allowed: Tensor) -> Tensor:
         return reference.hard(scores, allowed)
@@ -206,21 +208,21 @@ def _only(weights: Tensor, allowed: Tensor | None) -> Tensor:
     return weights if allowed is None else weights.masked_fill(~allowed, 0)
 
 
-def _one_hot(scores: Tensor, place: Tensor) -> Tensor:
-    return torch.zeros_like(scores).scatter(-1, place[..., None], 1)
+def _one_hot(scores: Tensor, position: Tensor) -> Tensor:
+    return torch.zeros_like(scores).scatter(-1, position[..., None], 1)
 
 
 _BY_NAME = {kind.name: kind for kind in (Softmax, Sparsemax, Entmax, Sigmoid, Raw, Hard)}
 _SOFTMAX = Softmax()
 
 
-def normaliser_named(normalise: str | Normaliser) -> Normaliser:
-    """The normaliser that a name or an object stands for."""
-    if isinstance(normalise, Normaliser):
-        return normalise
-    if normalise == "softmax":
+def resolve_normalizer(normalize: str | Normalizer) -> Normalizer:
+    """The normalizer that a name or an object stands for."""
+    if isinstance(normalize, Normalizer):
+        return normalize
+    if normalize == "softmax":
         return _SOFTMAX
-    if not isinstance(normalise, str):
-        raise RegardError(f"normalise: expected a name or a Normaliser, not {type(normalise).__name__}.")
-    kind: type[Normaliser] = _BY_NAME[catalog.find(normalise, "normalise").name]
+    if not isinstance(normalize, str):
+        raise RegardError(f"normalize: expected a name or a Normalizer, not {type(normalize).__name__}.")
+    kind: type[Normalizer] = _BY_NAME[catalog.find(normalize, "normalizer").name]
     return kind()

@@ -3,7 +3,7 @@
 from numbers import Integral, Real
 
 
-def is_whole(x: object) -> bool:
+def is_integer(x: object) -> bool:
     """A whole number."""
     return isinstance(x, Integral) and not isinstance(x, bool)
 

@@ -53,7 +53,7 @@ def plan_call(call: Call, backend: str = "auto") -> Plan:
         kernel, why, declined = _choose(call)
     else:
         kernel, why, declined = _named(call, backend), "asked for by name", {}
-    return Plan(kernel, why, _how_scored(call, kernel), _how_normalised(call, kernel), _memory(call, kernel), declined)
+    return Plan(kernel, why, _how_scored(call, kernel), _how_normalized(call, kernel), _memory(call, kernel), declined)
 
 
 def choose(call: Call, backend: str) -> str:
@@ -69,22 +69,22 @@ def check_backend(backend: str) -> None:
 
 def _named(call: Call, backend: str) -> str:
     check_backend(backend)
-    if reason := KERNELS[backend].refuses(call):
+    if reason := KERNELS[backend].unsupported_reason(call):
         raise RegardError(f"backend: {backend!r} cannot serve this call: {reason}.")
     return backend
 
 
 def _choose(call: Call) -> tuple[str, str, dict[str, str]]:
-    if short.does_not_pay(call) is None and short.refuses(call) is None:
-        return "short", "softmax over dot products of few places: nothing is faster than small loops", {}
-    fused = sdpa.refuses(call)
+    if short.inefficient_reason(call) is None and short.unsupported_reason(call) is None:
+        return "short", "softmax over dot products of few positions: nothing is faster than small loops", {}
+    fused = sdpa.unsupported_reason(call)
     if fused is None and sdpa.is_plain(call):  # the common case, decided first
         return "sdpa", "softmax over dot products with nothing masked: fused, nothing large is stored", {}
     declined: dict[str, str] = {}
     if isinstance(call.extent, Window):
-        reason = window.refuses(call) or window.does_not_pay(call)
+        reason = window.unsupported_reason(call) or window.inefficient_reason(call)
         if reason is None:
-            return "window", "only the neighbourhood of each query is computed", declined
+            return "window", "only the neighborhood of each query is computed", declined
         declined["window"] = reason
         if fused is None and _reach(call) <= 0.5:
             return "tiled", "each tile of queries reads only the keys in its reach", declined
@@ -134,12 +134,12 @@ def _how_scored(call: Call, kernel: str) -> str:
     return {"dot": "dot product of features", "function": "the function given"}[call.score.compare]
 
 
-def _how_normalised(call: Call, kernel: str) -> str:
+def _how_normalized(call: Call, kernel: str) -> str:
     if kernel == "reference":
         return "reference.py"
-    name = call.normalise.name
+    name = call.normalizer.name
     if name in ("sparsemax", "entmax"):
-        fixed = call.normalise.fixed if isinstance(call.normalise, Entmax) and call.normalise.raw is None else None
+        fixed = call.normalizer.fixed if isinstance(call.normalizer, Entmax) and call.normalizer.raw is None else None
         in_c = sparse.runs_in_c(call.query, 2.0 if name == "sparsemax" else fixed)
         return f"{name}, {'C kernel compiled for this processor' if in_c else 'Newton steps in PyTorch'}"
     return f"{name}, fused" if kernel in ("short", "sdpa", "window") else name

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 def frequencies(width: int, base: float, device: torch.device) -> Tensor:
     """base^(-2i / width) for i = 0, 1, ...: how fast each wave or pair turns, [width / 2].
 
-    In float64 where the device has it, and never a buffer that `model.half()` would round: a place in the thousands
+    In float64 where the device has it, and never a buffer that `model.half()` would round: a position in the thousands
     times a float32 frequency is already wrong in the fourth digit of its sine.
     """
     kind = torch.float32 if device.type == "mps" else torch.float64
@@ -24,7 +24,7 @@ def frequencies(width: int, base: float, device: torch.device) -> Tensor:
 
 
 class _Embedded(nn.Module, ABC):
-    """Common to both: how the vectors of places join the embeddings."""
+    """Common to both: how the vectors of positions join the embeddings."""
 
     def __init__(self, width: int, combine: str) -> None:
         super().__init__()
@@ -35,14 +35,14 @@ class _Embedded(nn.Module, ABC):
         self.width, self.combine = width, combine
 
     @abstractmethod
-    def places(self, positions: Tensor) -> Tensor:
-        """Integer places [...] -> vectors [..., width]."""
+    def embed(self, positions: Tensor) -> Tensor:
+        """Integer positions [...] -> vectors [..., width]."""
 
     def forward(self, x: Tensor, *, offset: int = 0) -> Tensor:
-        """x [B, T, D], its first place at `offset` -> [B, T, D] (add, D = width) or [B, T, D + width] (concatenate)."""
+        """x [B, T, D], beginning at `offset` -> [B, T, D] (add, D = width) or [B, T, D + width] (concatenate)."""
         if x.ndim != 3:
             raise RegardError(f"x: expected [batch, time, width], got {tuple(x.shape)}.")
-        where = self.places(torch.arange(offset, offset + x.shape[1], device=x.device)).to(x.dtype)
+        where = self.embed(torch.arange(offset, offset + x.shape[1], device=x.device)).to(x.dtype)
         if self.combine == "concatenate":
             return torch.cat([x, where.expand(len(x), -1, -1)], -1)
         if x.shape[-1] != self.width:
@@ -54,33 +54,33 @@ class _Embedded(nn.Module, ABC):
 
 
 class Sinusoidal(_Embedded):
-    """Waves of many lengths: place p + k is a fixed rotation of place p, for any length, with nothing to learn."""
+    """Waves of many lengths: position p + k is a fixed rotation of position p, for any length; no weights."""
 
     def __init__(self, width: int, *, combine: str = "add") -> None:
         super().__init__(width, combine)
 
-    def places(self, positions: Tensor) -> Tensor:
+    def embed(self, positions: Tensor) -> Tensor:
         angle = positions[..., None] * frequencies(self.width, 10000.0, positions.device)  # [..., width / 2]
         waves = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., : self.width]
         return waves
 
 
 class Learned(_Embedded):
-    """A table with one vector for each of the first `length` places."""
+    """A table with one vector for each of the first `length` positions."""
 
     def __init__(self, length: int, width: int, *, combine: str = "add") -> None:
         super().__init__(width, combine)
         if length < 1:
-            raise RegardError(f"length: {length} is not a number of places; it must be at least 1.")
+            raise RegardError(f"length: {length} is not a number of positions; it must be at least 1.")
         self.table = nn.Embedding(length, width)
         nn.init.normal_(self.table.weight, std=0.02)
 
-    def places(self, positions: Tensor) -> Tensor:
+    def embed(self, positions: Tensor) -> Tensor:
         length = self.table.num_embeddings
         if positions.numel() and not positions.is_meta and int(positions.max()) >= length:
             raise RegardError(
-                f"x: place {int(positions.max())} is beyond the {length} places that were learnt; shorten the input, "
-                f"or make Learned(length={int(positions.max()) + 1}, ...)."
+                f"x: position {int(positions.max())} is beyond the {length} positions that were learned; "
+                f"shorten the input, or make Learned(length={int(positions.max()) + 1}, ...)."
             )
         vectors: Tensor = self.table(positions)
         return vectors

@@ -2,7 +2,7 @@
 
 Attention maps a query and a set of key-value pairs to an output in four stages:
 
-    score(q, k)  ->  restrict (mask, extent)  ->  normalise  ->  sum(weights * v)
+    score(q, k)  ->  restrict (mask, extent)  ->  normalize  ->  sum(weights * v)
 
 Each stage has its section below, and `attend` puts them together. Nothing here is clever or fast, everything runs in
 float64, and the kernels are held to these few lines by tests.
@@ -57,7 +57,7 @@ def additive(query: Tensor, key: Tensor, w_query: Tensor, w_key: Tensor, bias: T
 def location(
     query: Tensor,
     key: Tensor,
-    looks: Tensor,
+    past_weights: Tensor,
     w_query: Tensor,
     w_key: Tensor,
     bias: Tensor,
@@ -66,13 +66,13 @@ def location(
     w_filter: Tensor,
 ) -> Tensor:
     """v' tanh(U q + W k + F f + b), f = the filters over where one looked before (Chorowski et al. 2015,
-    arXiv:1506.07503, section 2.2). With the sum of all looks before instead of the last, and filters one place wide, it
-    is the coverage of See et al. 2017 (arXiv:1704.04368, equation 11).
+    arXiv:1506.07503, section 2.2). With the sum of all weights before, not the last ones, and filters one key wide,
+    it is the coverage of See et al. 2017 (arXiv:1704.04368, equation 11).
 
-    One query at a time, query [..., 1, Dq]; looks [..., Tk]; filters [F, size], size odd; w_filter [..., A, F].
+    One query at a time, query [..., 1, Dq]; past_weights [..., Tk]; filters [F, size], size odd; w_filter [..., A, F].
     """
     size = filters.shape[1]
-    padded = torch.nn.functional.pad(looks, (size // 2, size // 2))
+    padded = torch.nn.functional.pad(past_weights, (size // 2, size // 2))
     f = padded.unfold(-1, size, 1) @ filters.T  # [..., Tk, F]
     projected_q = query @ w_query.transpose(-2, -1)  # [..., 1, A]
     projected_k = key @ w_key.transpose(-2, -1) + f @ w_filter.transpose(-2, -1)  # [..., Tk, A]
@@ -84,34 +84,36 @@ def location(
 # Each extent says which keys a query may look at: True = may attend. Positions are integers, [Tq] and [Tk].
 
 
-def everywhere(query_at: Tensor, key_at: Tensor) -> Tensor:
+def everywhere(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     """Global attention: every key."""
-    return torch.ones(len(query_at), len(key_at), dtype=torch.bool, device=key_at.device)
+    return torch.ones(len(query_positions), len(key_positions), dtype=torch.bool, device=key_positions.device)
 
 
-def causal(query_at: Tensor, key_at: Tensor) -> Tensor:
+def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     """No key after the query (Vaswani et al. 2017, section 3.2.3)."""
-    return key_at[None, :] <= query_at[:, None]
+    return key_positions[None, :] <= query_positions[:, None]
 
 
-def window(query_at: Tensor, key_at: Tensor, radius: int, is_causal: bool = False, global_tokens: int = 0) -> Tensor:
-    """Keys at most `radius` places away: restricted self-attention (Vaswani et al. 2017, section 4).
+def window(
+    query_positions: Tensor, key_positions: Tensor, radius: int, is_causal: bool = False, global_tokens: int = 0
+) -> Tensor:
+    """Keys at most `radius` positions away: restricted self-attention (Vaswani et al. 2017, section 4).
 
-    The first `global_tokens` places see everything and are seen by everything (Beltagy et al. 2020,
+    The first `global_tokens` positions see everything and are seen by everything (Beltagy et al. 2020,
     arXiv:2004.05150). A causal window never looks ahead, whoever looks.
     """
-    near = (query_at[:, None] - key_at[None, :]).abs() <= radius
-    near = near | (key_at[None, :] < global_tokens) | (query_at[:, None] < global_tokens)
-    return near & causal(query_at, key_at) if is_causal else near
+    near = (query_positions[:, None] - key_positions[None, :]).abs() <= radius
+    near = near | (key_positions[None, :] < global_tokens) | (query_positions[:, None] < global_tokens)
+    return near & causal(query_positions, key_positions) if is_causal else near
 
 
-def local_m(query_at: Tensor, key_at: Tensor, radius: int) -> Tensor:
+def local_m(query_positions: Tensor, key_positions: Tensor, radius: int) -> Tensor:
     """Local monotonic attention: the window stands at p_t = t (Luong et al. 2015, section 3.2)."""
-    return window(query_at, key_at, radius)
+    return window(query_positions, key_positions, radius)
 
 
-def predicted_centre(query: Tensor, w: Tensor, v: Tensor, length: Tensor) -> Tensor:
-    """p_t = S sigmoid(v' tanh(W h_t)), the centre that local-p predicts (Luong et al. 2015, equation 9).
+def predicted_center(query: Tensor, w: Tensor, v: Tensor, length: Tensor) -> Tensor:
+    """p_t = S sigmoid(v' tanh(W h_t)), the center that local-p predicts (Luong et al. 2015, equation 9).
 
     query [..., Tq, D], w [..., A, D], v [..., A], length S [..., Tq] -> [..., Tq].
     """
@@ -119,21 +121,21 @@ def predicted_centre(query: Tensor, w: Tensor, v: Tensor, length: Tensor) -> Ten
     return length * torch.sigmoid((hidden * v[..., None, :]).sum(-1))
 
 
-def local_p(centre: Tensor, key_at: Tensor, radius: float) -> Tensor:
-    """Keys in [p_t - radius, p_t + radius] around a real-valued centre [..., Tq]; the first key is at 0."""
-    return (key_at - centre[..., None]).abs() <= radius
+def local_p(center: Tensor, key_positions: Tensor, radius: float) -> Tensor:
+    """Keys in [p_t - radius, p_t + radius] around a real-valued center [..., Tq]; the first key is at 0."""
+    return (key_positions - center[..., None]).abs() <= radius
 
 
-def gaussian(centre: Tensor, key_at: Tensor, radius: float) -> Tensor:
+def gaussian(center: Tensor, key_positions: Tensor, radius: float) -> Tensor:
     """exp(-(s - p_t)^2 / 2 sigma^2), sigma = radius / 2 (Luong et al. 2015, equation 10).
 
-    It multiplies the weights after they were normalised, and they are not normalised again.
+    It multiplies the weights after they were normalized, and they are not normalized again.
     """
-    return torch.exp(-((key_at - centre[..., None]) ** 2) / (2 * (radius / 2) ** 2))
+    return torch.exp(-((key_positions - center[..., None]) ** 2) / (2 * (radius / 2) ** 2))
 
 
-# -------------------------------------------------------------------------------------------------- 3. normalise
-# Each takes scores and the places allowed, and gives weights that are zero elsewhere. A row with no allowed place
+# -------------------------------------------------------------------------------------------------- 3. normalize
+# Each takes scores and the positions allowed, and gives weights that are zero elsewhere. A row with no allowed position
 # is all zeros.
 
 
@@ -184,7 +186,7 @@ def entmax(scores: Tensor, allowed: Tensor, alpha: float | Tensor) -> Tensor:
 
 
 def sigmoid(scores: Tensor, allowed: Tensor) -> Tensor:
-    """1 / (1 + exp(-s_j)), each place for itself (Ramapuram et al. 2024, arXiv:2409.04431)."""
+    """1 / (1 + exp(-s_j)), each position for itself (Ramapuram et al. 2024, arXiv:2409.04431)."""
     return torch.where(allowed, torch.sigmoid(scores), 0)
 
 
@@ -194,9 +196,9 @@ def none(scores: Tensor, allowed: Tensor) -> Tensor:
 
 
 def hard(scores: Tensor, allowed: Tensor) -> Tensor:
-    """All weight on the best place: hard attention at evaluation (Xu et al. 2015, arXiv:1502.03044, section 4.1).
+    """All weight on the best position: hard attention at evaluation (Xu et al. 2015, arXiv:1502.03044, section 4.1).
 
-    In training a place is drawn from `softmax` instead; its gradient is the business of `normalisers.Hard`.
+    In training a position is drawn from `softmax` instead; its gradient is the business of `normalizers.Hard`.
     """
 
     def best(s: Tensor) -> Tensor:
@@ -205,11 +207,11 @@ def hard(scores: Tensor, allowed: Tensor) -> Tensor:
     return _on_rows_with_any(best, scores, allowed)
 
 
-def _on_rows_with_any(normalise: Callable[[Tensor], Tensor], scores: Tensor, allowed: Tensor) -> Tensor:
+def _on_rows_with_any(normalize: Callable[[Tensor], Tensor], scores: Tensor, allowed: Tensor) -> Tensor:
     allowed = allowed.expand_as(scores)
     some = allowed.any(-1, keepdim=True)
     restricted = torch.where(allowed, scores, -torch.inf)
-    return torch.where(allowed, normalise(torch.where(some, restricted, 0)), 0)
+    return torch.where(allowed, normalize(torch.where(some, restricted, 0)), 0)
 
 
 # ------------------------------------------------------------------------------------------- 4. sum, and all four
@@ -223,7 +225,7 @@ def attend(
     score: Callable[[Tensor, Tensor], Tensor] = scaled_dot,
     allowed: Tensor | None = None,
     bias: Tensor | None = None,
-    normalise: Callable[[Tensor, Tensor], Tensor] = softmax,
+    normalize: Callable[[Tensor, Tensor], Tensor] = softmax,
     gauss: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The four stages. query [B, H, Tq, Dq], key [B, G, Tk, Dk], value [B, G, Tk, Dv] -> [B, H, Tq, Dv] and weights.
@@ -236,7 +238,7 @@ def attend(
     scores = score(query, key)
     if bias is not None:
         scores = scores + bias
-    weights = normalise(scores, torch.ones_like(scores, dtype=torch.bool) if allowed is None else allowed)
+    weights = normalize(scores, torch.ones_like(scores, dtype=torch.bool) if allowed is None else allowed)
     if gauss is not None:
         weights = weights * gauss
     return weights @ value, weights
@@ -262,22 +264,22 @@ def rotary(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     return torch.view_as_real(pairs * turn).reshape(x.shape).to(x.dtype)
 
 
-def alibi(query_at: Tensor, key_at: Tensor, slopes: Tensor) -> Tensor:
+def alibi(query_positions: Tensor, key_positions: Tensor, slopes: Tensor) -> Tensor:
     """-m |i - j| for each head's slope m (Press et al. 2021, arXiv:2108.12409): [H, Tq, Tk]."""
-    return -slopes[:, None, None] * (query_at[:, None] - key_at[None, :]).abs()
+    return -slopes[:, None, None] * (query_positions[:, None] - key_positions[None, :]).abs()
 
 
-def shaw_scores(query: Tensor, query_at: Tensor, key_at: Tensor, table: Tensor) -> Tensor:
+def shaw_scores(query: Tensor, query_positions: Tensor, key_positions: Tensor, table: Tensor) -> Tensor:
     """q_i · a_clip(j - i) (Shaw et al. 2018, arXiv:1803.02155, equation 4, before the scale). table [2 clip + 1, D]."""
     clip = (len(table) - 1) // 2
-    distance = (key_at[None, :] - query_at[:, None]).clamp(-clip, clip)
+    distance = (key_positions[None, :] - query_positions[:, None]).clamp(-clip, clip)
     return (query[..., :, None, :] * table[distance + clip]).sum(-1)
 
 
-def shaw_values(weights: Tensor, query_at: Tensor, key_at: Tensor, table: Tensor) -> Tensor:
+def shaw_values(weights: Tensor, query_positions: Tensor, key_positions: Tensor, table: Tensor) -> Tensor:
     """sum_j w_ij a_clip(j - i), which is added to the output (Shaw et al. 2018, equation 3)."""
     clip = (len(table) - 1) // 2
-    distance = (key_at[None, :] - query_at[:, None]).clamp(-clip, clip)
+    distance = (key_positions[None, :] - query_positions[:, None]).clamp(-clip, clip)
     return (weights[..., None] * table[distance + clip]).sum(-2)
 
 

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 class Reinforce(nn.Module):
     """Turns a reward and what was drawn into a loss.
 
-        attended = attention(query, memory, need_weights=True)     # normalise=Hard("reinforce")
+        attended = attention(query, memory, need_weights=True)     # normalize=Hard("reinforce")
         log_likelihood = ...                                       # [B], from attended.output
         loss = -log_likelihood.mean() + reinforce(log_likelihood.detach(), [attended.draw])
 

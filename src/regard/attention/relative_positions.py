@@ -1,6 +1,6 @@
 """Where things are, inside attention: rotary turns queries and keys; ALiBi, T5 and Shaw add a term to the score.
 
-All depend on the distance between two places only, so what was learnt at one place holds at every other.
+All depend on the distance between two positions only, so what was learned at one position holds at every other.
 Formulas and papers: reference.py.
 """
 
@@ -27,17 +27,17 @@ class Position:
     def check(self, query: Tensor, value: Tensor) -> None:
         """Raise RegardError if it was made for other heads or widths: query [B, H, Tq, D], value [B, G, Tk, Dv]."""
 
-    def turn(self, x: Tensor, offset: int) -> Tensor:
-        """Features [B, H, T, D], the first at place `offset` -> the same, knowing their places."""
+    def transform(self, x: Tensor, offset: int) -> Tensor:
+        """Features [B, H, T, D], the first at position `offset` -> the same, knowing their positions."""
         return x
 
     def bias(
-        self, query: Tensor, query_at: Tensor, key_at: Tensor, scale: float, heads: Tensor | None
+        self, query: Tensor, query_positions: Tensor, key_positions: Tensor, scale: float, heads: Tensor | None
     ) -> Tensor | None:
         """What is added to the scores, [H or 1, Tq, Tk] or [B, H, Tq, Tk]; `scale` is the score's own."""
         return None
 
-    def values(self, weights: Tensor, query_at: Tensor, key_at: Tensor) -> Tensor:
+    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """What is added to the output, [B, H, Tq, Dv]. Asked for only where `adds_values`."""
         return weights.new_zeros(())
 
@@ -66,9 +66,9 @@ class Rotary(nn.Module, Position):
         if query.shape[-1] != self.width:
             raise RegardError(f"position: rotary was made for width {self.width}, the query has {query.shape[-1]}.")
 
-    def turn(self, x: Tensor, offset: int) -> Tensor:
-        places = torch.arange(offset, offset + x.shape[-2], device=x.device)
-        angle = places[:, None] * frequencies(self.rotated, self.base, x.device)
+    def transform(self, x: Tensor, offset: int) -> Tensor:
+        positions = torch.arange(offset, offset + x.shape[-2], device=x.device)
+        angle = positions[:, None] * frequencies(self.rotated, self.base, x.device)
         angle = torch.stack([angle, angle], -1).flatten(-2)  # [T, rotated]
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         moving, still = x[..., : self.rotated], x[..., self.rotated :]
@@ -94,16 +94,16 @@ class ALiBi(Position):
         _check_heads(self.name, len(self.slopes), query)
 
     def bias(
-        self, query: Tensor, query_at: Tensor, key_at: Tensor, scale: float, heads: Tensor | None
+        self, query: Tensor, query_positions: Tensor, key_positions: Tensor, scale: float, heads: Tensor | None
     ) -> Tensor | None:
         slopes = torch.tensor(self.slopes, dtype=query.dtype, device=query.device)
         slopes = slopes if heads is None else slopes[heads]
-        distance = (query_at[:, None] - key_at[None, :]).abs()
+        distance = (query_positions[:, None] - key_positions[None, :]).abs()
         return -slopes[:, None, None] * distance
 
 
 class T5(nn.Module, Position):
-    """A learnt number for each head and bucket of j - i: one a distance when near, logarithmically wider when far.
+    """A learned number for each head and bucket of j - i: one a distance when near, logarithmically wider when far.
 
     `two_sided=False`, for causal attention, spends all buckets on the past.
     """
@@ -118,7 +118,7 @@ class T5(nn.Module, Position):
             raise RegardError(f"buckets: {buckets} is not possible; it must be even and at least {least}.")
         if furthest <= buckets // (4 if two_sided else 2):
             raise RegardError(
-                f"furthest: {furthest} is nearer than the places with a bucket of their own; make it larger."
+                f"furthest: {furthest} is nearer than the positions with a bucket of their own; make it larger."
             )
         self.buckets, self.furthest, self.two_sided = buckets, furthest, two_sided
         self.table = nn.Parameter(torch.empty(heads, buckets).normal_(std=0.02))
@@ -141,14 +141,14 @@ class T5(nn.Module, Position):
         return first + torch.where(distance < exact, distance, far)
 
     def bias(
-        self, query: Tensor, query_at: Tensor, key_at: Tensor, scale: float, heads: Tensor | None
+        self, query: Tensor, query_positions: Tensor, key_positions: Tensor, scale: float, heads: Tensor | None
     ) -> Tensor | None:
         table = self.table if heads is None else self.table[heads]
-        return table.to(query.dtype)[:, self.bucket(key_at[None, :] - query_at[:, None])]
+        return table.to(query.dtype)[:, self.bucket(key_positions[None, :] - query_positions[:, None])]
 
 
 class Shaw(nn.Module, Position):
-    """A learnt vector for each distance up to `clip`, added to the key and (with `value_width`) to the value.
+    """A learned vector for each distance up to `clip`, added to the key and (with `value_width`) to the value.
 
     Shared by all heads, as in the paper. q·a is computed once per query and distance, then looked up: nothing of
     size [Tq, Tk, D] is stored.
@@ -181,21 +181,21 @@ class Shaw(nn.Module, Position):
     def adds_values(self) -> bool:  # type: ignore[override]
         return self.value_table is not None
 
-    def _distance(self, query_at: Tensor, key_at: Tensor) -> Tensor:
-        return (key_at[None, :] - query_at[:, None]).clamp(-self.clip, self.clip) + self.clip
+    def _distance(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        return (key_positions[None, :] - query_positions[:, None]).clamp(-self.clip, self.clip) + self.clip
 
     def bias(
-        self, query: Tensor, query_at: Tensor, key_at: Tensor, scale: float, heads: Tensor | None
+        self, query: Tensor, query_positions: Tensor, key_positions: Tensor, scale: float, heads: Tensor | None
     ) -> Tensor | None:
         by_distance = grouped_matmul(
             query, self.keys.t()[None, None].expand(len(query), 1, -1, -1)
         )  # [B, H, Tq, 2c + 1]
-        index = self._distance(query_at, key_at).expand(*query.shape[:2], -1, -1)
+        index = self._distance(query_positions, key_positions).expand(*query.shape[:2], -1, -1)
         return by_distance.gather(-1, index) * scale
 
-    def values(self, weights: Tensor, query_at: Tensor, key_at: Tensor) -> Tensor:
+    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         assert self.value_table is not None
-        index = self._distance(query_at, key_at).expand_as(weights)
+        index = self._distance(query_positions, key_positions).expand_as(weights)
         by_distance = weights.new_zeros(*weights.shape[:-1], 2 * self.clip + 1).scatter_add(-1, index, weights)
         return by_distance @ self.value_table
 
@@ -205,7 +205,7 @@ def _check_heads(name: str, heads: int, query: Tensor) -> None:
         raise RegardError(f"position: {name} was made for {heads} heads, the query has {query.shape[1]}.")
 
 
-def position_named(position: str | Position, *, heads: int, width: int) -> Position:
+def resolve_position(position: str | Position, *, heads: int, width: int) -> Position:
     """The position that a name or an object stands for. Names with weights are `new_position`'s business."""
     if isinstance(position, Position):
         return position
@@ -233,4 +233,4 @@ def new_position(position: str | Position, *, heads: int, width: int, value_widt
         return T5(heads)
     if name == "shaw":
         return Shaw(width, value_width=value_width)
-    return position_named(position, heads=heads, width=width)
+    return resolve_position(position, heads=heads, width=width)

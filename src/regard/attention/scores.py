@@ -17,7 +17,7 @@ from torch.nn.functional import linear, normalize
 
 from regard.attention import catalog, reference
 from regard.attention.kernels.additive import additive_scores
-from regard.attention.kernels.grouped_query import grouped_matmul, spread
+from regard.attention.kernels.grouped_query import grouped_matmul, repeat_heads
 from regard.errors import RegardError
 
 PairwiseFunction = Callable[[Tensor, Tensor], Tensor]
@@ -189,7 +189,7 @@ class Additive(_Learned):
 
     def pairs(self, query: Tensor, key: Tensor, heads: Tensor | None = None) -> Tensor:
         v = self.v if heads is None else self.v[heads]
-        return additive_scores(query, spread(key, query.shape[1]), v)
+        return additive_scores(query, repeat_heads(key, query.shape[1]), v)
 
     def check(self, query: Tensor, key: Tensor) -> None:
         super().check(query, key)
@@ -205,8 +205,8 @@ class Additive(_Learned):
 class Location(Additive):
     """v' tanh(U q + W k + F f + b): additive, with features f of where it looked before; for queries one by one.
 
-    filters, size: how many, and over how many places, an odd number. coverage: f sees the sum of all looks before, not
-    the last one alone. `Attention` carries the looks from query to query.
+    filters, size: how many, and over how many keys, an odd number. coverage: f sees the sum of all weights before, not
+    the last ones alone. `Attention` carries the weights from query to query.
     """
 
     name = "location"
@@ -234,11 +234,11 @@ class Location(Additive):
             bound = 1 / math.sqrt(weight.shape[-1])
             nn.init.uniform_(weight, -bound, bound)
 
-    def located(self, key: Tensor, looks: Tensor) -> Tensor:
-        """Key features [B, H, Tk, A], and where one looked [B, H, Tk] -> features of the next query's keys."""
+    def location_keys(self, key: Tensor, past_weights: Tensor) -> Tensor:
+        """Key features [B, H, Tk, A] and the weights before [B, H, Tk] -> key features for the next query."""
         count, size = self.filters.shape
-        flat = nn.functional.conv1d(looks.flatten(0, 1)[:, None], self.filters[:, None], padding=size // 2)
-        features = flat.view(*looks.shape[:2], count, -1).transpose(2, 3)  # [B, H, Tk, F]
+        flat = nn.functional.conv1d(past_weights.flatten(0, 1)[:, None], self.filters[:, None], padding=size // 2)
+        features = flat.view(*past_weights.shape[:2], count, -1).transpose(2, 3)  # [B, H, Tk, F]
         return key + features @ self.weight_filter.transpose(-2, -1)
 
     def check(self, query: Tensor, key: Tensor) -> None:
@@ -259,7 +259,7 @@ class Pairwise(nn.Module, Score):
         self.function = function  # registered as a part if it is a module itself
 
     def pairs(self, query: Tensor, key: Tensor, heads: Tensor | None = None) -> Tensor:
-        scores = self.function(query, spread(key, query.shape[1]))
+        scores = self.function(query, repeat_heads(key, query.shape[1]))
         wanted = (*query.shape[:3], key.shape[2])
         if not isinstance(scores, Tensor) or scores.shape != wanted:
             got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
@@ -292,7 +292,7 @@ def _per_head(x: Tensor, weight: Tensor) -> Tensor:
 _WITHOUT_WEIGHTS = {score.name: score() for score in (Dot, ScaledDot, Cosine)}
 
 
-def score_named(score: "str | Score | PairwiseFunction") -> Score:
+def resolve_score(score: "str | Score | PairwiseFunction") -> Score:
     """The score that a name, an object or a function stands for."""
     if isinstance(score, Score):
         return score

@@ -15,7 +15,7 @@ attention = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The f
 @attention.command("list", epilog="\b\nExamples:\n  regard attention list\n  regard attention list --axis score --json")
 def list_family(
     axis: Annotated[
-        str | None, typer.Option(help="Only this axis: score, extent, normalise, position or image.")
+        str | None, typer.Option(help="Only this axis: score, extent, normalizer, position or image.")
     ] = None,
     as_json: Json = False,
 ) -> None:

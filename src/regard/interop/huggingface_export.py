@@ -82,7 +82,7 @@ def _check(about: ModelSettings) -> None:
         if part.kind != "transformer":
             why = why or f"it has a {part.kind} part"
             continue
-        for name, usual in (("norm", "layer"), ("window", None), ("normalise", "softmax"), ("shared", False)):
+        for name, usual in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("shared", False)):
             if getattr(part, name) != usual:
                 why = why or f"its {name} is {getattr(part, name)}"
         if part.activation not in NAMED:

@@ -62,7 +62,7 @@ class Embedding(nn.Module):
                 x = x + _summed(x, tokens)
             x = x + nn.functional.embedding(parts, self.segment)
         if self.place is not None:
-            x = self.place(x, offset=offset) if places is None else x + self.place.places(places).to(x.dtype)
+            x = self.place(x, offset=offset) if places is None else x + self.place.embed(places).to(x.dtype)
         dropped: Tensor = self.dropout(x if self.norm is None else self.norm(x))
         return dropped
 

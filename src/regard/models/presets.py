@@ -98,7 +98,7 @@ def _guessing(width: int, heads: int, feedforward: int, layers: int, **more: Any
 _BERT: Preset = {"position": "learned", "positions": 512, "norm_place": "post", "norm_embedding": True}
 _CELLS: Preset = {"kind": "images", "size": 64, "cut": {"kind": "residual", "attend": "se"}}
 _LOOKING: Preset = {"tokens": 4096, "judge": "chrf", "average": 0.999}
-_LUONG: Preset = {"cell": "lstm", "initialisation": "uniform"}
+_LUONG: Preset = {"cell": "lstm", "initialization": "uniform"}
 _SHOW: Preset = {"kind": "recurrent", "cell": "lstm", "attend": "before", "score": "additive", "gate": True}
 _SMALL: Preset = {"kind": "transformer", "width": 128, "heads": 4, "feedforward": 512, "dropout": 0.2}
 _LISTEN: Preset = {"kind": "recurrent", "cell": "lstm"}
@@ -108,8 +108,8 @@ PRESETS: dict[str, tuple[str, Preset]] = {
     "vanilla-rnn": (
         "one vector for the whole source: LSTM, source reversed, no attention (Sutskever et al. 2014)",
         _recurrent(
-            {"cell": "lstm", "layers": 2, "bidirectional": False, "reverse": True, "initialisation": "uniform"},
-            {"cell": "lstm", "layers": 2, "attend": "never", "initialisation": "uniform"},
+            {"cell": "lstm", "layers": 2, "bidirectional": False, "reverse": True, "initialization": "uniform"},
+            {"cell": "lstm", "layers": 2, "attend": "never", "initialization": "uniform"},
         ),
     ),
     "bahdanau": (
@@ -129,7 +129,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
     ),
     "hard": (
         "bahdanau, looking at one place at a time (Xu et al. 2015, straight-through Gumbel)",
-        _recurrent({}, {"attend": "before", "score": "additive", "normalise": "hard"}),
+        _recurrent({}, {"attend": "before", "score": "additive", "normalize": "hard"}),
     ),
     "conv": (
         "gated convolutions with attention in every block (Gehring et al. 2017)",
@@ -188,7 +188,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                     "width": 256,
                     "embedding": 256,
                     "dropout": 0.3,
-                    "normalise": "hard",
+                    "normalize": "hard",
                     "estimator": "reinforce",
                 },
                 "tie": "target",

@@ -11,7 +11,7 @@ from regard.sources import Says, Source, Text
 Size = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Score = Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "location"]
-Normaliser = Literal["softmax", "sparsemax", "entmax", "sigmoid", "hard"]
+Normalizer = Literal["softmax", "sparsemax", "entmax", "sigmoid", "hard"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu"]
 Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"]
 
@@ -53,7 +53,7 @@ class RecurrentEncoder(_Part):
     bidirectional: bool = True
     reverse: bool = False  # read the source reverse_sequences, as Sutskever et al. 2014 did
     pyramid: bool = False  # each layer but the first reads two places as one (Chan et al. 2015, arXiv:1508.01211)
-    initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
+    initialization: Literal["bahdanau", "uniform", "glorot"] = "glorot"
 
 
 class _Convolutional(_Part):
@@ -84,7 +84,7 @@ class _Transformer(_Part):
     position: Position = "sinusoidal"
     positions: Size = 1024  # for learned positions: how many
     window: Size | None = None  # restricted self-attention: the radius; everything if not given
-    normalise: Normaliser = "softmax"
+    normalize: Normalizer = "softmax"
     attention_dropout: Share = 0.0
     activation_dropout: Share = 0.0
     scale_embedding: bool = True  # by the square root of the width
@@ -143,12 +143,12 @@ class PoolingDecoder(_Part):
     its last states).
     """
 
-    only_where = {"score": ("pool", ("attention",)), "normalise": ("pool", ("attention",))}  # noqa: RUF012
+    only_where = {"score": ("pool", ("attention",)), "normalize": ("pool", ("attention",))}  # noqa: RUF012
 
     kind: Literal["pooling"] = "pooling"
     pool: Literal["attention", "mean", "max", "first", "none"] = "attention"
     score: Literal["dot", "scaled-dot", "cosine", "bilinear", "additive"] = "additive"
-    normalise: Normaliser = "softmax"
+    normalize: Normalizer = "softmax"
     heads: Size = 1
     state: bool = True
     activation: Literal["relu", "tanh"] = "relu"
@@ -170,9 +170,9 @@ class RecurrentDecoder(_Part):
         "input_feeding": ("attend", ("after",)),
         "score": ("attend", ("before", "after")),
         "extent": ("attend", ("before", "after")),
-        "normalise": ("attend", ("before", "after")),
+        "normalize": ("attend", ("before", "after")),
         "radius": ("extent", ("local-m", "local-p")),
-        "estimator": ("normalise", ("hard",)),
+        "estimator": ("normalize", ("hard",)),
         "attention_width": ("score", ("additive", "location")),
         "filters": ("score", ("location",)),
         "filter_width": ("score", ("location",)),
@@ -188,7 +188,7 @@ class RecurrentDecoder(_Part):
     score: Score = "additive"
     extent: Literal["global", "local-m", "local-p"] = "global"
     radius: Size = 10  # of local attention
-    normalise: Normaliser = "softmax"
+    normalize: Normalizer = "softmax"
     estimator: Literal["reinforce", "gumbel"] = "gumbel"  # how hard attention learns
     attention_width: Size | None = None  # of the additive score's hidden layer; `width` if not given
     input_feeding: bool = False  # attending after the step: show the next step what was attended to
@@ -197,7 +197,7 @@ class RecurrentDecoder(_Part):
     coverage: bool = False  # the location score sees the sum of all looks, not the last one (See et al. 2017)
     gate: bool = False  # how much is taken from where it looks, by the state (Xu et al. 2015, section 4.2.1)
     copy_words: bool = False  # words may be copied from where it looks (See et al. 2017, arXiv:1704.04368)
-    initialisation: Literal["bahdanau", "uniform", "glorot"] = "glorot"
+    initialization: Literal["bahdanau", "uniform", "glorot"] = "glorot"
 
 
 class ConvolutionalDecoder(_Convolutional):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.attention import T5, Attention, Cache, Hard, Window
 from regard.attention.extents import Extent
-from regard.attention.normalizers import Normaliser
+from regard.attention.normalizers import Normalizer
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
 from regard.models.outputs import EncoderOutput
@@ -106,12 +106,12 @@ class TransformerLayer(nn.Module):
             extent = Window(settings.window, causal=causal)
         position = None if settings.position in ("none", "sinusoidal", "learned") else settings.position
         # REINFORCE would need each layer's draws; the straight-through estimator needs nothing.
-        normalise: str | Normaliser = Hard("gumbel") if settings.normalise == "hard" else settings.normalise
+        normalize: str | Normalizer = Hard("gumbel") if settings.normalize == "hard" else settings.normalize
         self.itself = Attention(
             settings.width,
             heads=settings.heads,
             extent=extent,
-            normalise=normalise,
+            normalize=normalize,
             position=T5(settings.heads, two_sided=not causal) if position == "t5" else position,
             dropout=settings.attention_dropout,
         )
@@ -122,7 +122,7 @@ class TransformerLayer(nn.Module):
                 settings.width,
                 heads=settings.heads,
                 key_width=memory_width,
-                normalise=normalise,
+                normalize=normalize,
                 dropout=settings.attention_dropout,
             )
             self.memory_norm = build_norm(settings)

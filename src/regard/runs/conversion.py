@@ -50,8 +50,8 @@ def refuses(model: ModelSettings) -> str:
     for name, part in (("encoder", model.encoder), ("decoder", model.decoder)):
         if not isinstance(part, TransformerEncoder | TransformerDecoder):
             return f"the {name} is {part.kind}, not a Transformer"
-        if part.normalise != "softmax":
-            return f"the {name} attends by {part.normalise}, not by softmax"
+        if part.normalize != "softmax":
+            return f"the {name} attends by {part.normalize}, not by softmax"
         if part.window is not None:
             return f"the {name}'s self-attention is restricted to a window"
         if part.position not in ("sinusoidal", "learned", "none"):

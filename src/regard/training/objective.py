@@ -187,7 +187,7 @@ class Objective(nn.Module):
         for draw in decoded.draws:  # log_prob [B, H, steps]
             steps = draw.log_prob.shape[-1]
             counts = there[:, None, step : step + steps].to(draw.log_prob.dtype)
-            draws.append(Draw(draw.place, draw.log_prob * counts, draw.entropy * counts))
+            draws.append(Draw(draw.position, draw.log_prob * counts, draw.entropy * counts))
             step += steps
         loss: Tensor = self.reinforce(reward, draws) * len(there)
         return loss

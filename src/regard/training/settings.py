@@ -101,7 +101,7 @@ class RunSettings(Settings):
                 raise RegardError("data.alignment: links are between the words of two texts")
             if decoder.kind == "recurrent" and decoder.attend == "never":
                 raise RegardError("data.alignment: a decoder without attention cannot learn where to look")
-            if getattr(decoder, "normalise", None) == "hard":
+            if getattr(decoder, "normalize", None) == "hard":
                 raise RegardError("data.alignment: hard attention learns where to look by its draws alone")
         for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
             reads_text = name == "decoder" or self.model.source.kind == "text"

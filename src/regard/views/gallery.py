@@ -1,7 +1,7 @@
 """The gallery: one small sentence through every mechanism, so that they can be told apart at a glance.
 
 The words' vectors are made by hand: each French word is a mixture of the English words it stands for, and carries
-its place, so that every mechanism has something to find. Nothing is trained, so the same weights come out every time.
+its position, so that every mechanism has something to find. Nothing is trained: the same weights come out every time.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ MEANS: list[dict[int, float]] = [
     {5: 1.0, 6: 0.2},
     {6: 1.0, 5: 0.2},
 ]
-WIDTH = 16  # of the words' meanings; one more number tells the place
+WIDTH = 16  # of the words' meanings; one more number tells the position
 SHARPNESS = 3.4
 
 
@@ -76,11 +76,11 @@ def panels() -> list[Panel]:
     """Every mechanism on the same sentence."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        return [*_scores(), *_normalisers(), *_extents(), *_positions()]
+        return [*_scores(), *_normalizers(), *_extents(), *_positions()]
 
 
 def _words() -> tuple[Tensor, Tensor]:
-    """French queries [1, 1, 8, 17] and English keys [1, 1, 7, 17]; the last number is the place, -1 to 1."""
+    """French queries [1, 1, 8, 17] and English keys [1, 1, 7, 17]; the last number is the position, -1 to 1."""
     meanings = torch.linalg.qr(torch.randn(WIDTH, WIDTH, generator=torch.Generator().manual_seed(4)))[0][: len(SOURCE)]
     meanings = meanings + 0.25 * meanings.roll(1, 0) - 0.2 * meanings.roll(3, 0)  # some words alike, some opposed
     keys = meanings * SHARPNESS
@@ -100,9 +100,9 @@ def _panel(
     name: str, look_for: str, matrix: Tensor, rows: list[str], *, title: str = "", allowed: Tensor | None = None
 ) -> Panel:
     entry = catalog.find(name)
-    places = torch.ones_like(matrix[0, 0], dtype=torch.bool) if allowed is None else allowed
+    positions = torch.ones_like(matrix[0, 0], dtype=torch.bool) if allowed is None else allowed
     numbers = [[round(float(w), 4) for w in row] for row in matrix[0, 0]]
-    return Panel(entry.axis, title or entry.name, entry.formula, look_for, rows, SOURCE, numbers, places.tolist())
+    return Panel(entry.axis, title or entry.name, entry.formula, look_for, rows, SOURCE, numbers, positions.tolist())
 
 
 def _scores() -> Iterator[Panel]:
@@ -142,7 +142,7 @@ def _moving_on(query: Tensor, key: Tensor, additive: Additive) -> Tensor:
         mine.zero_()
         mine[:, :hidden] = theirs
     score.v[:, -1] = 6
-    score.filters.copy_(torch.tensor([[1.0, 0.0, 0.0]]))  # the look at the place to the left
+    score.filters.copy_(torch.tensor([[1.0, 0.0, 0.0]]))  # the look at the position to the left
     score.weight_filter.zero_()
     score.weight_filter[:, -1] = 2
     known = query[:, 0].clone()
@@ -152,18 +152,18 @@ def _moving_on(query: Tensor, key: Tensor, additive: Additive) -> Tensor:
     return looked
 
 
-def _normalisers() -> Iterator[Panel]:
+def _normalizers() -> Iterator[Panel]:
     query, key = _words()
-    for name, look_for, normalise, title in (
+    for name, look_for, normalize, title in (
         ("softmax", "a little weight everywhere", Softmax(), "softmax (soft)"),
-        ("hard", "one place a row, now and then a strange one", Hard("gumbel"), "hard, drawn"),
-        ("hard", "one place a row, the best", Hard().eval(), "hard, arg-max"),
-        ("entmax", "a few places, fading to exact zeros", Entmax(1.5), "entmax, α = 1.5"),
-        ("sparsemax", "fewer places, exact zeros", Sparsemax(), ""),
+        ("hard", "one position a row, now and then a strange one", Hard("gumbel"), "hard, drawn"),
+        ("hard", "one position a row, the best", Hard().eval(), "hard, arg-max"),
+        ("entmax", "a few positions, fading to exact zeros", Entmax(1.5), "entmax, α = 1.5"),
+        ("sparsemax", "fewer positions, exact zeros", Sparsemax(), ""),
         ("sigmoid", "rows need not sum to one", Sigmoid(-1.0), "sigmoid, b = −1"),
         ("none", "scores as they are, some negative", Raw(), ""),
     ):
-        yield _panel(name, look_for, weights(query, key, normalise=normalise, scale=0.12), TARGET, title=title)
+        yield _panel(name, look_for, weights(query, key, normalize=normalize, scale=0.12), TARGET, title=title)
 
 
 def _extents() -> Iterator[Panel]:
@@ -178,12 +178,12 @@ def _extents() -> Iterator[Panel]:
     )  # fmt: skip
     predictive = LocalPredictive(WIDTH + 1, radius=2.0, width=1)
     predictive.weight.zero_()
-    predictive.weight[0, 0, -1] = 0.8  # the place is all it looks at
+    predictive.weight[0, 0, -1] = 0.8  # the position is all it looks at
     predictive.v.fill_(3.0)
-    centre = predictive.centres(query, torch.full((1, 1, 1), float(len(SOURCE))))[0, 0]
+    center = predictive.centers(query, torch.full((1, 1, 1), float(len(SOURCE))))[0, 0]
     yield _panel(
-        "local-p", "a window at a predicted place, fading out", weights(query, key, extent=predictive), TARGET,
-        title="local-p, r = 2", allowed=(columns - centre[:, None]).abs() <= 2,
+        "local-p", "a window at a predicted position, fading out", weights(query, key, extent=predictive), TARGET,
+        title="local-p, r = 2", allowed=(columns - center[:, None]).abs() <= 2,
     )  # fmt: skip
     here = torch.arange(len(SOURCE))
     causal = here[None] <= here[:, None]
@@ -191,7 +191,7 @@ def _extents() -> Iterator[Panel]:
         "causal", "self-attention that never looks ahead", weights(own, own, extent="causal"), SOURCE, allowed=causal
     )
     for title, look_for, window in (
-        ("window, r = 1", "neighbours only", Window(1)),
+        ("window, r = 1", "neighbors only", Window(1)),
         ("window, r = 2, causal", "the last words only", Window(2, causal=True)),
         ("window, r = 1, one global token", "the first word sees and is seen by all", Window(1, global_tokens=1)),
     ):
@@ -206,7 +206,7 @@ def _extents() -> Iterator[Panel]:
 
 
 def _positions() -> Iterator[Panel]:
-    """Words that are all alike, so that only their places can tell them apart."""
+    """Words that are all alike, so that only their positions can tell them apart."""
     same = torch.ones(1, 1, len(SOURCE), WIDTH)
     waves = Sinusoidal(WIDTH)(torch.zeros(1, len(SOURCE), WIDTH))[None] * 1.6
     table = Learned(len(SOURCE), WIDTH)
@@ -218,15 +218,15 @@ def _positions() -> Iterator[Panel]:
     shaw = Shaw(WIDTH, clip=2)
     shaw.keys.copy_(torch.tensor([0.0, 0.0, 0.2, 0.6, 0.2])[:, None].expand(-1, WIDTH))
     for name, look_for, matrix, title in (
-        ("sinusoidal", "near places have alike waves", weights(waves, waves), "sinusoidal, added"),
-        ("learned", "a table, here one that links neighbours", weights(learned, learned), "learned, added"),
+        ("sinusoidal", "near positions have alike waves", weights(waves, waves), "sinusoidal, added"),
+        ("learned", "a table, here one that links neighbors", weights(learned, learned), "learned, added"),
         (
             "rotary",
             "only the distance counts: constant diagonals",
             weights(same, same, position=Rotary(WIDTH), scale=0.6),
             "",
         ),
-        ("alibi", "far is penalised, evenly", _alibi(same), ""),
+        ("alibi", "far is penalized, evenly", _alibi(same), ""),
         ("shaw", 'a vector a distance, here "one ahead"', weights(same, same, position=shaw), ""),
         ("t5", 'a number a distance, here "one back"', weights(same, same, position=t5), ""),
     ):

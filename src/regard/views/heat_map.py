@@ -46,7 +46,7 @@ def write_html(panels: list[Panel], path: Path) -> None:
 <h1>The attention family</h1>
 <p>One small sentence through every mechanism. Each row looks at the columns; the darker a square, the more weight.
 Point at a square for its number.</p>
-<p class=stages>score(q, k) → restrict (mask, extent) → normalise → sum(weights · v)</p>
+<p class=stages>score(q, k) → restrict (mask, extent) → normalize → sum(weights · v)</p>
 <p><span class=key style="background:var(--ink)"></span> weight &ensp;
 <span class=key style="background:var(--minus)"></span> negative weight &ensp;
 <span class=key></span> exactly zero &ensp; no square: may not be looked at</p>
@@ -114,7 +114,7 @@ def write_png(panels: list[Panel], path: Path) -> None:
             frame.set_title(f"{heading}{panel.title}", fontsize=9, loc="left")
             frame.set_xlabel(panel.look_for, fontsize=7)
     figure.suptitle(
-        "One sentence through every mechanism: rows look at columns, grey may not be looked at", fontsize=11
+        "One sentence through every mechanism: rows look at columns, gray may not be looked at", fontsize=11
     )
     figure.savefig(path, dpi=110, bbox_inches="tight")
     plt.close(figure)

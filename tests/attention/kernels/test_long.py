@@ -78,18 +78,18 @@ def test_windows_of_any_size_and_place(
         agree(given, backend, **options)
 
 
-@pytest.mark.parametrize("normalise", ["softmax", "sparsemax", "entmax", "sigmoid", "none"])
+@pytest.mark.parametrize("normalize", ["softmax", "sparsemax", "entmax", "sigmoid", "none"])
 @pytest.mark.parametrize(
     "extent", ["global", "causal", Window(9), Window(9, causal=True, global_tokens=3), "local-p"], ids=str
 )
-def test_tiles_agree_with_the_reference(extent: Any, normalise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_agree_with_the_reference(extent: Any, normalize: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiled, "TILE_BYTES", 4096)
     monkeypatch.setattr(tiled, "SMALLEST_TILE", 8)
     extent = LocalPredictive(8, radius=6.0, heads=2).double() if extent == "local-p" else extent
     for score in ("scaled-dot", Additive(8, 8, 5, heads=2).double()):
-        agree(made(70, 90), "tiled", extent=extent, normalise=normalise, score=score)
+        agree(made(70, 90), "tiled", extent=extent, normalize=normalize, score=score)
         agree(
-            made(70, 90), "tiled", extent=extent, normalise=normalise, score=score, mask=torch.rand(2, 2, 70, 90) > 0.5
+            made(70, 90), "tiled", extent=extent, normalize=normalize, score=score, mask=torch.rand(2, 2, 70, 90) > 0.5
         )
 
 
@@ -127,12 +127,12 @@ LONG: dict[str, dict[str, Any]] = {
     "alibi": {"position": "alibi"},
     "dropout": {"dropout": 0.1},
     "window": {"extent": Window(16)},
-    "window, sparsemax": {"extent": Window(16), "normalise": "sparsemax"},
+    "window, sparsemax": {"extent": Window(16), "normalize": "sparsemax"},
     "local-m": {"extent": LocalMonotonic(16)},
-    "sparsemax": {"normalise": "sparsemax"},
-    "entmax 1.3": {"normalise": "entmax"},
-    "sigmoid": {"normalise": "sigmoid"},
-    "none": {"normalise": "none"},
+    "sparsemax": {"normalize": "sparsemax"},
+    "entmax 1.3": {"normalize": "entmax"},
+    "sigmoid": {"normalize": "sigmoid"},
+    "none": {"normalize": "none"},
     "additive": {"score": "additive"},
     "additive window": {"score": "additive", "extent": Window(16)},
     "local-p": {"extent": "local-p"},
@@ -167,8 +167,8 @@ def test_the_planner_moves_to_tiles_before_memory_gets_large() -> None:
         x = torch.empty(1, 8, T, 64, device="meta")
         return plan(x, x, x, **options).kernel
 
-    assert kernel(512, normalise="sparsemax") == "dense"
-    assert kernel(8192, normalise="sparsemax") == "tiled"
+    assert kernel(512, normalize="sparsemax") == "dense"
+    assert kernel(8192, normalize="sparsemax") == "tiled"
     assert kernel(8192) == "sdpa"
     assert kernel(8192, extent="causal") == "sdpa"
     mask = torch.empty(1, 1, 1, 8192, dtype=torch.bool, device="meta")
@@ -176,7 +176,7 @@ def test_the_planner_moves_to_tiles_before_memory_gets_large() -> None:
     assert kernel(8192, mask=mask, extent="causal") == "tiled"
     assert kernel(8192, extent=Window(64)) == "window"
     assert kernel(100, extent=Window(64)) == "sdpa"
-    assert kernel(8192, extent=Window(64), normalise="sigmoid") == "tiled"
+    assert kernel(8192, extent=Window(64), normalize="sigmoid") == "tiled"
 
 
 @pytest.mark.parametrize("T", [1, 7, 64, 129])
@@ -214,7 +214,7 @@ def test_masks_of_any_shape_have_gradients_in_tiles(
     q, k, v = made(70, 90)
     mask = torch.randn(shape, dtype=torch.float64, requires_grad=True)
     outputs = [
-        attend(q, k, v, mask=mask, extent=extent, normalise="sigmoid", backend=b) for b in ("tiled", "reference")
+        attend(q, k, v, mask=mask, extent=extent, normalize="sigmoid", backend=b) for b in ("tiled", "reference")
     ]
     torch.testing.assert_close(*outputs)
     direction = torch.randn_like(outputs[0])
@@ -228,7 +228,7 @@ def test_the_mode_of_the_forward_pass_is_the_mode_of_the_backward_pass(estimator
     for changed in (False, True):
         hard = Hard(estimator)
         torch.manual_seed(0)
-        drawn = attend(q, k, v, normalise=hard, backend="tiled", need_weights=True)
+        drawn = attend(q, k, v, normalize=hard, backend="tiled", need_weights=True)
         hard.train(not changed)
         loss = drawn.output.sum() + (drawn.draw.log_prob.sum() if drawn.draw else 0)
         slopes.append(torch.autograd.grad(loss, [q, k, v], allow_unused=True))
@@ -255,13 +255,13 @@ def test_a_function_that_is_random_draws_the_same_on_the_way_back(captures: bool
     def noisy(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.dropout(q @ k.mT * scale, 0.5)
 
-    output = attend(q, k, v, score=noisy, normalise="none", backend="tiled")
+    output = attend(q, k, v, score=noisy, normalize="none", backend="tiled")
     torch.rand(7)  # the world goes on between forward and backward
     (slope,) = torch.autograd.grad(output.sum(), v)
     torch.testing.assert_close((v * slope).sum(), output.sum())
 
 
-@pytest.mark.parametrize("options", [{"dropout": 0.5}, {"normalise": Hard("gumbel")}], ids=str)
+@pytest.mark.parametrize("options", [{"dropout": 0.5}, {"normalize": Hard("gumbel")}], ids=str)
 def test_random_tiles_are_the_same_tiles_on_the_way_back(options: Any) -> None:
     q, k, v = made(70, 90)
     output = attend(q, k, v, backend="tiled", **options)
@@ -278,7 +278,7 @@ def test_gumbel_gradients_in_tiles_are_those_of_the_whole(monkeypatch: pytest.Mo
     slopes = []
     for backend in ("dense", "tiled"):
         torch.manual_seed(1)
-        output = attend(q, k, v, normalise=Hard("gumbel", temperature=0.7), backend=backend)
+        output = attend(q, k, v, normalize=Hard("gumbel", temperature=0.7), backend=backend)
         slopes.append(torch.autograd.grad(output, [q, k, v], torch.ones_like(output)))
     for mine, theirs in zip(*slopes, strict=True):
         torch.testing.assert_close(mine, theirs)

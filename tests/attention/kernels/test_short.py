@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard import native
 from regard.attention import Additive, Window, attend, plan
-from regard.attention.kernels.short import LONGEST
+from regard.attention.kernels.short import MAX_SIZE
 
 LANES = native.lanes()
 pytestmark = pytest.mark.skipif(native.library() is None, reason="no compiler here")
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.skipif(native.library() is None, reason="no compiler he
 def calls(draw: st.DrawFn) -> tuple[list[Tensor], dict[str, Any]]:
     """Queries, keys and values in float32, and options that short serves."""
     B, G, share = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    Tq, Tk = draw(st.integers(1, 11)), draw(st.integers(1, 40) | st.just(LONGEST))
+    Tq, Tk = draw(st.integers(1, 11)), draw(st.integers(1, 40) | st.just(MAX_SIZE))
     D, Dv = (LANES * draw(st.integers(1, 2)) for _ in range(2))
     dice = torch.Generator().manual_seed(draw(st.integers(0, 1 << 30)))
     sizes = ((B, G * share, Tq, D), (B, G, Tk, D), (B, G, Tk, Dv))
     tensors = [torch.randn(size, generator=dice) for size in sizes]
-    if draw(st.booleans()):  # heads side by side at each place, as projections leave them
+    if draw(st.booleans()):  # heads side by side at each position, as projections leave them
         tensors = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in tensors]
     options: dict[str, Any] = {"scale": draw(st.sampled_from([None, 1.0, -0.7, 0.0, 3.0]))}
     if draw(st.booleans()):
@@ -103,11 +103,11 @@ def standard_errors(tensors: list[Tensor], options: dict[str, Any], direction: T
         + total * a.square() + m_error
     ) + (least / u * a).square()  # fmt: skip
     t = w * a
-    centre = w @ k
-    apart = k[:, :, None] - centre[..., None, :]  # [B, H, Tq, Tk, D]
+    center = w @ k
+    apart = k[:, :, None] - center[..., None, :]  # [B, H, Tq, Tk, D]
     slope = a[..., None] * apart - (t @ k)[..., None, :]  # of dq by each score
     q_error = (w2e[..., None] * slope.square()).sum(-2) + ((w.square() * own)[..., None] * apart.square()).sum(-2)
-    q_error += m_error * centre.square() + total * (t @ k).square() + Tk * (t.abs() @ k.abs()).square()
+    q_error += m_error * center.square() + total * (t @ k).square() + Tk * (t.abs() @ k.abs()).square()
     k_error = shared(t_error.mT @ q.square()) + share * Tq * shared(t.abs().mT @ q.abs()).square()
     v_error = shared(w_error.mT @ g.square()) + share * Tq * shared(w.mT @ g.abs()).square()
     return [u * x.clamp_min(0).sqrt() for x in (out_error, scale**2 * q_error, scale**2 * k_error, v_error)]
@@ -126,7 +126,7 @@ def test_it_is_the_reference_with_its_gradients(call: tuple[list[Tensor], dict[s
 
 
 @pytest.mark.parametrize("offset", [None, 0, 1, 2, 3])  # where a row's keys end within a vector, and how rows differ
-@pytest.mark.parametrize("keys", [9, 40, LONGEST])
+@pytest.mark.parametrize("keys", [9, 40, MAX_SIZE])
 def test_its_error_is_that_of_plain_code(offset: int | None, keys: int) -> None:
     dice = torch.Generator().manual_seed(0)
     tensors = [torch.randn(4, 3, T, 2 * LANES, generator=dice) for T in (40, keys, keys)]
@@ -259,14 +259,14 @@ def test_planning_takes_it_where_it_pays() -> None:
 
 def refusals() -> dict[str, tuple[dict[str, Any], str]]:
     x = torch.randn(2, 2, 5, LANES)
-    long_ = torch.randn(2, 2, LONGEST + 1, LANES)
+    long_ = torch.randn(2, 2, MAX_SIZE + 1, LANES)
     odd = torch.randn(2, 2, 5, LANES + 1)
-    wide = torch.randn(2, 2, 5, LONGEST + LANES)
+    wide = torch.randn(2, 2, 5, MAX_SIZE + LANES)
     none = torch.randn(2, 2, 0, LANES)
     same: dict[str, Any] = {"query": x, "key": x, "value": x}
     return {
         "score": ({**same, "score": Additive(LANES, LANES, heads=2)}, "the additive score does not"),
-        "normaliser": ({**same, "normalise": "sparsemax"}, "normalises by softmax, not by sparsemax"),
+        "normalizer": ({**same, "normalize": "sparsemax"}, "normalizes by softmax, not by sparsemax"),
         "extent": ({**same, "extent": Window(2)}, "short knows no window extent"),
         "a function": ({**same, "score": lambda q, k: q @ k.transpose(-2, -1)}, "the .* score does not"),
         "position": ({**same, "position": "alibi"}, "no place for the bias of alibi positions"),
@@ -274,11 +274,11 @@ def refusals() -> dict[str, tuple[dict[str, Any], str]]:
         "number type": ({name: tensor.double() for name, tensor in same.items()}, "takes float32"),
         "float mask": ({**same, "mask": torch.zeros(2, 1, 1, 5)}, "a mask of true and false over keys only"),
         "mask of pairs": ({**same, "mask": torch.ones(5, 5, dtype=torch.bool)}, "true and false over keys only"),
-        "many keys": ({"query": x, "key": long_, "value": long_}, f"takes 1 to {LONGEST} keys"),
-        "no keys": ({"query": x, "key": none, "value": none}, f"takes 1 to {LONGEST} keys"),
-        "odd width": ({"query": odd, "key": odd, "value": odd}, f"widths up to {LONGEST} in steps of {LANES}"),
-        "odd value width": ({"query": x, "key": x, "value": odd}, f"widths up to {LONGEST} in steps of {LANES}"),
-        "wide": ({"query": wide, "key": wide, "value": wide}, f"widths up to {LONGEST} in steps of {LANES}"),
+        "many keys": ({"query": x, "key": long_, "value": long_}, f"takes 1 to {MAX_SIZE} keys"),
+        "no keys": ({"query": x, "key": none, "value": none}, f"takes 1 to {MAX_SIZE} keys"),
+        "odd width": ({"query": odd, "key": odd, "value": odd}, f"widths up to {MAX_SIZE} in steps of {LANES}"),
+        "odd value width": ({"query": x, "key": x, "value": odd}, f"widths up to {MAX_SIZE} in steps of {LANES}"),
+        "wide": ({"query": wide, "key": wide, "value": wide}, f"widths up to {MAX_SIZE} in steps of {LANES}"),
     }
 
 

@@ -30,8 +30,8 @@ def test_weights_and_gradients_are_the_references(form: str, alpha: float, scale
 def test_gradients_of_scores_and_alpha(alpha: float) -> None:
     torch.manual_seed(0)
     scores = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
-    learnt = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(entmax, (scores, learnt))
+    learned = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(entmax, (scores, learned))
     each = torch.tensor([[alpha], [1.4], [1.9]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(entmax, (scores, each))
 
@@ -92,8 +92,8 @@ def test_long_flat_rows_sum_to_one(form: str, size: int) -> None:
 def test_alpha_close_to_one_is_softmax_in_float32_too(above: float) -> None:
     torch.manual_seed(0)
     scores = torch.randn(20, 30)
-    for normalise in (Entmax(1 + above), Entmax(1 + above, learnable=True)):
-        p, _ = normalise.weights(scores[None, None], None)
+    for normalize in (Entmax(1 + above), Entmax(1 + above, learnable=True)):
+        p, _ = normalize.weights(scores[None, None], None)
         torch.testing.assert_close(p[0, 0], torch.softmax(scores, -1), rtol=20 * above + 1e-4, atol=10 * above + 1e-5)
 
 

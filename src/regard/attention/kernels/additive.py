@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard import native
-from regard.attention.kernels.torch_operators import only_plain_code_serves, operator
+from regard.attention.kernels.torch_operators import needs_plain_operators, operator
 
 LARGEST_FOR_EXP = 40.0
 LARGEST_FOR_EXPM1 = 0.5
@@ -34,7 +34,7 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     if a.dtype in (torch.float16, torch.bfloat16):
         return additive_scores(a.float(), b.float(), v.float()).to(a.dtype)
     b, v = b.to(a.dtype), v.to(a.dtype)  # under autocast they may differ
-    if only_plain_code_serves(a):
+    if needs_plain_operators(a):
         return (torch.tanh(a[:, :, :, None] + b[:, :, None]) * v[:, None, None]).sum(-1)
     scores: Tensor = _scores(a, b, v)
     return scores

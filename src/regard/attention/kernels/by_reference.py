@@ -7,14 +7,14 @@ from regard.attention.normalizers import Hard
 from regard.attention.scores import Additive, Bilinear
 
 
-def refuses(call: Call) -> str | None:
+def unsupported_reason(call: Call) -> str | None:
     """Why this kernel cannot serve, or None."""
     if call.dropout:
         return "the reference has no dropout"
     if call.raw is None:
         return "the reference starts from keys as they were given, and these are prepared already"
-    if isinstance(call.normalise, Hard) and call.normalise.training:
-        return "the reference draws no places; use eval mode"
+    if isinstance(call.normalizer, Hard) and call.normalizer.training:
+        return "the reference draws no positions; use eval mode"
     return None
 
 
@@ -23,8 +23,8 @@ def run(call: Call) -> Outcome:
     bias = call.bias()
     gauss = None
     if isinstance(call.extent, LocalPredictive):
-        assert call.centres is not None
-        gauss = reference.gaussian(call.centres, call.key_at, call.extent.radius).to(call.query.dtype)
+        assert call.centers is not None
+        gauss = reference.gaussian(call.centers, call.key_positions, call.extent.radius).to(call.query.dtype)
     query, key = call.query, call.key
     if isinstance(call.score, Bilinear | Additive):  # these start from what they were given, not from features
         assert call.raw is not None
@@ -37,9 +37,9 @@ def run(call: Call) -> Outcome:
         score=lambda q, k: call.score.specification(q, k) * call.scale,
         allowed=call.allowed,
         bias=bias,
-        normalise=call.normalise.specification,
+        normalize=call.normalizer.specification,
         gauss=gauss,
     )
     if call.position is not None and call.position.adds_values:
-        output = output + call.position.values(w, call.query_at, call.key_at)
+        output = output + call.position.values(w, call.query_positions, call.key_positions)
     return Outcome(output, w)

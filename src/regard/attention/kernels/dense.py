@@ -1,6 +1,6 @@
 """The four stages over the whole Tq x Tk matrix: serves every cell of the grid.
 
-Additive scores and sparse normalisers come from their own kernels; no stage ever stores [Tq, Tk, D].
+Additive scores and sparse normalizers come from their own kernels; no stage ever stores [Tq, Tk, D].
 """
 
 import torch
@@ -13,7 +13,7 @@ from regard.attention.kernels.grouped_query import grouped_matmul
 from regard.attention.normalizers import Draw
 
 
-def refuses(call: Call) -> str | None:
+def unsupported_reason(call: Call) -> str | None:
     """Dense serves everything."""
     return None
 
@@ -30,10 +30,10 @@ def weights(call: Call) -> tuple[Tensor, Draw | None]:
     bias = call.bias()
     if bias is not None:
         scores = scores + bias
-    w, draw = call.normalise.weights(scores, call.allowed, call.heads)
+    w, draw = call.normalizer.weights(scores, call.allowed, call.heads)
     if isinstance(call.extent, LocalPredictive):
-        assert call.centres is not None
-        w = w * reference.gaussian(call.centres, call.key_at, call.extent.radius).to(w.dtype)
+        assert call.centers is not None
+        w = w * reference.gaussian(call.centers, call.key_positions, call.extent.radius).to(w.dtype)
     return w, draw
 
 
@@ -43,5 +43,5 @@ def run(call: Call) -> Outcome:
     kept = torch.nn.functional.dropout(w, call.dropout) if call.dropout else w
     output = grouped_matmul(kept, call.value)
     if call.position is not None and call.position.adds_values:
-        output = output + call.position.values(kept, call.query_at, call.key_at)
+        output = output + call.position.values(kept, call.query_positions, call.key_positions)
     return Outcome(output, w, draw)

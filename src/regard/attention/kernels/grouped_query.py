@@ -3,7 +3,7 @@
 from torch import Tensor
 
 
-def spread(x: Tensor, heads: int) -> Tensor:
+def repeat_heads(x: Tensor, heads: int) -> Tensor:
     """x [B, G, T, D] -> [B, heads, T, D], each of its heads repeated for those it serves."""
     return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
 

@@ -1,10 +1,10 @@
-"""Keeps NaN and infinity in masked places from spreading, around any kernel: in all of them 0 x NaN is NaN.
+"""Keeps NaN and infinity in masked positions from spreading, around any kernel: in all of them 0 x NaN is NaN.
 
 They are looked for only where looking is cheap. In inference the output tells: if it is finite no harm was done. For
 gradients the inputs tell. On accelerators, and while being compiled, reading a number back would cost more than it
 brings: there the keys that a mask hides are cleared beforehand.
 
-Two doors: `projected` keeps them out of the gradients of a projection's weights, `unharmed` out of everything else.
+`project_finite` keeps them out of the gradients of a projection's weights, `run_guarded` out of everything else.
 """
 
 from collections.abc import Callable
@@ -16,29 +16,29 @@ from torch import Tensor
 from regard.attention.call import Call, Outcome
 from regard.attention.extents import Causal
 from regard.attention.kernels import tiled
-from regard.attention.kernels.grouped_query import spread
+from regard.attention.kernels.grouped_query import repeat_heads
 from regard.attention.normalizers import Hard
 
 
-def projected(project: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def project_finite(project: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """project(x), the rows of x [..., T, width] that are not finite giving rows of NaN and no gradient to anyone.
 
     A projection's weights have a gradient that sums over all rows, and 0 x NaN would spoil it.
     """
-    if not torch.is_grad_enabled() or not _can_look(x) or _finite(x):
+    if not torch.is_grad_enabled() or not _can_inspect(x) or _finite(x):
         return project(x)
     bad = ~x.isfinite().all(-1, keepdim=True)
     return project(x.masked_fill(bad, 0)).masked_fill(bad, torch.nan)
 
 
-def unharmed(run: Callable[[Call], Outcome], call: Call) -> Outcome:
-    """What `run` gives, as if masked places had been finite."""
-    if not _can_look(call.query):
-        return run(_cleared(call))
+def run_guarded(run: Callable[[Call], Outcome], call: Call) -> Outcome:
+    """What `run` gives, as if masked positions had been finite."""
+    if not _can_inspect(call.query):
+        return run(_zero_masked_keys(call))
     if not call.needs_grad:
-        state = torch.get_rng_state() if isinstance(call.normalise, Hard) else None
+        state = torch.get_rng_state() if isinstance(call.normalizer, Hard) else None
         outcome = run(call)
-        if _finite(_where_harm_shows(call, outcome.output)):
+        if _finite(_rows_that_show_it(call, outcome.output)):
             return outcome
         if state is not None:
             torch.set_rng_state(state)
@@ -53,15 +53,15 @@ def unharmed(run: Callable[[Call], Outcome], call: Call) -> Outcome:
         query=call.query.masked_fill(bad_query[..., None], 0),
         key=call.key.masked_fill(bad_key[..., None], 0),
         value=call.value.masked_fill(bad_key[..., None], 0),
-        centres=None if call.centres is None else call.centres.masked_fill(bad_query, 0),
+        centers=None if call.centers is None else call.centers.masked_fill(bad_query, 0),
     )
     outcome = run(clean)
-    touched = _touched(clean, bad_query, bad_key)
+    touched = _rows_that_see(clean, bad_query, bad_key)
     kept = None if outcome.weights is None else outcome.weights.masked_fill(touched[..., None], torch.nan)
     return replace(outcome, output=outcome.output.masked_fill(touched[..., None], torch.nan), weights=kept)
 
 
-def _can_look(x: Tensor) -> bool:
+def _can_inspect(x: Tensor) -> bool:
     numbers_at_hand = x.device.type == "cpu" and not torch.compiler.is_compiling()
     return numbers_at_hand and not torch._C._functorch.is_functorch_wrapped_tensor(x)
 
@@ -72,17 +72,17 @@ def _finite(x: Tensor) -> bool:
     return bool(x.detach().sum(dtype=wide).isfinite())
 
 
-def _where_harm_shows(call: Call, output: Tensor) -> Tensor:
+def _rows_that_show_it(call: Call, output: Tensor) -> Tensor:
     """With nothing but a causal extent the last query sees every key that any query sees: its row tells for all."""
     sees_all = call.offset + call.query.shape[2] >= call.key.shape[2]
-    only_causal = isinstance(call.extent, Causal) and call.mask is None and call.normalise.name == "softmax"
+    only_causal = isinstance(call.extent, Causal) and call.mask is None and call.normalizer.name == "softmax"
     return output[:, :, -1:] if only_causal and sees_all else output
 
 
-def _touched(call: Call, bad_query: Tensor, bad_key: Tensor) -> Tensor:
+def _rows_that_see(call: Call, bad_query: Tensor, bad_key: Tensor) -> Tensor:
     """Rows that may look at something not finite, or are not finite themselves and may look anywhere. [B, H, Tq]."""
     B, H = call.query.shape[:2]
-    bad_key = spread(bad_key[..., None], H)[..., 0]  # [B, H, Tk]
+    bad_key = repeat_heads(bad_key[..., None], H)[..., 0]  # [B, H, Tk]
     touched = torch.zeros_like(bad_query)
     for tile in tiled.tiles(call):
         piece = tile.cut(call)
@@ -95,7 +95,7 @@ def _touched(call: Call, bad_query: Tensor, bad_key: Tensor) -> Tensor:
     return touched
 
 
-def _cleared(call: Call) -> Call:
+def _zero_masked_keys(call: Call) -> Call:
     """Keys and values that a mask over keys hides, set to zero."""
     if call.mask is None or call.mask.shape[-2] != 1:
         return call

@@ -13,12 +13,12 @@ from regard.attention.call import Call, Outcome
 from regard.attention.extents import Causal, LocalPredictive
 
 
-def refuses(call: Call) -> str | None:
+def unsupported_reason(call: Call) -> str | None:
     """Why this kernel cannot serve, or None."""
     if call.score.compare != "dot":
         return f"sdpa compares by dot products, the {call.score.name} score does not"
-    if call.normalise.name != "softmax":
-        return f"sdpa normalises by softmax, not by {call.normalise.name}"
+    if call.normalizer.name != "softmax":
+        return f"sdpa normalizes by softmax, not by {call.normalizer.name}"
     if isinstance(call.extent, LocalPredictive):
         return "sdpa has no Gaussian after the softmax, which local-p needs"
     if call.dropout and not call.query.is_cuda:
@@ -28,7 +28,7 @@ def refuses(call: Call) -> str | None:
     if torch.is_grad_enabled() and call.mask is not None and call.mask.requires_grad:
         return "sdpa is not fused when the mask needs a gradient"
     if call.position is not None and call.position.learns and call.needs_grad:
-        return f"sdpa is not fused when the bias of {call.position.name} positions is being learnt"
+        return f"sdpa is not fused when the bias of {call.position.name} positions is being learned"
     return None
 
 
@@ -51,7 +51,7 @@ def is_plain(call: Call) -> bool:
 def is_causal_only(call: Call) -> bool:
     """The one restriction that sdpa knows by itself."""
     no_bias = call.position is None or call.position.name == "rotary"
-    from_start = call.offset == 0 and call.key_places is None
+    from_start = call.offset == 0 and call.key_index is None
     return isinstance(call.extent, Causal) and call.mask is None and no_bias and from_start
 
 

@@ -12,21 +12,21 @@ from torch import Tensor
 from regard import native
 from regard.attention.call import Call, Outcome
 from regard.attention.extents import Causal, Global
-from regard.attention.kernels.torch_operators import only_plain_code_serves, operator
+from regard.attention.kernels.torch_operators import needs_plain_operators, operator
 
-LONGEST = 128  # keys, and width of a head: the C kernel's own limits
-PAYS = range(4, 41)  # queries; and keys up to the same: elsewhere PyTorch's kernel is as fast
+MAX_SIZE = 128  # keys, and width of a head: the C kernel's own limits
+EFFICIENT_LENGTHS = range(4, 41)  # queries; and keys up to the same: elsewhere PyTorch's kernel is as fast
 
 
-def refuses(call: Call) -> str | None:
+def unsupported_reason(call: Call) -> str | None:
     """Why this kernel cannot serve, or None."""
     query, key, value = call.query, call.key, call.value
     if torch.compiler.is_compiling():
         return "short is chosen when a call is made, not when it is compiled"
     if call.score.compare != "dot":
         return f"short compares by dot products, the {call.score.name} score does not"
-    if call.normalise.name != "softmax":
-        return f"short normalises by softmax, not by {call.normalise.name}"
+    if call.normalizer.name != "softmax":
+        return f"short normalizes by softmax, not by {call.normalizer.name}"
     if not isinstance(call.extent, Global | Causal):
         return f"short knows no {call.extent.name} extent"
     if call.dropout:
@@ -37,25 +37,25 @@ def refuses(call: Call) -> str | None:
         return "short takes float32 on the processor"
     if call.mask is not None and not _is_over_keys(call.mask):
         return "short takes a mask of true and false over keys only"
-    if call.key_places is not None:
-        return "short wants all keys in their places"
-    if key.shape[2] > LONGEST or not key.shape[2] or not query.numel():
-        return f"short takes 1 to {LONGEST} keys"
+    if call.key_index is not None:
+        return "short wants all keys in their positions"
+    if key.shape[2] > MAX_SIZE or not key.shape[2] or not query.numel():
+        return f"short takes 1 to {MAX_SIZE} keys"
     lanes = native.lanes()
-    if max(query.shape[-1], value.shape[-1]) > LONGEST or query.shape[-1] % lanes or value.shape[-1] % lanes:
-        return f"short takes widths up to {LONGEST} in steps of {lanes}"
+    if max(query.shape[-1], value.shape[-1]) > MAX_SIZE or query.shape[-1] % lanes or value.shape[-1] % lanes:
+        return f"short takes widths up to {MAX_SIZE} in steps of {lanes}"
     if native.library() is None:
         return native.why_not()
-    if only_plain_code_serves(query):
+    if needs_plain_operators(query):
         return "short is unknown to forward-mode derivatives and torch.func"
     return None
 
 
-def does_not_pay(call: Call) -> str | None:
+def inefficient_reason(call: Call) -> str | None:
     """Why another kernel would be faster, or None."""
-    if call.query.shape[2] in PAYS and call.key.shape[2] < PAYS.stop:
+    if call.query.shape[2] in EFFICIENT_LENGTHS and call.key.shape[2] < EFFICIENT_LENGTHS.stop:
         return None
-    return f"short pays for {PAYS.start} to {PAYS.stop - 1} queries, and no more keys"
+    return f"short pays for {EFFICIENT_LENGTHS.start} to {EFFICIENT_LENGTHS.stop - 1} queries, and no more keys"
 
 
 def _is_over_keys(mask: Tensor) -> bool:
@@ -72,7 +72,7 @@ def run(call: Call) -> Outcome:
 
 
 def _like_time_first(x: Tensor, width: int) -> Tensor:
-    """Room for [B, H, T, width] as it leaves attention: heads side by side at each place."""
+    """Room for [B, H, T, width] as it leaves attention: heads side by side at each position."""
     B, H, T, _ = x.shape
     return x.new_empty(B, T, H, width).transpose(1, 2)
 

@@ -14,15 +14,15 @@ from torch import Tensor
 
 from regard import native
 from regard.attention import reference
-from regard.attention.kernels.torch_operators import only_plain_code_serves, operator
+from regard.attention.kernels.torch_operators import needs_plain_operators, operator
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 NEAR_ONE = 1.05
 
 
 def entmax(scores: Tensor, alpha: Tensor) -> Tensor:
     """scores [..., T] -> weights; alpha > 1 broadcasts over rows ([], or [..., 1]), best in float64."""
-    if only_plain_code_serves(scores):
+    if needs_plain_operators(scores):
         return reference.entmax(scores, torch.ones_like(scores, dtype=torch.bool), alpha.to(scores.dtype))
     # Near 1 the power 1 / (alpha - 1) is so large that it needs more digits than the scores have.
     many_digits = scores.dtype != torch.float64 and scores.device.type != "mps" and _near_one(alpha)
@@ -37,7 +37,7 @@ def _near_one(alpha: Tensor) -> bool:
 
 
 def runs_in_c(scores: Tensor, alpha: float | None) -> bool:
-    """Whether rows like these are normalised by a C kernel: alpha fixed at 1.5 or 2, on the processor."""
+    """Whether rows like these are normalized by a C kernel: alpha fixed at 1.5 or 2, on the processor."""
     fits = scores.device.type in ("cpu", "meta") and scores.dtype != torch.float64 and alpha in (1.5, 2.0)
     return fits and native.library() is not None
 
@@ -53,7 +53,7 @@ def _threshold(z: Tensor, power: Tensor) -> Tensor:
     low = z.new_full((*z.shape[:-1], 1), -1.0)
     high = torch.zeros_like(low)
     tau = low.clone()
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         gap = (z - tau).clamp_min_(0)
         slope, mass = _slope_and_mass(gap, power)
         excess = mass - 1

@@ -29,7 +29,7 @@ TILE_BYTES = 4 << 20  # of one matrix of scores
 SMALLEST_TILE = 32
 
 
-def refuses(call: Call) -> str | None:
+def unsupported_reason(call: Call) -> str | None:
     """Tiles serve everything."""
     return None
 
@@ -54,26 +54,26 @@ def run(call: Call) -> Outcome:
     # The weights and the mode of now, whatever they are when gradients are wanted.
     call = replace(
         call,
-        score=_as_it_is(call.score),
-        normalise=_as_it_is(call.normalise),
-        position=_as_it_is(call.position),
+        score=_snapshot(call.score),
+        normalizer=_snapshot(call.normalizer),
+        position=_snapshot(call.position),
     )
     if torch.compiler.is_compiling() or _captures_weights(call):
         return _checkpointed(call)
-    inputs = [call.query, call.key, call.value, call.mask, call.centres, *_weights(call)]
+    inputs = [call.query, call.key, call.value, call.mask, call.centers, *_weights(call)]
     return _Results.of(call).outcome(*_Tiles.apply(call, _kernel(call), *inputs))  # type: ignore[no-untyped-call]
 
 
 Part = TypeVar("Part")
 
 
-def _as_it_is(part: Part) -> Part:
+def _snapshot(part: Part) -> Part:
     """A part with the tensors and the mode it has now: a module may be switched, or lent other weights, later on."""
     if not isinstance(part, nn.Module):
         return part
     kept = copy.copy(part)
     kept._parameters, kept._buffers = dict(part._parameters), dict(part._buffers)
-    kept._modules = {name: _as_it_is(inner) for name, inner in part._modules.items()}
+    kept._modules = {name: _snapshot(inner) for name, inner in part._modules.items()}
     return kept
 
 
@@ -96,8 +96,8 @@ class _Tile:
         if self.spans == [(0, call.key.shape[2])]:
             return piece
         mask = piece.mask if piece.mask is None else self.keys(piece.mask, 3)
-        places = torch.cat([torch.arange(low, high, device=call.key.device) for low, high in self.spans])
-        return replace(piece, key=self.keys(call.key), value=self.keys(call.value), mask=mask, key_places=places)
+        positions = torch.cat([torch.arange(low, high, device=call.key.device) for low, high in self.spans])
+        return replace(piece, key=self.keys(call.key), value=self.keys(call.value), mask=mask, key_index=positions)
 
 
 def tiles(call: Call) -> Iterator[_Tile]:
@@ -114,13 +114,13 @@ def tiles(call: Call) -> Iterator[_Tile]:
 class _Results:
     """Which tensors a call leaves behind: the output, and for hard attention what was drawn."""
 
-    draws: bool  # places, log-probabilities and entropies
+    draws: bool  # positions, log-probabilities and entropies
     weights: bool  # drawn weights cannot be had again, so they are kept if wanted
 
     @staticmethod
     def of(call: Call) -> "_Results":
-        drawn = isinstance(call.normalise, Hard) and call.normalise.training
-        reinforce = isinstance(call.normalise, Hard) and call.normalise.estimator == "reinforce"
+        drawn = isinstance(call.normalizer, Hard) and call.normalizer.training
+        reinforce = isinstance(call.normalizer, Hard) and call.normalizer.estimator == "reinforce"
         return _Results(drawn and reinforce, drawn and call.keep_weights)
 
     def of_tile(self, outcome: Outcome, piece: Call, keys: int) -> list[Tensor]:
@@ -128,13 +128,13 @@ class _Results:
         results = [outcome.output]
         if self.draws:
             assert outcome.draw is not None
-            place, log_prob, entropy = outcome.draw
-            results += [log_prob, entropy, place if piece.key_places is None else piece.key_places[place]]
+            position, log_prob, entropy = outcome.draw
+            results += [log_prob, entropy, position if piece.key_index is None else piece.key_index[position]]
         if self.weights:
             assert outcome.weights is not None
             w = outcome.weights
-            if piece.key_places is not None:
-                w = w.new_zeros(*w.shape[:3], keys).index_copy(3, piece.key_places, w)
+            if piece.key_index is not None:
+                w = w.new_zeros(*w.shape[:3], keys).index_copy(3, piece.key_index, w)
             results.append(w)
         return results
 
@@ -146,7 +146,7 @@ class _Results:
 
 def _kernel(call: Call) -> Callable[[Call], Outcome]:
     """What serves inside the tiles: decided once for all of them, and for the way back."""
-    return dense.run if sdpa.refuses(call) else sdpa.run
+    return dense.run if sdpa.unsupported_reason(call) else sdpa.run
 
 
 def _forward(call: Call, run: Callable[[Call], Outcome]) -> list[Tensor]:
@@ -172,7 +172,7 @@ class _Tiles(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: Call, run: Callable[[Call], Outcome], *inputs: Tensor | None) -> tuple[Tensor, ...]:
         none = call.query.new_empty(0)
-        ctx.call = replace(call, query=none, key=none, value=none, mask=None, centres=None, raw=None)
+        ctx.call = replace(call, query=none, key=none, value=none, mask=None, centers=None, raw=None)
         ctx.save_for_backward(*inputs)
         ctx.run = run
         ctx.random = _random_state(call.query.device) if _is_random(call) else None
@@ -186,8 +186,8 @@ class _Tiles(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         inputs: tuple[Tensor | None, ...] = ctx.saved_tensors
-        query, key, value, mask, centres, *weights = inputs
-        call: Call = replace(ctx.call, query=query, key=key, value=value, mask=mask, centres=centres)
+        query, key, value, mask, centers, *weights = inputs
+        call: Call = replace(ctx.call, query=query, key=key, value=value, mask=mask, centers=centers)
         wanted = ctx.needs_input_grad[2:]
         grads = [
             torch.zeros_like(x) if x is not None and want else None for x, want in zip(inputs, wanted, strict=True)
@@ -212,9 +212,9 @@ def _tile_backward(
     slopes: tuple[Tensor, ...],
     grads: list[Tensor | None],
 ) -> None:
-    """Compute one tile again and add its gradients to `grads` (query, key, value, mask, centres, weights)."""
+    """Compute one tile again and add its gradients to `grads` (query, key, value, mask, centers, weights)."""
     piece = tile.cut(call)
-    names = ("query", "key", "value", "mask", "centres")
+    names = ("query", "key", "value", "mask", "centers")
     fresh = {
         name: getattr(piece, name).detach().requires_grad_()
         for name, grad in zip(names, grads[: len(names)], strict=True)
@@ -230,12 +230,12 @@ def _tile_backward(
     ]
     if not learning:
         return
-    learnt = [
+    learned = [
         (w, grad) for w, grad in zip(weights, grads[len(names) :], strict=True) if w is not None and grad is not None
     ]
     found = torch.autograd.grad(
         [result for result, _ in learning],
-        [*fresh.values(), *(w for w, _ in learnt)],
+        [*fresh.values(), *(w for w, _ in learned)],
         [slope for _, slope in learning],
         allow_unused=True,
     )
@@ -243,7 +243,7 @@ def _tile_backward(
         grad = grads[names.index(name)]
         if slope is not None and grad is not None:
             _add(tile, name, grad, slope)
-    for (_, grad), slope in zip(learnt, found[len(fresh) :], strict=True):
+    for (_, grad), slope in zip(learned, found[len(fresh) :], strict=True):
         if slope is not None:
             grad.add_(slope)
 
@@ -252,7 +252,7 @@ def _add(tile: _Tile, name: str, grad: Tensor, slope: Tensor) -> None:
     """Add a tile's gradient where it belongs."""
     if name not in ("key", "value") and grad.shape[2] > 1:
         grad = grad[:, :, tile.start : tile.stop]
-    if name in ("query", "centres"):
+    if name in ("query", "centers"):
         grad += slope
         return
     along = 3 if name == "mask" else 2
@@ -264,7 +264,7 @@ def _add(tile: _Tile, name: str, grad: Tensor, slope: Tensor) -> None:
 
 def _is_random(call: Call) -> bool:
     """Whether computing it again could give something else. What a function does nobody knows."""
-    drawn = isinstance(call.normalise, Hard) and call.normalise.training
+    drawn = isinstance(call.normalizer, Hard) and call.normalizer.training
     return drawn or call.dropout > 0 or call.score.compare == "function"
 
 
@@ -280,8 +280,8 @@ def _set_random_state(device: torch.device, states: list[Tensor]) -> None:
 
 
 def _weights(call: Call) -> list[nn.Parameter]:
-    """What the score, the normaliser and the position learn."""
-    parts: tuple[object, ...] = (call.score, call.normalise, call.position)
+    """What the score, the normalizer and the position learn."""
+    parts: tuple[object, ...] = (call.score, call.normalizer, call.position)
     return [p for part in parts if isinstance(part, nn.Module) for p in part.parameters() if p.requires_grad]
 
 

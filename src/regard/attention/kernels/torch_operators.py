@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 
-def only_plain_code_serves(x: Tensor) -> bool:
+def needs_plain_operators(x: Tensor) -> bool:
     """Whether a transform is at work that knows PyTorch's own operators only: forward-mode derivatives, torch.func."""
     if torch.compiler.is_compiling():
         return False

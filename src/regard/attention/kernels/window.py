@@ -23,17 +23,17 @@ LARGEST_MASKS = 64 << 20  # bytes
 SEGMENT_BYTES = 4 << 20  # of keys laid out as runs
 
 
-def refuses(call: Call) -> str | None:
+def unsupported_reason(call: Call) -> str | None:
     """Why this kernel cannot serve, or None."""
     if not isinstance(call.extent, Window):
         return f"window serves windows and local-m, not a {call.extent.name} extent"
-    if reason := sdpa.refuses(call):
+    if reason := sdpa.unsupported_reason(call):
         return reason.replace("sdpa", "window, which is built on sdpa,", 1)
     if call.position is not None and call.position.name != "rotary":
         return f"window has no place for the bias of {call.position.name} positions"
     if call.mask is not None and call.mask.shape[-2] != 1:
         return "window takes masks over keys only ([B, 1, 1, Tk]), not one row a query"
-    if call.key_places is not None:
+    if call.key_index is not None:
         return "window needs keys in a row"
     return None
 
@@ -48,7 +48,7 @@ def run_length(extent: Window) -> int:
     return chunk_size(extent) + extent.radius * (1 if extent.causal else 2) + extent.global_tokens
 
 
-def does_not_pay(call: Call) -> str | None:
+def inefficient_reason(call: Call) -> str | None:
     """Why another kernel would be better, or None."""
     assert isinstance(call.extent, Window)
     length = run_length(call.extent)
@@ -106,7 +106,7 @@ def _segments(call: Call, extent: Window) -> Iterator[Tensor]:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Overlapping runs of keys, one under each chunk of queries: run n is at places start + n step, `length` long."""
+    """Overlapping runs of keys, one under each chunk of queries: run n begins at start + n step, `length` long."""
 
     start: int
     chunks: int
@@ -115,11 +115,11 @@ class _Layout:
 
     @property
     def stop(self) -> int:
-        """The place after the last run."""
+        """The position after the last run."""
         return self.start + (self.chunks - 1) * self.step + self.length
 
     def of(self, x: Tensor, base: int, heads: int, blank: float = 0.0) -> Tensor:
-        """x [B, G, T, D], its first place at `base` -> [B heads, chunks, length, D]; `blank` where x has nothing."""
+        """x [B, G, T, D], its first position at `base` -> [B heads, chunks, length, D]; `blank` where x has nothing."""
         args = (self.start - base, self.chunks, self.step, self.length, blank)
         runs: Tensor = _Runs.apply(x, *args)  # type: ignore[no-untyped-call]
         runs = runs[:, :, None].expand(-1, -1, heads // x.shape[1], -1, -1, -1)
@@ -136,7 +136,7 @@ def _stretch(pieces: tuple[Tensor, ...], low: int, high: int, size: int) -> Tens
 
 
 def _chunks(call: Call, extent: Window, runs: _Layout, key: Tensor, value: Tensor, base: int, band: Tensor) -> Tensor:
-    """One segment of queries over its keys, the first of which is at place `base`. [B, H, Tq, Dv]."""
+    """One segment of queries over its keys, the first of which is at position `base`. [B, H, Tq, Dv]."""
     (B, H, Tq, D), (G, Tk), Dv = call.query.shape, call.key.shape[1:3], call.value.shape[-1]
     short = runs.chunks * runs.step - Tq
     query = pad(call.query, (0, 0, 0, short)) if short else call.query
@@ -161,8 +161,8 @@ def _band(call: Call, extent: Window, runs: _Layout, base: int) -> Tensor:
     distance = torch.arange(runs.step, device=device)[:, None] + extent.radius - within  # i - j, in any chunk
     allowed = ((distance <= extent.radius) & (distance >= -ahead))[None, None]  # [1, 1, C, run]
     if runs.start < g or runs.stop > Tk:
-        places = runs.start + torch.arange(runs.chunks, device=device)[:, None] * runs.step + within
-        allowed = allowed & ((places >= g) & (places < Tk))[None, :, None]  # [1, chunks, C, run]
+        positions = runs.start + torch.arange(runs.chunks, device=device)[:, None] * runs.step + within
+        allowed = allowed & ((positions >= g) & (positions < Tk))[None, :, None]  # [1, chunks, C, run]
     # Queries here stand behind the global tokens (others are apart), so they see all of them, causal or not.
     allowed = torch.cat(
         [allowed.new_ones(1, 1, runs.step, min(g, Tk)).expand(-1, allowed.shape[1], -1, -1), allowed], -1

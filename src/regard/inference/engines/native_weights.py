@@ -35,8 +35,8 @@ def refuses(model: ModelSettings) -> str:
         return not_a_usual_transformer(model)
     if decoder.attend != "never" and decoder.score not in SCORES:
         return f"the decoder's score is {decoder.score}"
-    if decoder.attend != "never" and decoder.normalise not in ("softmax", "hard"):
-        return f"the decoder attends by {decoder.normalise}, not by softmax"
+    if decoder.attend != "never" and decoder.normalize not in ("softmax", "hard"):
+        return f"the decoder attends by {decoder.normalize}, not by softmax"
     return "the decoder gates what it looks at" if decoder.gate else ""
 
 
@@ -167,7 +167,7 @@ def _recurrent(given: Weights, opened: Opened, encoder: RecurrentEncoder, decode
         *(encoder.embedding_width, encoder.width, encoder.layers, int(encoder.cell == "lstm"), directions),
         *(int(encoder.reverse), len(in_text(opened.source_side))),
         *(E, D, decoder.layers, int(decoder.cell == "lstm"), ATTENDS.index(decoder.attend), int(every), int(feeds)),
-        *(int(decoder.normalise == "hard"), EXTENTS.index(decoder.extent), features, D, M, len(opened.target_side)),
+        *(int(decoder.normalize == "hard"), EXTENTS.index(decoder.extent), features, D, M, len(opened.target_side)),
     ]
     given.scales = [D**-0.5 if decoder.score == "scaled-dot" else 1.0, float(decoder.radius)]
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from regard.attention import Additive, Attention, Cache, Draw, Hard, LocalMonotonic, LocalPredictive, Location
 from regard.attention.extents import Extent, Global
-from regard.attention.normalizers import Normaliser, Softmax
+from regard.attention.normalizers import Normalizer, Softmax
 from regard.attention.scores import Score
 from regard.models import fused_bahdanau
 from regard.models.dropout import Dropout
@@ -52,7 +52,7 @@ class RecurrentState:
 
         layers = tuple(tuple(part.index_select(0, index) for part in layer) for layer in self.layers)
         if same_sources:
-            again = None if self.cache is None else self.cache.looking(index)
+            again = None if self.cache is None else self.cache.select_past_weights(index)
             return replace(self, layers=layers, fed=pick(self.fed), cache=again, copy=None)
         cache = None if self.cache is None else self.cache.select(index)
         return RecurrentState(layers, pick(self.fed), pick(self.context), cache, self.mask.index_select(0, index))
@@ -86,7 +86,7 @@ class RecurrentDecoder(nn.Module):
             self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over two halves
         else:
             self.readout = nn.Linear(width, E) if width != E else nn.Identity()
-        initialise(self, settings.initialisation)
+        initialise(self, settings.initialization)
 
     @staticmethod
     def _attention(settings: RecurrentDecoderSettings, memory_width: int) -> Attention:
@@ -95,9 +95,9 @@ class RecurrentDecoder(nn.Module):
             extent = LocalMonotonic(settings.radius)
         elif settings.extent == "local-p":
             extent = LocalPredictive(settings.width, radius=settings.radius)
-        normalise: str | Normaliser = settings.normalise
-        if normalise == "hard":
-            normalise = Hard(settings.estimator)
+        normalize: str | Normalizer = settings.normalize
+        if normalize == "hard":
+            normalize = Hard(settings.estimator)
         own_weights = settings.score in ("additive", "bilinear", "location")
         hidden = settings.attention_width or settings.width
         score: str | Score = settings.score
@@ -110,7 +110,7 @@ class RecurrentDecoder(nn.Module):
             head_width=hidden if settings.score in ("additive", "location") else settings.width,
             score=score,
             extent=extent,
-            normalise=normalise,
+            normalize=normalize,
             # A dot product needs equal widths; the memory is projected only where they differ.
             project="" if own_weights or memory_width == settings.width else "k",
         )
@@ -179,7 +179,7 @@ class RecurrentDecoder(nn.Module):
     def _needs(self, need_weights: bool) -> bool:
         assert self.attention is not None
         learns_from_draws = (
-            isinstance(self.attention.normalise, Hard) and self.attention.normalise.estimator == "reinforce"
+            isinstance(self.attention.normalizer, Hard) and self.attention.normalizer.estimator == "reinforce"
         )
         return need_weights or (self.training and learns_from_draws)
 
@@ -190,8 +190,8 @@ class RecurrentDecoder(nn.Module):
             return False
         if self.gate is not None:
             return False
-        usual = isinstance(attention.extent, Global) and isinstance(attention.normalise, Softmax)
-        keys, values = cache.held
+        usual = isinstance(attention.extent, Global) and isinstance(attention.normalizer, Softmax)
+        keys, values = cache.key_values
         return usual and fused_bahdanau.serves(attention, keys[:, 0], values[:, 0])
 
     def _at_once(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
@@ -200,7 +200,7 @@ class RecurrentDecoder(nn.Module):
         assert state.cache is not None
         score = self.attention.score
         assert isinstance(score, Additive)
-        cell, (keys, values) = self._cell(0), state.cache.held
+        cell, (keys, values) = self._cell(0), state.cache.key_values
         gates, mask = cell.inputs(y.transpose(0, 1)), state.mask[:, 0, 0]
         s, c, w = fused_bahdanau.decode(
             gates, state.layers[0], cell, self.beside.weight, score, keys[:, 0], values[:, 0], mask

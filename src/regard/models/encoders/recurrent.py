@@ -33,7 +33,7 @@ class RecurrentEncoder(nn.Module):
         back = widths if settings.bidirectional else []
         self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in back)
         self.dropout = Dropout(settings.dropout)
-        initialise(self, settings.initialisation)
+        initialise(self, settings.initialization)
 
     def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> EncoderOutput:
         """tokens and mask [B, T] -> EncoderOutput. Padding lies at the end and changes nothing. It has no weights."""

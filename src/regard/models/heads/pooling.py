@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Attention, Hard
-from regard.attention.normalizers import Normaliser
+from regard.attention.normalizers import Normalizer
 from regard.models.dropout import Dropout
 from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.models.settings import PoolingDecoder as PoolingDecoderSettings
@@ -36,7 +36,7 @@ class PoolingDecoder(nn.Module):
         M = memory_width
         self.attention: Attention | None = None
         if settings.pool == "attention":
-            normalise: str | Normaliser = Hard("gumbel") if settings.normalise == "hard" else settings.normalise
+            normalize: str | Normalizer = Hard("gumbel") if settings.normalize == "hard" else settings.normalize
             own_weights = settings.score in ("additive", "bilinear")
             self.query = nn.Parameter(torch.empty(settings.width))
             self.attention = Attention(
@@ -44,7 +44,7 @@ class PoolingDecoder(nn.Module):
                 heads=settings.heads,
                 key_width=M,
                 score=settings.score,
-                normalise=normalise,
+                normalize=normalize,
                 project="vo" if own_weights else "kvo",
                 output_width=M,
             )
