@@ -37,10 +37,10 @@ def test_piece_by_piece_equals_all_at_once(position: str, tokens: list[int], cut
     torch.testing.assert_close(torch.cat(pieces, 1), embedding(whole), rtol=0, atol=0)
 
 
-def test_a_place_that_was_not_learnt_is_refused() -> None:
+def test_a_position_that_was_not_learned_is_refused() -> None:
     embedding = Embedding(9, 6, position="learned", positions=3)
     embedding(torch.zeros(1, 3, dtype=torch.int64))
-    with pytest.raises(ValueError, match="place 3 is beyond the 3 places"):
+    with pytest.raises(ValueError, match="position 3 is beyond the 3 positions"):
         embedding(torch.zeros(1, 1, dtype=torch.int64), offset=3)
 
 

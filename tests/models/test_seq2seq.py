@@ -340,10 +340,10 @@ def test_a_place_that_was_not_learnt_is_refused_in_one_sentence(decoder: str) ->
         target_vocabulary=TARGETS,
     ).eval()
     source, mask, targets = batch([4], [4])
-    with pytest.raises(ValueError, match="place 3 is beyond the 3 places"):
+    with pytest.raises(ValueError, match="position 3 is beyond the 3 positions"):
         model(source, mask, targets)
     state = model.start(model.encode(source, mask))
     for _ in range(3):
         state = model.step(torch.tensor([BEGIN]), state)[1]
-    with pytest.raises(ValueError, match="place 3 is beyond the 3 places"):
+    with pytest.raises(ValueError, match="position 3 is beyond the 3 positions"):
         model.step(torch.tensor([BEGIN]), state)
