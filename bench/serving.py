@@ -21,7 +21,7 @@ from pathlib import Path
 
 import regard
 from bench.measure import Claim, report
-from regard.data.sentence_splitting import sentences
+from regard.data.sentence_splitting import split_sentences
 from regard.inference.translator import Translator
 
 CLIENTS = (1, 8, 64, 256)
@@ -143,7 +143,7 @@ def loaded(server: Server, path: str, texts: list[str], expected: list[str], cli
 
 def offline(translator: Translator, texts: list[str]) -> list[str]:
     """What a translator says to the sentences of each text, put back."""
-    parts = [sentences(text) for text in texts]
+    parts = [split_sentences(text) for text in texts]
     said = iter(translator.translate([sentence for each in parts for sentence, _ in each]))
     return ["".join(next(said).text + blanks for _, blanks in each) for each in parts]
 

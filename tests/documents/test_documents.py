@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.documents import Document, Layout, kind_of, read_document
+from regard.documents.document import Document, DocumentLayout, kind_of, read_document
 
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\r\n")
 WRONG = ["kaputt", '</g>hier<g id="1"> <x id="2"/>', '<g id="1"> <g id="1"></g><x id="2"/>']
@@ -21,7 +21,7 @@ WRONG = ["kaputt", '</g>hier<g id="1"> <x id="2"/>', '<g id="1"> <g id="1"></g><
 
 def read(content: str | bytes, kind: str, **about: Any) -> Document:
     raw = content.encode() if isinstance(content, str) else content
-    return read_document(raw, f"file.{kind}", kind, Layout(**about))
+    return read_document(raw, f"file.{kind}", kind, DocumentLayout(**about))
 
 
 @given(
@@ -36,7 +36,7 @@ def read(content: str | bytes, kind: str, **about: Any) -> Document:
 def test_text_comes_back_byte_for_byte(lines: list[str], end: str, mark: bool, last: bool, paragraphs: bool) -> None:
     content = b"\xef\xbb\xbf" * mark + (end.join(lines) + end * last).encode()
     document = read(content, "text", paragraphs=paragraphs)
-    assert document.written(list(document.texts)) == content
+    assert document.write(list(document.texts)) == content
     if not paragraphs:
         assert len(document.texts) == sum(bool(line.strip()) for line in lines)
 
@@ -44,7 +44,7 @@ def test_text_comes_back_byte_for_byte(lines: list[str], end: str, mark: bool, l
 def test_lines_stay_lines() -> None:
     document = read("one\n\n  two \r\nthree", "text")
     assert document.texts == ["one", "two", "three"]
-    assert document.written(["1", None, "3"]) == b"1\n\n   \r\n3"
+    assert document.write(["1", None, "3"]) == b"1\n\n   \r\n3"
 
 
 def test_paragraphs_are_put_back() -> None:
@@ -57,13 +57,13 @@ def test_paragraphs_are_put_back() -> None:
         "你好。",
         "再见！",
     ]
-    assert document.written(list("abcdef")) == b"a b  c\nd ef\n"
+    assert document.write(list("abcdef")) == b"a b  c\nd ef\n"
 
 
 def test_a_line_that_is_not_utf8_does_not_stop_the_rest() -> None:
     document = read(b"good\nb\xe4d\ngood again\n", "text")
     assert document.texts == ["good", "b\udce4d", "good again"]
-    assert document.written(["a", None, "c"]) == b"a\n\nc\n"
+    assert document.write(["a", None, "c"]) == b"a\n\nc\n"
     with pytest.raises(ValueError, match=r"file.text, line 1: this is not UTF-8; convert the file first"):
         read("größe\nmüde".encode("latin1"), "text")
     with pytest.raises(ValueError, match="this is UTF-16"):
@@ -75,17 +75,17 @@ def test_a_line_that_is_not_utf8_does_not_stop_the_rest() -> None:
 def test_tables_get_a_column() -> None:
     document = read("a\tx\nb\ty\n", "tsv")
     assert document.texts == ["a", "b"]
-    assert document.written(["A", None]) == b"a\tx\tA\nb\ty\t\n"
+    assert document.write(["A", None]) == b"a\tx\tA\nb\ty\t\n"
     document = read('id,source\r\n1,"one, two"\r\n2,three\r\n', "csv")
     assert document.texts == ["one, two", "three"]
-    rows = list(csv.reader(io.StringIO(document.written(["eins, zwei", 'sag "drei"']).decode(), newline="")))
+    rows = list(csv.reader(io.StringIO(document.write(["eins, zwei", 'sag "drei"']).decode(), newline="")))
     assert rows == [["id", "source", "translation"], ["1", "one, two", "eins, zwei"], ["2", "three", 'sag "drei"']]
-    assert read("a,b\nc,d\n", "csv", column=2).texts == ["b", "d"]
-    assert read("name,words\nc,d\n", "csv", column="words").texts == ["d"]
+    assert read("a,b\nc,d\n", "csv", source_column=2).texts == ["b", "d"]
+    assert read("name,words\nc,d\n", "csv", source_column="words").texts == ["d"]
     with pytest.raises(ValueError, match="there is no column 'word'; the first line has name, words"):
-        read("name,words\nc,d\n", "csv", column="word")
+        read("name,words\nc,d\n", "csv", source_column="word")
     with pytest.raises(ValueError, match="there is no column 3; it has 2"):
-        read("a,b\n", "csv", column=3)
+        read("a,b\n", "csv", source_column=3)
     with pytest.raises(ValueError, match="this is not CSV"):
         read('a,"b\n', "csv")
 
@@ -94,7 +94,7 @@ def test_json_lines_get_a_field() -> None:
     document = read('{"id": 1, "text": "one"}\n{"id": 2}\nnonsense\n{"text": "vier", "x": [1]}\n', "jsonl")
     assert document.texts == ["one", "vier"]
     assert document.notes == ["line 3: this is not JSON"]
-    written = document.written(["eins", "4"]).decode().splitlines()
+    written = document.write(["eins", "4"]).decode().splitlines()
     assert json.loads(written[0]) == {"id": 1, "text": "one", "translation": "eins"}
     assert json.loads(written[1]) == {"id": 2, "translation": None}
     assert written[2] == "nonsense"
@@ -107,18 +107,20 @@ def test_json_lines_get_a_field() -> None:
 
 def test_tables_keep_every_other_byte() -> None:
     content = 'id,text\r\n1,"a dog"\r\n\r\n2,"two\nlines",\r\n'
-    document = read(content, "csv", column=2)
+    document = read(content, "csv", source_column=2)
     assert document.texts == ["a dog", "two\nlines"], "a header is known by its names"
-    written = document.written(["ein Hund", "zwei\nZeilen"]).decode()
+    written = document.write(["ein Hund", "zwei\nZeilen"]).decode()
     assert written == 'id,text,translation\r\n1,"a dog",ein Hund\r\n\r\n2,"two\nlines",,"zwei\nZeilen"\r\n'
-    assert read("id;text\n1;a, b\n", "csv", column="text").written(["x;y"]) == b'id;text;translation\n1;a, b;"x;y"\n'
+    assert (
+        read("id;text\n1;a, b\n", "csv", source_column="text").write(["x;y"]) == b'id;text;translation\n1;a, b;"x;y"\n'
+    )
     document = read("source\ttranslation\none\t\ntwo\tzwei\n", "tsv")
     assert document.texts == ["one"]
-    assert document.written(["eins"]) == b"source\ttranslation\none\teins\ntwo\tzwei\n"
+    assert document.write(["eins"]) == b"source\ttranslation\none\teins\ntwo\tzwei\n"
     escaped = '{"text": "caf\\u00e9"}\n{"text": "b", "translation": "OLD"}\n{}\n{"text": 5}\n'
     document = read(escaped, "jsonl")
     assert document.texts == ["café"]
-    first, *others = document.written(["Café"]).decode().splitlines()
+    first, *others = document.write(["Café"]).decode().splitlines()
     assert first == '{"text": "caf\\u00e9", "translation": "Café"}'
     assert others == [
         '{"text": "b", "translation": "OLD"}',
@@ -168,9 +170,9 @@ def test_a_catalogue_is_filled_in_and_nothing_else_is_touched(end: str) -> None:
     content = PO.replace("\n", end)
     document = read(content, "po")
     assert document.texts == ["Open", "%d file", "%d files", 'A long text\nof "two" lines\n']
-    assert document.written([None] * 4) == content.encode(), "nothing said, nothing changed"
+    assert document.write([None] * 4) == content.encode(), "nothing said, nothing changed"
     said = ["Öffnen", "%d Datei", "%d Dateien", 'Ein "langer" Text\nvon zwei Zeilen']
-    written = document.written(said).decode()
+    written = document.write(said).decode()
     catalogue = polib.pofile(written.replace("\r\n", "\n") + "\n# end\n")
     by_id = {entry.msgid: entry for entry in catalogue if not entry.obsolete}
     assert by_id["Open"].msgstr == "Öffnen"
@@ -217,8 +219,8 @@ def test_xliff_is_filled_in_and_nothing_else_is_touched(encoding: str) -> None:
     content = XLIFF.format(encoding=encoding).encode(encoding)
     document = read(content, "xliff")
     assert document.texts == ["Fish & chips <now>", 'Click <g id="1">here</g> or <x id="2"/>', "Grüße"]
-    assert document.written([None] * 3) == content
-    written = document.written(["Fisch & Chips <jetzt> 字", '<x id="2"/> oder <g id="1">hier</g>', "Hallo"])
+    assert document.write([None] * 3) == content
+    written = document.write(["Fisch & Chips <jetzt> 字", '<x id="2"/> oder <g id="1">hier</g>', "Hallo"])
     text = written.decode(encoding)
     ET.fromstring(written)
     character = "&#23383;" if encoding == "iso-8859-1" else "字"
@@ -238,7 +240,7 @@ def test_xliff_is_filled_in_and_nothing_else_is_touched(encoding: str) -> None:
 @pytest.mark.parametrize("said", WRONG)
 def test_xliff_stays_well_formed_whatever_was_said(said: str) -> None:
     document = read(XLIFF.format(encoding="utf-8"), "xliff")
-    written = document.written([None, said, None])
+    written = document.write([None, said, None])
     unit = ET.fromstring(written).find(".//{*}trans-unit[@id='2']/{*}target")
     assert unit is not None
     assert [child.tag.rpartition("}")[2] for child in unit] == ["g", "x"]
@@ -253,7 +255,7 @@ def test_xliff_2() -> None:
     document = read(content, "xliff")
     assert document.texts == ["Hi"]
     assert (
-        document.written(["Hallo"])
+        document.write(["Hallo"])
         == content.replace("<source>Hi</source>", "<source>Hi</source><target>Hallo</target>").encode()
     )
 
@@ -281,7 +283,7 @@ def test_xliff_keeps_namespaces_order_and_what_is_not_for_translation() -> None:
     )
     document = read(content, "xliff")
     assert document.texts == ["A – b 😀", "C"]
-    written = document.written(["X – y", "Z"]).decode()
+    written = document.write(["X – y", "Z"]).decode()
     ET.fromstring(written)
     assert '</x:seg-source><x:target state="needs-review-translation">X – y</x:target></x:trans-unit>' in written
     assert '<x:target state="needs-review-translation">Z</x:target>' in written
@@ -296,7 +298,7 @@ def in_unit(inside: str) -> str:
 
 def told(content: str, *said: str) -> str:
     """The target that comes of these translations."""
-    written = read(content, "xliff").written(said).decode()
+    written = read(content, "xliff").write(said).decode()
     ET.fromstring(written)
     found = re.search("<target[^>]*>(.*)</target>", written, re.DOTALL)
     assert found is not None
@@ -343,7 +345,7 @@ def test_segments_are_texts_of_their_own() -> None:
     assert read(content, "xliff").texts == ["One.", "<g id='1'>Two.</g>"]
     inside = "<mrk mtype='seg' mid='1'>Eins.</mrk> <mrk mtype='seg' mid='2'><g id='1'>Zwei.</g></mrk>"
     assert told(content, "Eins.", "<g id='1'>Zwei.</g>") == inside
-    assert read(content, "xliff").written(["Eins.", None]) == content.encode()
+    assert read(content, "xliff").write(["Eins.", None]) == content.encode()
 
 
 def test_files_in_other_languages_are_refused() -> None:
@@ -356,7 +358,7 @@ def test_files_in_other_languages_are_refused() -> None:
     kept = two.replace("<unit ", '<unit translate="no" ')
     assert read(kept, "xliff").texts == []
     po = 'msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid " a "\nmsgstr ""\n'
-    assert read(po, "po", target_language="fr_CA").written(["b"]).decode().endswith('msgstr " b "\n')
+    assert read(po, "po", target_language="fr_CA").write(["b"]).decode().endswith('msgstr " b "\n')
     with pytest.raises(ValueError, match="its language is fr, not de"):
         read(po, "po", target_language="de")
     with pytest.raises(ValueError, match="it is in ISO-8859-1"):
@@ -371,14 +373,14 @@ def test_tmx_keeps_what_is_in_a_variant() -> None:
         document = read(
             f"<tmx><body>{unit.format(empty)}</body></tmx>", "tmx", source_language="en", target_language="de"
         )
-        assert document.written(["Eins"]).decode() == f"<tmx><body>{unit.format('<seg>Eins</seg>')}</body></tmx>"
+        assert document.write(["Eins"]).decode() == f"<tmx><body>{unit.format('<seg>Eins</seg>')}</body></tmx>"
 
 
 def test_tmx_gets_a_language() -> None:
     document = read(TMX, "tmx", source_language="en", target_language="de")
     assert document.texts == ["One", "Three"]
-    assert document.written([None, None]) == TMX.encode()
-    written = document.written(["Eins & mehr", "Drei"]).decode()
+    assert document.write([None, None]) == TMX.encode()
+    written = document.write(["Eins & mehr", "Drei"]).decode()
     assert '\n    <tuv xml:lang="de"><seg>Eins &amp; mehr</seg></tuv>\n    <tuv xml:lang="fr">' in written
     assert '<tuv lang="de-DE"><seg>Drei</seg></tuv></tu>' in written, "what is there is kept"
     assert not read(written, "tmx", source_language="en", target_language="de").texts
@@ -401,17 +403,17 @@ def test_what_is_no_xliff_is_refused(content: str, message: str) -> None:
 
 
 def test_kinds_are_told_by_names() -> None:
-    assert kind_of(Path("a.PO"), Layout()) == "po"
-    assert kind_of(Path("README"), Layout()) == "text"
-    assert kind_of(Path("a.xlf"), Layout()) == "xliff"
-    assert kind_of(Path("a.dat"), Layout(kind="csv")) == "csv"
-    with pytest.raises(ValueError, match="'pdf' is not a kind of file; there are text, tsv"):
-        kind_of(Path("a.pdf"), Layout(kind="pdf"))
+    assert kind_of(Path("a.PO"), DocumentLayout()) == "po"
+    assert kind_of(Path("README"), DocumentLayout()) == "text"
+    assert kind_of(Path("a.xlf"), DocumentLayout()) == "xliff"
+    assert kind_of(Path("a.dat"), DocumentLayout(kind="csv")) == "csv"
+    with pytest.raises(ValueError, match="'pdf' is not a kind of file; there are csv, jsonl"):
+        kind_of(Path("a.pdf"), DocumentLayout(kind="pdf"))
 
 
 def test_short_rows_get_their_translation_in_its_column() -> None:
-    document = read("id,text,note\n4,a cat\n5,a dog,x\n", "csv", column="text")
-    assert document.written(["A", "B"]) == b"id,text,note,translation\n4,a cat,,A\n5,a dog,x,B\n"
+    document = read("id,text,note\n4,a cat\n5,a dog,x\n", "csv", source_column="text")
+    assert document.write(["A", "B"]) == b"id,text,note,translation\n4,a cat,,A\n5,a dog,x,B\n"
 
 
 def test_a_cell_that_is_no_text_is_told() -> None:

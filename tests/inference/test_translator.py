@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regard.data.placeholders import SYMBOLS
-from regard.data.sentence_splitting import parts_within, sentences
+from regard.data.sentence_splitting import split_sentences, split_to_fit
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
@@ -56,7 +56,7 @@ def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
     translator = in_torch(bundle)
     words = "cat dog, the park and Hund " * 30
     result = translator.translate(f"  {words}\t", beam=1)
-    parts = [part for part, _ in parts_within(f"  {words}\t", translator.fits)]
+    parts = [part for part, _ in split_to_fit(f"  {words}\t", translator.fits)]
     assert result.parts == sum(bool(part.strip()) for part in parts) > 10
     assert all(len(bundle.source_side.encode([part])[0]) < 12 for part in parts)
     alone = [translator.translate(part.strip(), beam=1).text for part in parts if part.strip()]
@@ -409,7 +409,7 @@ def test_what_is_no_word_is_copied(bundle: Bundle) -> None:
     ],
 )
 def test_sentences_in_small_letters(text: str, first: str | None) -> None:
-    parts = sentences(text)
+    parts = split_sentences(text)
     assert "".join(part + blanks for part, blanks in parts) == text
     assert parts[0][0] == (first or text)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.common import Device, Engine, Json, Precision, Shortlist, layout_of
+from regard.documents.document import DOCUMENTS
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def translate(
     ] = False,
     column: Annotated[str | None, typer.Option(help="Of a table: the source's column, by name or from 1.")] = None,
     kind: Annotated[
-        str | None, typer.Option(help="Of file, where its name does not say: text, tsv, csv, jsonl, po, xliff, tmx.")
+        str | None, typer.Option(help=f"Of file, where its name does not say: {', '.join(DOCUMENTS)}.")
     ] = None,
     source_language: Annotated[str | None, typer.Option("--from", help="For files with several languages.")] = None,
     target_language: Annotated[str | None, typer.Option("--to", help="For files with several languages.")] = None,
@@ -134,7 +135,7 @@ def translate(
         typer.echo(f"{translator.why}", err=True)
     more = nbest > 1 or scores or alignment  # than a file has a place for
     if path is not None:
-        from regard.documents import Layout, kind_of
+        from regard.documents.document import DocumentLayout, kind_of
 
         own = layout_of(run, None, None, column, None)  # a run that answers has columns of its own
         if about.model.spans or own.question_column is not None:
@@ -143,7 +144,7 @@ def translate(
             own = layout_with_question(path, own)
         answers = own.question_column is not None
         place = own.source_column if answers or column is not None else None
-        layout = Layout(
+        layout = DocumentLayout(
             source_language or about.source_language,
             target_language or about.target_language,
             place,
@@ -212,16 +213,17 @@ def _file_named(what: str, output: Path | None) -> Path | None:
     if what == "-" or len(what) > 1000 or "\n" in what or "\0" in what:
         path = None
     else:
-        from regard.documents import KINDS
+        from regard.documents.document import has_known_suffix
 
         path = Path(what)
         if path.is_dir():
             raise RegardError(f"{what}: this is a folder; name a file in it, or say it as input: echo {what} | ... -")
-        ending = path.suffix.lower().lstrip(".")
         if not path.is_file():
-            if not any(map(str.isspace, what)) and (ending in KINDS or what.startswith(("/", "./", "../", "~/"))):
+            if not any(map(str.isspace, what)) and (
+                has_known_suffix(path) or what.startswith(("/", "./", "../", "~/"))
+            ):
                 raise RegardError(f"{what}: there is no such file.")
-            if output is not None and ending:
+            if output is not None and path.suffix:
                 raise RegardError(f"{what}: there is no such file.")
             path = None
     if path is None and output is not None:
@@ -335,8 +337,8 @@ def _file(
     translator: "Translator", run: Path, path: Path, output: Path | None, layout: Any, options: "Options", as_json: bool
 ) -> None:
     from regard.cli.common import progress
-    from regard.documents import kind_of, read_document
-    from regard.documents.resumable import mark_of, translate_document
+    from regard.documents.document import kind_of, read_document
+    from regard.documents.file_translation import fingerprint_of, translate_document
     from regard.runs.folder import stamp_of
 
     content = path.read_bytes()
@@ -344,7 +346,7 @@ def _file(
     if output is None:
         with progress(f"translating {path.name}", len(document.texts), as_json) as done:
             results = translator.results(document.texts, options, done=done)
-        sys.stdout.buffer.write(document.written([None if result.wrong else result.text for result in results]))
+        sys.stdout.buffer.write(document.write([None if result.wrong else result.text for result in results]))
         wrong = [number for number, result in enumerate(results, 1) if result.wrong]
         for number in wrong[:SHOWN]:
             typer.echo(f"regard: text {number:,} has no translation: {results[number - 1].wrong}", err=True)
@@ -354,7 +356,9 @@ def _file(
     about = f"{stamp_of(run)} {translator.why} {options} {layout}"
     with progress(f"translating {path.name}", len(document.texts), as_json) as done:
         try:
-            outcome = translate_document(translator, document, options, output, mark=mark_of(content, about), done=done)
+            outcome = translate_document(
+                translator, document, options, output, fingerprint=fingerprint_of(content, about), done=done
+            )
         except KeyboardInterrupt:
             typer.echo("Stopped; the same command goes on from here.", err=True)
             raise
@@ -362,28 +366,28 @@ def _file(
         "output": str(output),
         "texts": len(outcome.texts),
         "resumed": outcome.resumed,
-        "wrong": [{"text": number + 1, "why": why} for number, why in outcome.wrong],
-        "lost": [{"text": number + 1, "what": what} for number, what in outcome.lost],
+        "wrong": [{"text": number + 1, "why": why} for number, why in outcome.failed],
+        "lost": [{"text": number + 1, "what": what} for number, what in outcome.missing],
         "notes": list(document.notes),
     }
     if as_json:
         typer.echo(json.dumps(record, ensure_ascii=False))
-        _leave(len(outcome.wrong))
+        _leave(len(outcome.failed))
         return
-    told = len(outcome.texts) - len(outcome.wrong)
+    told = len(outcome.texts) - len(outcome.failed)
     typer.echo(f"{told:,} text{'s' * (told != 1)} into {output}", err=True)
     for note in document.notes[:SHOWN]:
         typer.echo(f"  {note}; it stays as it is", err=True)
     if outcome.resumed:
         typer.echo(f"{outcome.resumed:,} of them were done before it was stopped", err=True)
-    for number, why in outcome.wrong[:SHOWN]:
+    for number, why in outcome.failed[:SHOWN]:
         typer.echo(f"  text {number + 1:,} has no translation: {why}", err=True)
-    for number, what in outcome.lost[:SHOWN]:
+    for number, what in outcome.missing[:SHOWN]:
         typer.echo(f"  text {number + 1:,} could not keep: {', '.join(what)}", err=True)
-    for count, which in ((len(outcome.wrong), "without a translation"), (len(outcome.lost), "that lost something")):
+    for count, which in ((len(outcome.failed), "without a translation"), (len(outcome.missing), "that lost something")):
         if count > SHOWN:
             typer.echo(f"  in all {count:,} {which}", err=True)
-    _leave(len(outcome.wrong))
+    _leave(len(outcome.failed))
 
 
 def _place_for(output: Path, source: Path) -> Path:

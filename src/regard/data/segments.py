@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from regard.data.sentence_splitting import sentences
+from regard.data.sentence_splitting import split_sentences
 from regard.sources import Source, Text
 from regard.special_tokens import BEGIN, END, SEPARATOR_SIGN, UNKNOWN, shortened
 
@@ -26,7 +26,7 @@ def parted(text: str, source: Source) -> str:
         return text
     parts = text.replace(SEPARATOR_SIGN, "\t").split("\t")
     if source.sentences:
-        parts = [sentence for part in parts for sentence, _ in sentences(part.strip())]
+        parts = [sentence for part in parts for sentence, _ in split_sentences(part.strip())]
     return BETWEEN.join(part.strip() for part in parts)
 
 

@@ -1,21 +1,23 @@
-"""Paragraphs into sentences and back: what stands between them is kept.
+"""Splits paragraphs into sentences; the white space between them is kept, so that they can be joined again.
 
-A sentence ends with . ! ? … or their relatives, and what closes after them, before a blank and something that can begin
-one; in scripts that leave no blanks (。！？), at the sign itself. A small letter begins one where all are small, or
-after a full stop that stands alone. After some abbreviations, an initial or a number's dot, nothing ends.
+A sentence ends with . ! ? … or similar and closing quotes or brackets, before white space and a character that can
+begin a sentence; in scripts without spaces (。！？), at the punctuation itself. A lower-case letter begins a sentence
+only where all letters are lower-case, or after a full stop with a space before it. Some abbreviations, an initial or a
+number with a dot do not end a sentence.
 """
 
 import re
 from collections.abc import Callable
 
-ENDS = re.compile(
-    r"""(?P<wide>[。！？｡]+[」』”’）)\]]*)          # these need no blank
+SENTENCE_END = re.compile(
+    r"""(?P<wide>[。！？｡]+[」』”’）)\]]*)          # these need no space
         |[.!?…؟।۔]+["'»”’)\]]*(?=\s)          # these do""",
     re.VERBOSE,
 )
-WEAKER = [re.compile(pattern) for pattern in (r"[.!?…;:]+(\s+)", r"[,،、，](\s*)", r"(\s+)")]  # ends of parts, in order
-ALONE = re.compile(r"\w\s+\.$")  # a full stop as tokenisers write it
-BLANKS = re.compile(r"\s*")
+# Where a sentence that is too long may be split, the best first.
+SPLIT_POINTS = [re.compile(pattern) for pattern in (r"[.!?…;:]+(\s+)", r"[,،、，](\s*)", r"(\s+)")]
+SPACED_FULL_STOP = re.compile(r"\w\s+\.$")  # as in tokenized text
+SPACE = re.compile(r"\s*")
 ABBREVIATIONS = frozenset(
     """mr mrs ms dr prof st jr sr vs etc inc ltd co no nr dept est fig vol al ca cf eg ie approx e.g i.e a.m p.m u.s u.k
     bzw z.b d.h u.a usw ggf evtl inkl hr fr str abs bd m mme mlle mm p.ex env av sra srta sig dott
@@ -23,18 +25,18 @@ ABBREVIATIONS = frozenset(
 )
 
 
-def sentences(paragraph: str) -> list[tuple[str, str]]:
-    """Each sentence, and the white space that follows it; their concatenation is the paragraph."""
+def split_sentences(paragraph: str) -> list[tuple[str, str]]:
+    """Each sentence, and the white space that follows it; joined, they are the paragraph."""
     parts: list[tuple[str, str]] = []
     at = 0
-    small = paragraph == paragraph.lower()
-    for found in ENDS.finditer(paragraph):
+    is_lower = paragraph == paragraph.lower()
+    for found in SENTENCE_END.finditer(paragraph):
         end = found.end()
-        blanks = BLANKS.match(paragraph, end)
-        after = blanks.end() if blanks else end
+        space = SPACE.match(paragraph, end)
+        after = space.end() if space else end
         if after >= len(paragraph):
             break
-        if found["wide"] is None and not _ends(paragraph[at:end], paragraph[after], small):
+        if found["wide"] is None and not _ends_sentence(paragraph[at:end], paragraph[after], is_lower):
             continue
         parts.append((paragraph[at:end], paragraph[end:after]))
         at = after
@@ -45,35 +47,36 @@ def sentences(paragraph: str) -> list[tuple[str, str]]:
     return parts
 
 
-def parts_within(text: str, fits: Callable[[str], bool]) -> list[tuple[str, str]]:
-    """The same for parts that fit: sentences, or, of one that does not, halves at its best place, however often."""
+def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """Parts that fit, each with the white space after it: sentences, or halves of a sentence that does not fit."""
     if fits(text) or len(text) < 2:
         return [(text, "")]
-    parts = sentences(text)
+    parts = split_sentences(text)
     if len(parts) < 2:
         parts = _halves(text)
     found: list[tuple[str, str]] = []
-    for part, blanks in parts:
-        smaller = parts_within(part, fits)
-        found += [*smaller[:-1], (smaller[-1][0], smaller[-1][1] + blanks)]
+    for part, space in parts:
+        smaller = split_to_fit(part, fits)
+        found += [*smaller[:-1], (smaller[-1][0], smaller[-1][1] + space)]
     return found
 
 
 def _halves(text: str) -> list[tuple[str, str]]:
+    """Two parts of about the same length, split at the best kind of split point that there is."""
     middle = len(text) / 2
-    for pattern in WEAKER:
-        places = [found for found in pattern.finditer(text) if found.start(1) > 0 and found.end() < len(text)]
-        if places:
-            best = min(places, key=lambda found: abs(found.start(1) - middle))
+    for pattern in SPLIT_POINTS:
+        points = [found for found in pattern.finditer(text) if found.start(1) > 0 and found.end() < len(text)]
+        if points:
+            best = min(points, key=lambda found: abs(found.start(1) - middle))
             return [(text[: best.start(1)], best[1]), (text[best.end() :], "")]
     return [(text[: len(text) // 2], ""), (text[len(text) // 2 :], "")]
 
 
-def _ends(sentence: str, following: str, small: bool) -> bool:
-    """Whether a sentence ends here, before this character. `small`: all letters are."""
-    if ALONE.search(sentence):
+def _ends_sentence(sentence: str, following: str, is_lower: bool) -> bool:
+    """Whether a sentence ends before this character. is_lower: the whole text is in lower case."""
+    if SPACED_FULL_STOP.search(sentence):
         return True
-    if following.islower() and not small:
+    if following.islower() and not is_lower:
         return False
     if not sentence.endswith("."):
         return True

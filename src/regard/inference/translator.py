@@ -14,7 +14,7 @@ from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.placeholders import MOST as MOST_PLACEHOLDERS
 from regard.data.placeholders import SIGNS, SYMBOLS, Protection, restore
 from regard.data.segments import BETWEEN, encoded, framed, parted, room
-from regard.data.sentence_splitting import parts_within
+from regard.data.sentence_splitting import split_to_fit
 from regard.data.target_languages import first_tokens, without_sign
 from regard.data.vocabulary import Given, SourceSide, Vocabulary, in_text
 from regard.errors import RegardError
@@ -154,7 +154,7 @@ class Translator:
             if kept or self.fits(fragment):
                 parts.append((fragment, kept))
             else:
-                for part, blanks in parts_within(fragment, self.fits):
+                for part, blanks in split_to_fit(fragment, self.fits):
                     parts += [(part, False), (blanks, True)]
         return parts if parts != [(text, False)] else []
 

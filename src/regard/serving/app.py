@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from regard import __version__
 from regard.cli.common import layout_of
 from regard.data.vocabulary import in_text
-from regard.documents import Layout
-from regard.documents.text import LINE_ENDS
+from regard.documents.document import DocumentLayout
+from regard.documents.formats.text import LINE_ENDS
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving import attention_api as seeing
@@ -278,7 +278,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         plain = files.plain_name(name)
         own = layout_of(chosen.folder, None, None, column, None)  # a run that answers has columns of its own
         place = own.source_column if column is not None or own.question_column is not None else None
-        layout = Layout(chosen.source or source, chosen.target or target, place, own.question_column)
+        layout = DocumentLayout(chosen.source or source, chosen.target or target, place, own.question_column)
         document = await files.opened(await request.body(), plain, layout, service.limits)
         content = files.translated_file(document, plain, chosen, Options(), service.limits)
         return StreamingResponse(content, media_type="application/x-ndjson")

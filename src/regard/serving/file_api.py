@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import PurePath
 from typing import Any
 
-from regard.documents import Document, Layout, kind_of, read_document
+from regard.documents.document import Document, DocumentLayout, kind_of, read_document
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving.limits import Limits
@@ -28,7 +28,7 @@ def plain_name(given: str) -> str:
     return "".join(letter if letter.isprintable() else "_" for letter in name) or "file.txt"
 
 
-async def opened(content: bytes, plain: str, layout: Layout, limits: Limits) -> Document:
+async def opened(content: bytes, plain: str, layout: DocumentLayout, limits: Limits) -> Document:
     """A file that was sent. Raises Refused."""
     try:
         document = await asyncio.to_thread(read_document, content, plain, kind_of(PurePath(plain), layout), layout)
@@ -79,7 +79,7 @@ async def translated_file(
             wrong += bool(one.wrong)
             said.append(None if one.wrong else one.text)
             yield line({"done": len(said), "total": total})
-        content = await asyncio.to_thread(document.written, said)
+        content = await asyncio.to_thread(document.write, said)
     except Refused as refused:
         yield line({"error": refused.why})
         return

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from fastapi import Request
 
-from regard.data.sentence_splitting import sentences
+from regard.data.sentence_splitting import split_sentences
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.inference.options import Options
@@ -254,7 +254,7 @@ def _plan(text: str) -> list[tuple[str, str]]:
         start = line.index(body[0])
         if start:
             plan.append(("", line[:start]))
-        parts = sentences(body)
+        parts = split_sentences(body)
         plan += parts[:-1]
         plan.append((parts[-1][0], parts[-1][1] + line[start + len(body) :]))
     return plan

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.documents import Layout, read_document
-from regard.documents import resumable as translatings
-from regard.documents.resumable import mark_of, translate_document
+from regard.documents import file_translation
+from regard.documents.document import DocumentLayout, read_document
+from regard.documents.file_translation import fingerprint_of, translate_document
 from regard.inference.loading import in_torch
 from regard.inference.options import Options
 from regard.runs.bundle import Bundle, save_bundle
@@ -40,11 +40,11 @@ def command(run: Path, *more: str) -> list[str]:
 
 def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path) -> None:
     content = b"the cat\nb\xe4d\na dog\n"
-    document = read_document(content, "file", "text", Layout())
+    document = read_document(content, "file", "text", DocumentLayout())
     outcome = translate_document(
-        in_torch(bundle), document, Options(beam=1), tmp_path / "out", mark=mark_of(content, "")
+        in_torch(bundle), document, Options(beam=1), tmp_path / "out", fingerprint=fingerprint_of(content, "")
     )
-    assert outcome.wrong == [(1, "it is not UTF-8, or has half a character (a lone surrogate)")]
+    assert outcome.failed == [(1, "it is not UTF-8, or has half a character (a lone surrogate)")]
     lines = (tmp_path / "out").read_text().split("\n")
     assert lines[1] == ""
     assert lines[0] == in_torch(bundle).translate("the cat", beam=1).text
@@ -56,11 +56,11 @@ def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path)
 def test_a_journal_is_used_if_it_fits(
     bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
-    monkeypatch.setattr(translatings, "AT_ONCE", 3)
+    monkeypatch.setattr(file_translation, "TEXTS_PER_RECORD", 3)
     translator, options, output = in_torch(bundle), Options(beam=1), tmp_path / "out"
     content = "\n".join(f"{line} {number}" for number, line in enumerate(LINES)).encode()
-    document = read_document(content, "file", "text", Layout())
-    translate_document(translator, document, options, output, mark="a")
+    document = read_document(content, "file", "text", DocumentLayout())
+    translate_document(translator, document, options, output, fingerprint="a")
     whole = output.read_bytes()
     calls, results = 0, translator.results
 
@@ -74,12 +74,12 @@ def test_a_journal_is_used_if_it_fits(
     with monkeypatch.context() as patch:
         patch.setattr(translator, "results", dying)
         with pytest.raises(KeyboardInterrupt):
-            translate_document(translator, document, options, output, mark="b")
+            translate_document(translator, document, options, output, fingerprint="b")
     journal = tmp_path / ".out.part"
     if cut:
         journal.write_bytes(journal.read_bytes()[:-cut])  # as a kill may leave it
     output.unlink()
-    outcome = translate_document(translator, document, options, output, mark="b")
+    outcome = translate_document(translator, document, options, output, fingerprint="b")
     assert 0 < outcome.resumed <= 9
     assert (outcome.resumed == 9) == (cut == 0)
     assert output.read_bytes() == whole
@@ -88,8 +88,10 @@ def test_a_journal_is_used_if_it_fits(
         patch.setattr(translator, "results", dying)
         calls = 0
         with pytest.raises(KeyboardInterrupt):
-            translate_document(translator, document, options, output, mark="b")
-    assert translate_document(translator, document, options, output, mark="c").resumed == 0, "another model, or text"
+            translate_document(translator, document, options, output, fingerprint="b")
+    assert translate_document(translator, document, options, output, fingerprint="c").resumed == 0, (
+        "another model, or text"
+    )
 
 
 @pytest.mark.slow
@@ -259,5 +261,5 @@ def test_files_whose_lines_are_not_text_are_refused(run: Path, tmp_path: Path) -
     file.write_text("<p>the cat</p>\n")
     done = subprocess.run(command(run, str(file)), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
-    assert "a .html is not translated as such; there are text, tsv" in done.stderr
+    assert "a .html is not translated as such; there are csv, jsonl" in done.stderr
     subprocess.run(command(run, str(file), "--kind", "text", "--beam", "1"), timeout=120, check=True)

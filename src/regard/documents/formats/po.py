@@ -1,27 +1,29 @@
-"""gettext PO: entries that are not translated are filled in and marked fuzzy; every other byte stays.
+"""gettext PO: entries without a translation get one and are marked fuzzy; every other byte stays.
 
-The file is changed line by line, not parsed and written again: comments, order, wrapping and obsolete entries are
+The file is edited line by line, not parsed and written again: comments, order, wrapping and obsolete entries are
 somebody's work.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
-from regard.documents import Layout, decoded
+from regard.documents.document import DOCUMENTS, Document, DocumentLayout
+from regard.documents.text_encoding import decode_utf8
 from regard.errors import RegardError
 
 KEYWORD = re.compile(r'^(msgctxt|msgid|msgid_plural|msgstr)(?:\[(\d+)\])?\s+"(.*)"\s*$')
 CHARSET = re.compile(rb"charset=([A-Za-z0-9_.:-]+)")
 LANGUAGE = re.compile(r"^Language:[ \t]*(\S+)", re.MULTILINE)
-HEADER = 1 << 13  # bytes in which the header is looked for
-MORE = re.compile(r'^"(.*)"\s*$')
+HEADER_BYTES = 1 << 13  # in which the charset is looked for
+CONTINUATION = re.compile(r'^"(.*)"\s*$')
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
 @dataclass
 class _Field:
-    """msgid, msgstr[1], ...: where it stands, from its first line to behind its last, and what it says."""
+    """msgid, msgstr[1], ...: its first line, the line after its last, and its text."""
 
     start: int
     end: int
@@ -30,27 +32,28 @@ class _Field:
 
 @dataclass
 class _Entry:
-    first: int  # its first line that is no comment
-    fields: dict[str, _Field] = field(default_factory=dict)
+    first: int  # its first line that is not a comment
+    fields: dict[str, _Field] = dataclass_field(default_factory=dict)
     flags: int | None = None  # the line of its flags
 
 
-class Catalogue:
-    """Entries whose msgstr is empty. Plural forms are translated from the form that they are of."""
+@DOCUMENTS.register("po")
+class PoDocument(Document):
+    """Entries whose msgstr is empty. A plural form is translated from msgid_plural, the first form from msgid."""
 
-    notes: Sequence[str] = ()
+    suffixes = (".po", ".pot")
 
-    def __init__(self, content: bytes, name: str, layout: Layout) -> None:
-        charset = CHARSET.search(content[:HEADER])
+    def __init__(self, content: bytes, name: str, layout: DocumentLayout) -> None:
+        charset = CHARSET.search(content[:HEADER_BYTES])
         if charset and charset[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii", b"charset"):
             raise RegardError(
                 f"{name}: it is in {charset[1].decode('ascii')}; convert it first, as in: msgconv -t utf-8."
             )
-        text, self._mark = decoded(content, name)
+        text, self._mark = decode_utf8(content, name)
         self._lines = text.splitlines(keepends=True)
-        self._places: list[tuple[_Entry, str]] = []
+        self._fields: list[tuple[_Entry, str]] = []
         texts: list[str] = []
-        for entry in _entries(self._lines, name):
+        for entry in _parse_entries(self._lines, name):
             source = entry.fields.get("msgid")
             if source is None:
                 continue
@@ -63,21 +66,21 @@ class Catalogue:
             for key in forms:
                 plural = entry.fields.get("msgid_plural")
                 texts.append(plural.text if plural and key not in ("msgstr", "msgstr[0]") else source.text)
-                self._places.append((entry, key))
-        self.texts: Sequence[str] = texts
+                self._fields.append((entry, key))
+        self.texts = texts
 
-    def written(self, translations: Sequence[str | None]) -> bytes:
-        """What has no translation stays empty."""
+    def write(self, translations: Sequence[str | None]) -> bytes:
+        """An entry without a translation stays empty."""
         lines: list[str | None] = list(self._lines)
         end = "\r\n" if self._lines and self._lines[0].endswith("\r\n") else "\n"
         marked: set[int] = set()
-        for (entry, key), text, said in zip(self._places, self.texts, translations, strict=True):
-            if not said:
+        for (entry, key), text, translation in zip(self._fields, self.texts, translations, strict=True):
+            if not translation:
                 continue
-            where = entry.fields[key]
-            lines[where.start] = _quoted(key, _like(text, said), end)
-            for place in range(where.start + 1, where.end):
-                lines[place] = None
+            field = entry.fields[key]
+            lines[field.start] = _quote_field(key, _with_space_of(text, translation), end)
+            for number in range(field.start + 1, field.end):
+                lines[number] = None
             if id(entry) not in marked:
                 marked.add(id(entry))
                 if entry.flags is None:
@@ -87,14 +90,14 @@ class Catalogue:
         return self._mark + "".join(line for line in lines if line is not None).encode("utf-8")
 
 
-def _check_language(header: _Entry, name: str, layout: Layout) -> None:
+def _check_language(header: _Entry, name: str, layout: DocumentLayout) -> None:
     found = LANGUAGE.search(header.fields["msgstr"].text) if "msgstr" in header.fields else None
     wanted = layout.target_language
     if found and wanted and re.split("[-_@]", found[1].lower())[0] != re.split("[-_@]", wanted.lower())[0]:
         raise RegardError(f"{name}: its language is {found[1]}, not {wanted}; if that is right, say so with --to.")
 
 
-def _entries(lines: list[str], name: str) -> list[_Entry]:
+def _parse_entries(lines: list[str], name: str) -> list[_Entry]:
     entries: list[_Entry] = []
     entry: _Entry | None = None
     current: _Field | None = None
@@ -115,36 +118,36 @@ def _entries(lines: list[str], name: str) -> list[_Entry]:
                 entry = _Entry(number, flags=flags)
                 entries.append(entry)
                 flags = None
-            current = _Field(number, number + 1, _unescaped(text))
+            current = _Field(number, number + 1, _unescape(text))
             entry.fields[key] = current
-        elif (found := MORE.match(line)) and current is not None:
-            current.text += _unescaped(found[1])
+        elif (found := CONTINUATION.match(line)) and current is not None:
+            current.text += _unescape(found[1])
             current.end = number + 1
         else:
             raise RegardError(f"{name}, line {number + 1:,}: this is not PO: {line[:60]!r}.")
     return entries
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: ESCAPES.get(found[1], found[0]), text)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     known = {value: f"\\{key}" for key, value in ESCAPES.items()}
     return "".join(known.get(letter, letter) for letter in text)
 
 
-def _quoted(key: str, text: str, end: str) -> str:
-    """A field, on one line, or with a line for each line of its text."""
+def _quote_field(key: str, text: str, end: str) -> str:
+    """A field on one line, or with one line for each line of its text."""
     parts = text.split("\n")
     pieces = [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
     if len(pieces) <= 1:
-        return f'{key} "{_escaped(text)}"{end}'
-    return "".join([f'{key} ""{end}', *(f'"{_escaped(piece)}"{end}' for piece in pieces)])
+        return f'{key} "{_escape(text)}"{end}'
+    return "".join([f'{key} ""{end}', *(f'"{_escape(piece)}"{end}' for piece in pieces)])
 
 
-def _like(source: str, said: str) -> str:
-    """A translation with the blanks and line ends around it that its source has: gettext insists on the latter."""
+def _with_space_of(source: str, translation: str) -> str:
+    """A translation with the white space around it that its source has: msgfmt insists on equal line ends."""
     body = source.strip()
     start = source.index(body) if body else 0
-    return source[:start] + said.strip() + source[start + len(body) :]
+    return source[:start] + translation.strip() + source[start + len(body) :]

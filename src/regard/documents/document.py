@@ -1,0 +1,90 @@
+"""What a document format provides, and which format a file has.
+
+Imports no format until one is needed, and no pydantic, so that the command line can list the formats in its help.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, ClassVar
+
+from regard.errors import RegardError
+from regard.registry import Registry
+
+if TYPE_CHECKING:
+    from regard.data.settings import Column
+
+
+@dataclass(frozen=True)
+class DocumentLayout:
+    """What a user may say about a file: languages, columns, paragraphs, format."""
+
+    source_language: str | None = None
+    target_language: str | None = None
+    source_column: "Column | None" = None  # of a table
+    question_column: "Column | None" = None  # of a table, for models that answer questions about the source
+    target_column: str = "translation"  # of a table: the column or field that gets the translations
+    paragraphs: bool = False  # of a text: each line is a paragraph of several sentences
+    kind: str | None = None  # the format, where the file's name does not tell
+
+
+class Document(ABC):
+    """A file that was read. A new format is a subclass in one file, registered in DOCUMENTS.
+
+    The constructor raises RegardError, with one sentence that names the file, where the content is wrong.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]  # of file names, in lower case, with the dot
+    texts: Sequence[str]  # to translate, in order
+    notes: Sequence[str] = ()  # on parts that could not be read and stay as they are
+
+    @abstractmethod
+    def __init__(self, content: bytes, name: str, layout: DocumentLayout) -> None:
+        """Parse a file's content. name: for errors."""
+
+    @abstractmethod
+    def write(self, translations: Sequence[str | None]) -> bytes:
+        """The whole file with a translation for each text; None where there is none."""
+
+
+DOCUMENTS: Registry[type[Document]] = Registry("document", "regard.documents.formats", deferred=True)
+
+# Formats whose lines are not plain text: translating them line by line would break them.
+STRUCTURED_SUFFIXES = frozenset(
+    """.docx .xlsx .pptx .odt .ods .odp .pdf .rtf .epub .doc .xls .ppt .zip .png .jpg .json .html .htm .xhtml .xml .srt
+    .vtt .yaml .yml .toml .ini .properties .strings .resx .arb""".split()  # noqa: SIM905
+)
+
+
+def suffixes() -> Iterator[tuple[str, str]]:
+    """Every known suffix with its format. Built-in formats come first, so that no plugin replaces one."""
+    for kind in DOCUMENTS:
+        for suffix in DOCUMENTS.get(kind).suffixes:
+            yield suffix, kind
+
+
+def kind_of(path: PurePath, layout: DocumentLayout) -> str:
+    """The name of a file's format: as the layout says, or by the file's suffix, or text. Raises RegardError."""
+    if layout.kind is not None:
+        if layout.kind not in DOCUMENTS:
+            raise RegardError(f"{layout.kind!r} is not a kind of file; there are {', '.join(DOCUMENTS)}.")
+        return DOCUMENTS.canonical(layout.kind)
+    suffix = path.suffix.lower()
+    kind = next((kind for known, kind in suffixes() if known == suffix), None)
+    if kind is None and suffix in STRUCTURED_SUFFIXES:
+        raise RegardError(
+            f"{path}: a {suffix} is not translated as such; there are {', '.join(DOCUMENTS)}. Convert it, or have it "
+            "read line by line with --kind text."
+        )
+    return kind or "text"
+
+
+def has_known_suffix(path: PurePath) -> bool:
+    """Whether a name has the suffix of a document format."""
+    return any(suffix == path.suffix.lower() for suffix, _ in suffixes())
+
+
+def read_document(content: bytes, name: str, kind: str, layout: DocumentLayout) -> Document:
+    """A file's content, parsed. Raises RegardError with one sentence that names the file where it is wrong."""
+    return DOCUMENTS.get(kind)(content, name, layout)

@@ -1,0 +1,97 @@
+"""Translates a file, with a journal: a killed job resumes where it stopped, and bad texts never stop the rest."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from regard.documents.document import Document
+from regard.inference.options import Options
+from regard.inference.translator import Translator
+from regard.runs.folder import write_durably
+
+JournalRecord = tuple[str, list[str], str]  # a translation, placeholders missing in it, and why there is none
+
+TEXTS_PER_RECORD = 1024  # translated between two writes of the journal
+
+
+@dataclass
+class Outcome:
+    """The translations of a file's texts."""
+
+    texts: list[str | None] = field(default_factory=list)
+    failed: list[tuple[int, str]] = field(default_factory=list)  # texts without a translation, and why
+    missing: list[tuple[int, list[str]]] = field(default_factory=list)  # texts that lost placeholders, and which
+    resumed: int = 0  # texts that an earlier attempt had translated
+
+    def add(self, text: str, missing: list[str], problem: str) -> None:
+        """The next text's translation."""
+        if problem:
+            self.failed.append((len(self.texts), problem))
+        if missing:
+            self.missing.append((len(self.texts), missing))
+        self.texts.append(None if problem else text)
+
+
+def translate_document(
+    translator: Translator,
+    document: Document,
+    options: Options,
+    output: Path,
+    *,
+    fingerprint: str,
+    done: Callable[[int], None] = lambda count: None,
+) -> Outcome:
+    """Write a document's translation. fingerprint: of the model, the options and the source; a journal with another one
+    is discarded."""
+    journal = output.with_name(f".{output.name}.part")
+    earlier = _read_journal(journal, fingerprint)[: len(document.texts)]
+    outcome = Outcome(resumed=len(earlier))
+    for record in earlier:
+        outcome.add(*record)
+    done(len(earlier))
+    # Written again beside the old one: its last line may be incomplete, and another kill must not lose the rest.
+    new_journal = journal.with_name(f"{journal.name}.new")
+    with new_journal.open("w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(json.dumps({"mark": fingerprint}) + "\n")
+        _write_journal(file, earlier)
+        new_journal.replace(journal)
+        for start in range(len(earlier), len(document.texts), TEXTS_PER_RECORD):
+            results = translator.results(document.texts[start : start + TEXTS_PER_RECORD], options, done=done)
+            records = [(result.text, result.missing, result.wrong) for result in results]
+            _write_journal(file, records)
+            for record in records:
+                outcome.add(*record)
+    write_durably(output, document.write(outcome.texts))
+    journal.unlink()
+    return outcome
+
+
+def fingerprint_of(content: bytes, conditions: str) -> str:
+    """A hash of a source file and of everything that its translation depends on."""
+    return hashlib.sha256(hashlib.sha256(content).digest() + conditions.encode()).hexdigest()
+
+
+def _write_journal(file: IO[str], records: Sequence[JournalRecord]) -> None:
+    file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    file.flush()
+
+
+def _read_journal(path: Path, fingerprint: str) -> list[JournalRecord]:
+    """What an earlier attempt translated; an incomplete last line is ignored."""
+    try:
+        lines = path.read_text("utf-8", errors="surrogateescape").split("\n")[:-1]
+        if not lines or json.loads(lines[0]) != {"mark": fingerprint}:
+            return []
+    except (OSError, ValueError):
+        return []
+    records: list[JournalRecord] = []
+    for line in lines[1:]:
+        try:
+            text, missing, problem = json.loads(line)
+            records.append((str(text), [str(each) for each in missing], str(problem)))
+        except (ValueError, TypeError):
+            break
+    return records
