@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.evaluation.alignment_error import Gold, Links, agreement, read_links
+from regard.evaluation.alignment_error import GoldAlignment, Links, read_links, score_alignment
 from regard.inference.attention import aligned
 from regard.inference.loading import load
 
@@ -51,7 +51,7 @@ def main() -> None:
     train, test, runs = [Path(each) for each in sys.argv[1:3]], [Path(each) for each in sys.argv[3:5]], sys.argv[5:]
     with tempfile.TemporaryDirectory() as folder:
         forward, backward = by_eflomal(train, test, Path(folder))
-    gold = [Gold(one & other, one | other) for one, other in zip(forward, backward, strict=True)]
+    gold = [GoldAlignment(one & other, one | other) for one, other in zip(forward, backward, strict=True)]
     pairs = list(zip(_lines(test[0]), _lines(test[1]), strict=True))
     print(f"{len(pairs):,} pairs; agreement with eflomal")
     print(f"{'run':34} {'AER':>6} {'precision':>10} {'recall':>7}   seen in")
@@ -70,8 +70,8 @@ def _named(choice: AlignmentHead) -> str:
     return f"layer {choice.layer + 1}, {head}{', the step after' if choice.shifted else ''}"
 
 
-def _show(name: str, found: list[Links], gold: list[Gold], where: str) -> None:
-    result = agreement(found, gold)
+def _show(name: str, found: list[Links], gold: list[GoldAlignment], where: str) -> None:
+    result = score_alignment(found, gold)
     print(f"{name[-34:]:34} {result.aer:6.1f} {result.precision:10.1f} {result.recall:7.1f}   {where}", flush=True)
 
 

@@ -76,7 +76,8 @@ def test_an_unknown_kind_lists_the_kinds_and_says_what_was_given() -> None:
 @pytest.mark.parametrize(
     ("assignment", "parts"),
     [
-        ("training.judge=blue", ["training.judge: there is no 'blue'", "'bleu', 'chrf'"]),
+        ("training.metric=blue", ["training.metric: there is no metric 'blue'; did you mean 'bleu'?"]),
+        ("training.judge=bleu", ["training.judge: this setting is now called training.metric."]),
         ("training.steps=0", ["training.steps: 0 is not possible: ", "greater than or equal to 1"]),
         ("training.steps=many", ["training.steps: 'many' is not possible: "]),
         ("training.betas=[0.9, 1.0]", ["training: betas must be at least 0 and below 1"]),

@@ -21,6 +21,14 @@ GROUP = "regard.plugins"
 T = TypeVar("T")
 
 
+class UnknownNameError(RegardError):
+    """A name that is not registered. reason: what is wrong, without where the name was given."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where an extension comes from. distribution: the installed package, with its version; empty for a file."""
@@ -127,12 +135,12 @@ class Registry(Generic[T]):
         self._find(name)
         return [alias for alias, of in self._aliases.items() if of == self._canonical(name)]
 
-    def unknown(self, name: str, *, where: str = "") -> RegardError:
+    def unknown(self, name: str, *, where: str = "") -> UnknownNameError:
         """The error for a name that is not registered."""
         known = self.names()
         near = difflib.get_close_matches(name, [*known, *self._aliases], n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
-        return RegardError(f"{where or self.axis}: there is no {self.axis} {name!r}; {hint}")
+        return UnknownNameError(where or self.axis, f"there is no {self.axis} {name!r}; {hint}")
 
     def _find(self, name: str) -> _Entry[T]:
         found = self._entries.get(self._canonical(name))

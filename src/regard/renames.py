@@ -10,13 +10,18 @@ from typing import Any
 SETTINGS: dict[str, str] = {
     "model.*.normalise": ".normalize",
     "model.*.initialisation": ".initialization",
+    "training.judge": ".metric",
 }
 
 # Values of settings: the new path of the setting, and each old value with the new one.
-VALUES: dict[str, dict[Any, Any]] = {}
+VALUES: dict[str, dict[Any, Any]] = {
+    "training.metric": {"names": "entity_f1"},
+}
 
 # Options of the command line, with their dashes.
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {
+    "--symmetrise": "--symmetrize",
+}
 
 
 def migrated(content: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from regard.errors import RegardError
-from regard.renames import new_name
+from regard.registry import UnknownNameError
+from regard.renames import migrated, new_name
 
 
 class Settings(BaseModel):
@@ -47,9 +48,9 @@ class Settings(BaseModel):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file's content. Raises RegardError with the file's name and what is wrong."""
+    """A TOML file's content, old names of settings replaced by new ones. Raises RegardError, naming the file."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return migrated(tomllib.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         raise RegardError(f"{path}: there is no such file.") from None
     except (IsADirectoryError, PermissionError) as error:
@@ -118,6 +119,8 @@ def _sentence(error: ValidationError, cls: type[BaseModel]) -> str:
         return f"{where}.kind: it is missing; say which kind."
     if first["type"] == "missing":
         return f"{where}: it is missing."
+    if isinstance(unknown := first.get("ctx", {}).get("error"), UnknownNameError):
+        return f"{where}: {unknown.reason}"
     message = first["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     given = "" if isinstance(first["input"], dict) else f"{first['input']!r} is not possible: "

@@ -26,7 +26,7 @@ SMALL = [
     "training.validate_every=12",
     "training.save_every=2",
     "training.patience=100",
-    "training.judge=chrf",
+    "training.metric=chrf",
 ]
 
 

@@ -152,12 +152,12 @@ def test_pairs_are_aligned_line_by_line(trained: Path, tmp_path: Path) -> None:
     found = json.loads(told("evaluate", run, test, "--gold", tmp_path / "gold", "--json"))
     assert (found["aer"], found["precision"], found["recall"], found["sentences"]) == (0, 100, 100, 6)
     turned = shutil.copytree(run, tmp_path / "turned")
-    both = told("align", run, test, "--backward", turned, "--symmetrise", "union", "--json").splitlines()
+    both = told("align", run, test, "--backward", turned, "--symmetrize", "union", "--json").splitlines()
     record = json.loads(both[0])
     assert record["links"]
     assert set(lines[0].split()) <= {f"{a}-{b}" for a, b in record["links"]}
-    assert "there is no 'x'" in denied("align", run, test, "--symmetrise", "x")
-    assert "given with --backward" in denied("align", run, test, "--symmetrise", "union")
+    assert "there is no 'x'" in denied("align", run, test, "--symmetrize", "x")
+    assert "given with --backward" in denied("align", run, test, "--symmetrize", "union")
     assert "is no run from the target's language" in denied("align", run, test, "--backward", run)
     (tmp_path / "gaps.tsv").write_text("1 May\t2001-05-01\n\n2 May\t2001-05-02\n")
     assert "3 lines, 2 pairs; lines without a pair have none here" in regard("align", run, tmp_path / "gaps.tsv").stderr

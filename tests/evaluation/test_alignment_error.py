@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from regard.evaluation.alignment_error import Gold, agreement, read_links
+from regard.evaluation.alignment_error import GoldAlignment, read_links, score_alignment
 
 
 def test_agreement_by_hand() -> None:
     """The measures of Och and Ney: what is possible counts for precision, what is sure for recall."""
-    gold = [Gold({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)}), Gold({(0, 0)}, {(0, 0)})]
-    found = agreement([{(0, 0), (1, 2), (5, 5)}, set()], gold)
+    gold = [GoldAlignment({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)}), GoldAlignment({(0, 0)}, {(0, 0)})]
+    found = score_alignment([{(0, 0), (1, 2), (5, 5)}, set()], gold)
     assert found.precision == pytest.approx(100 * 2 / 3)
     assert found.recall == pytest.approx(100 * 1 / 3)
     assert found.aer == pytest.approx(100 * (1 - (1 + 2) / (3 + 3)))
     assert (found.links, found.gold) == (3, 3)
-    assert agreement([each.sure for each in gold], gold).aer == 0
+    assert score_alignment([each.sure for each in gold], gold).aer == 0
     with pytest.raises(ValueError, match="there are 1 lines of links and 2 of gold"):
-        agreement([set()], gold)
+        score_alignment([set()], gold)
 
 
 def test_links_are_read_from_0_or_from_1(tmp_path: Path) -> None:
@@ -25,9 +25,13 @@ def test_links_are_read_from_0_or_from_1(tmp_path: Path) -> None:
     path.write_text("1-1 2p3 4?1\n\n1-2:0.75\n")
     found, first = read_links(path)
     assert first == 1
-    assert found == [Gold({(0, 0)}, {(0, 0), (1, 2), (3, 0)}), Gold(set(), set()), Gold({(0, 1)}, {(0, 1)})]
+    assert found == [
+        GoldAlignment({(0, 0)}, {(0, 0), (1, 2), (3, 0)}),
+        GoldAlignment(set(), set()),
+        GoldAlignment({(0, 1)}, {(0, 1)}),
+    ]
     path.write_text("0-1\n")
-    assert read_links(path) == ([Gold({(0, 1)}, {(0, 1)})], 0)
+    assert read_links(path) == ([GoldAlignment({(0, 1)}, {(0, 1)})], 0)
     for wrong in ("1-x", "12", "a", "1--2", "-1-2", "1-9999999"):
         path.write_text(f"0-0\n0-0 {wrong}\n")
         with pytest.raises(ValueError, match=r"line 2: .* is no link, such as 3-5"):

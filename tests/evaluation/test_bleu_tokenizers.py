@@ -1,8 +1,8 @@
-"""BLEU's tokeniser follows the script of the text."""
+"""BLEU's tokenizer follows the script of the text."""
 
 import pytest
 
-from regard.evaluation.bleu_tokenizers import bleu_tokeniser
+from regard.evaluation.bleu_tokenizers import tokenizer_for
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,20 @@ from regard.evaluation.bleu_tokenizers import bleu_tokeniser
         ("", "13a"),
     ],
 )
-def test_the_script_says_which_tokeniser(text: str, name: str) -> None:
-    assert bleu_tokeniser([text]) == name
-    assert bleu_tokeniser([text] * 20) == name
+def test_the_script_says_which_tokenizer(text: str, name: str) -> None:
+    assert tokenizer_for([text]) == name
+    assert tokenizer_for([text] * 20) == name
 
 
 def test_one_foreign_line_does_not_change_it() -> None:
-    assert bleu_tokeniser(["The cat sat on the mat."] * 50 + ["猫がマットの上に座った。"]) == "13a"
+    assert tokenizer_for(["The cat sat on the mat."] * 50 + ["猫がマットの上に座った。"]) == "13a"
 
 
-def test_every_answer_is_a_tokeniser_that_sacrebleu_has() -> None:
+def test_every_answer_is_a_tokenizer_that_sacrebleu_has() -> None:
     from sacrebleu.metrics.bleu import BLEU
 
     assert {"13a", "zh", "char"} <= set(BLEU.TOKENIZERS)
 
 
 def test_nothing_is_13a() -> None:
-    assert bleu_tokeniser([]) == "13a"
+    assert tokenizer_for([]) == "13a"

@@ -7,7 +7,7 @@ import torch
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.evaluation.perplexity import TURNS, guessing
+from regard.evaluation.perplexity import MASKING_ROUNDS, compute_masked_perplexity
 from regard.inference.fill_mask import Reader
 from regard.inference.loading import in_torch
 from regard.inference.text_embedding import vectors
@@ -119,12 +119,12 @@ def test_a_vector_is_the_mean_of_what_was_read(model: Reader, words: SubwordToke
 
 def test_every_token_is_hidden_once_when_a_model_is_judged(model: Reader, words: SubwordTokenizer) -> None:
     texts = ["the cat sat on the mat", "a dog ran in the park"]
-    found = guessing(model, texts, lambda count: None)
+    found = compute_masked_perplexity(model, texts, lambda count: None)
     total, right, count = 0.0, 0, 0
     for tokens in words.encode(texts):
         framed = [BEGIN, *tokens, END]
-        for turn in range(TURNS):
-            hidden = [at for at in range(1, len(framed) - 1) if at % TURNS == turn]
+        for turn in range(MASKING_ROUNDS):
+            hidden = [at for at in range(1, len(framed) - 1) if at % MASKING_ROUNDS == turn]
             logits = logits_by_hand(model, [MASK if at in hidden else token for at, token in enumerate(framed)])
             logits[:, [PAD, BEGIN]] = -torch.inf
             for at in hidden:

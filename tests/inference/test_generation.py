@@ -7,7 +7,7 @@ import torch
 
 from regard.data.media import Silence
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.evaluation.perplexity import perplexity
+from regard.evaluation.perplexity import compute_perplexity
 from regard.inference.generation import Continuer
 from regard.inference.loading import in_torch
 from regard.models.seq2seq import Seq2Seq
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_told(model: Continuer) -> None:
 
 def test_perplexity_is_that_of_every_token_by_itself(model: Continuer) -> None:
     texts = ["the cat sat on the mat", "a dog", "the dog and the cat ran in the park " * 6]
-    found = perplexity(model, texts, lambda count: None)
+    found = compute_perplexity(model, texts, lambda count: None)
     total, tokens = 0.0, 0
     network, longest = model.bundle.model, model.longest
     for text in texts:

@@ -51,7 +51,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_are_poisoned(tmp_pat
 
 
 def test_patience_ends_a_run_that_gets_no_better(tmp_path: Path) -> None:
-    one = trainer(tmp_path, learning_rate=1e-12, steps=50, validate_every=1, patience=3, judge="exact")
+    one = trainer(tmp_path, learning_rate=1e-12, steps=50, validate_every=1, patience=3, metric="exact")
     log = Log(tmp_path / "log.jsonl", after=None)
     where = one.train(log)
     assert where.done

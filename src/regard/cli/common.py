@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from regard.data.example import Layout
 
+Files = list[Path]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Set = Annotated[
     list[str],
@@ -22,6 +23,18 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the faste
 Engine = Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")]
 Precision = Annotated[str, typer.Option(help="What weights are multiplied in: int8, float32 or auto.")]
 Shortlist = Annotated[bool, typer.Option("--shortlist", help="Only words of the run's shortlist; faster.")]
+SourceFile = Annotated[Path | None, typer.Option(help="A text file of sources, one a line.")]
+SourceLanguage = Annotated[str | None, typer.Option("--from", help="For files with several languages.")]
+TargetLanguage = Annotated[str | None, typer.Option("--to", help="For files with several languages.")]
+SourceColumn = Annotated[
+    str | None, typer.Option(help="Of a table: a name, or a number from 1; the run's own if none.")
+]
+TargetColumn = Annotated[str | None, typer.Option(help="The same for the target.")]
+Media = Annotated[
+    Path | None, typer.Option(help="The folder of the pictures or recordings that a table names, if not its own.")
+]
+LengthPenalty = Annotated[float, typer.Option(help="Above 0 prefers longer outputs.")]
+CoveragePenalty = Annotated[float, typer.Option(help="Above 0 prefers outputs that attend to the whole source.")]
 
 
 def layout_of(run: Path | None, *asked: str | None) -> "Layout":

@@ -1,8 +1,6 @@
-"""regard generate, and what regard evaluate tells of a language model."""
+"""regard generate."""
 
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -96,40 +94,3 @@ def generate(
         sys.stdout.flush()
     if tell.wrong:
         raise typer.Exit(1)
-
-
-def judge(run: Path, files: list[Path], device: str, as_json: bool) -> None:
-    """The perplexity of a language model on plain text, or how well hidden words of it are guessed."""
-    from regard.cli.common import progress
-    from regard.data.readers import read_documents
-    from regard.evaluation.perplexity import guessing, perplexity
-
-    if not files:
-        raise RegardError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
-    documents = [example.source for path in files for example in read_documents(path) if not example.problem]
-    if not documents:
-        raise RegardError("the test set is empty.")
-    from regard.inference.loading import load
-
-    model = load(run, device=device)
-    with progress(f"reading with {run}", len(documents), as_json) as done:
-        if model.description.model.guesses:
-            guessed = guessing(model, documents, done)
-            if as_json:
-                typer.echo(json.dumps({"run": str(run), **asdict(guessed)}))
-                return
-            typer.echo(f"{guessed.documents:,} documents, {guessed.tokens:,} tokens, each hidden once")
-            typer.echo(f"  perplexity       {guessed.perplexity:9.3f}   of a hidden token")
-            typer.echo(f"  accuracy         {guessed.accuracy:9.2f}   percent of the hidden tokens guessed right")
-            return
-        found = perplexity(model, documents, done)
-    if as_json:
-        typer.echo(json.dumps({"run": str(run), **asdict(found)}))
-        return
-    typer.echo(f"{found.documents:,} documents, {found.words:,} words, {found.tokens:,} tokens with their ends")
-    for name, about in (
-        ("perplexity", "of a token"),
-        ("word_perplexity", "of a word, ends counted; can be compared between vocabularies"),
-        ("bits_per_byte", "of the text"),
-    ):
-        typer.echo(f"  {name:16} {getattr(found, name):9.3f}   {about}")

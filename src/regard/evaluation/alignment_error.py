@@ -11,16 +11,17 @@ Links = set[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Gold:
-    """What is right of one pair: sure links, and possible ones, which sure ones are, too."""
+class GoldAlignment:
+    """The right links of one pair: sure ones, and possible ones, which include the sure ones."""
 
     sure: Links
     possible: Links
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """Per cent. aer: alignment error rate. precision: of links found, by possible ones. recall: of sure ones."""
+class AlignmentScore:
+    """In percent. aer: alignment error rate. precision: predicted links that are possible. recall: sure links that were
+    predicted. links, gold: how many there are, predicted and sure."""
 
     aer: float
     precision: float
@@ -29,27 +30,28 @@ class Agreement:
     gold: int
 
 
-def read_links(path: Path) -> tuple[list[Gold], int]:
-    """A file's links, counted from 0, and what it counts from: 1 if no word is called 0. Raises RegardError."""
-    found = list(read_link_lines(path))
-    words = [word for some in found for source, _, target in some for word in (source, target)]
+def read_links(path: Path) -> tuple[list[GoldAlignment], int]:
+    """A file's links, counted from 0, and the number it counts from: 1 if no word is called 0. Raises RegardError."""
+    lines = list(read_link_lines(path))
+    words = [word for links in lines for source, _, target in links for word in (source, target)]
     first = 0 if not words or 0 in words else 1
-    read = []
-    for some in found:
-        sure = {(source - first, target - first) for source, kind, target in some if kind == "-"}
-        read.append(Gold(sure, sure | {(source - first, target - first) for source, _, target in some}))
-    return read, first
+    alignments = []
+    for links in lines:
+        sure = {(source - first, target - first) for source, kind, target in links if kind == "-"}
+        possible = {(source - first, target - first) for source, _, target in links}
+        alignments.append(GoldAlignment(sure, sure | possible))
+    return alignments, first
 
 
-def agreement(found: Sequence[Links], gold: Sequence[Gold]) -> Agreement:
-    """Of links that were found with those that are right, over all pairs."""
-    if len(found) != len(gold):
-        raise RegardError(f"there are {len(found):,} lines of links and {len(gold):,} of gold; each needs one.")
-    links = sum(len(each) for each in found)
+def score_alignment(predicted: Sequence[Links], gold: Sequence[GoldAlignment]) -> AlignmentScore:
+    """Predicted links against the right ones, over all pairs."""
+    if len(predicted) != len(gold):
+        raise RegardError(f"there are {len(predicted):,} lines of links and {len(gold):,} of gold; each needs one.")
+    links = sum(len(each) for each in predicted)
     sure = sum(len(each.sure) for each in gold)
-    in_sure = sum(len(each & right.sure) for each, right in zip(found, gold, strict=True))
-    in_possible = sum(len(each & right.possible) for each, right in zip(found, gold, strict=True))
-    return Agreement(
+    in_sure = sum(len(each & right.sure) for each, right in zip(predicted, gold, strict=True))
+    in_possible = sum(len(each & right.possible) for each, right in zip(predicted, gold, strict=True))
+    return AlignmentScore(
         aer=100 * (1 - (in_sure + in_possible) / max(1, links + sure)),
         precision=100 * in_possible / max(1, links),
         recall=100 * in_sure / max(1, sure),

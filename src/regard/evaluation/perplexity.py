@@ -1,70 +1,75 @@
-"""How well a language model foresees a text, or guesses what is hidden in one: perplexity."""
+"""Perplexity: how well a language model predicts a text, or a masked language model the tokens hidden in one."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from regard.data.batching import given, padded
 from regard.data.input_validation import normalize_whitespace
+from regard.data.readers import read_documents
 from regard.data.segments import framed, room
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
+from regard.evaluation.report import Progress
+from regard.inference.loading import load
 from regard.inference.translator import Translator
 from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import BEGIN, END, MASK, PAD
 
-AT_ONCE = 2048  # tokens
-TURNS = 7  # in which every token is hidden once: a seventh is what training hides
+BATCH_TOKENS = 2048
+MASKING_ROUNDS = 7  # in which every token is masked once: about a seventh is what training masks
 
 
 @dataclass(frozen=True)
-class Foreseen:
-    """Of all documents together. Each has an end, which is to be foreseen, too."""
+class Perplexity:
+    """Of all documents together. Each has an end token, which is predicted, too."""
 
     documents: int
     words: int  # by white space
-    tokens: int  # ends counted
+    tokens: int  # end tokens included
     bytes: int
     log_probability: float  # natural
 
     perplexity: float  # exp of the mean loss of a token
-    word_perplexity: float  # the same loss shared among words and ends
+    word_perplexity: float  # the same loss shared among words and end tokens
     bits_per_byte: float
 
 
 @torch.inference_mode()
-def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int], None]) -> Foreseen:
-    """Over plain texts. What is longer than the model reads is cut, and what follows begins with the word before."""
+def compute_perplexity(model: Translator, documents: Sequence[str], advance: Callable[[int], None]) -> Perplexity:
+    """Over plain texts. A text longer than the model reads is split; a part starts with the last token of the one
+    before."""
     side, bundle, longest = model.target_side, model.bundle, model.longest
     device = next(bundle.model.parameters()).device
-    kept = bool(getattr(side, "keeps_whitespace", False))
-    texts = [text if kept else normalize_whitespace(model.cased(text)) for text in documents]
-    marked = getattr(model.description.model.source, "begin", True)
+    keeps_whitespace = bool(getattr(side, "keeps_whitespace", False))
+    texts = [text if keeps_whitespace else normalize_whitespace(model.cased(text)) for text in documents]
+    has_begin = getattr(model.description.model.source, "begin", True)
     steps: list[tuple[list[int], list[int]]] = []
     for tokens in side.encode(texts):
-        whole = [*([BEGIN] if marked else []), *tokens, END]
+        whole = [*([BEGIN] if has_begin else []), *tokens, END]
         for at in range(0, len(whole) - 1, longest):
             after = whole[at + 1 : at + 1 + longest]
             steps.append((whole[at : at + len(after)], after))
     order = sorted(range(len(steps)), key=lambda number: len(steps[number][0]))
     total, count, at = 0.0, 0, 0
     while at < len(order):
-        some = order[at : at + max(1, AT_ONCE // len(steps[order[min(at + 64, len(order) - 1)]][0]))]
+        some = order[at : at + max(1, BATCH_TOKENS // len(steps[order[min(at + 64, len(order) - 1)]][0]))]
         at += len(some)
         left = padded([steps[number][0] for number in some]).to(device)
         right = padded([steps[number][1] for number in some]).to(device)
         source, mask = (each.to(device) for each in given(model.source_side, some))
         logits = mask_reserved_tokens(bundle.model.logits(bundle.model(source, mask, left).features))
         logs = logits.log_softmax(-1).gather(2, right[..., None])[..., 0]
-        there = right != PAD
-        total += float(logs[there].double().sum())
-        count += int(there.sum())
-        done(len(some))
+        present = right != PAD
+        total += float(logs[present].double().sum())
+        count += int(present.sum())
+        advance(len(some))
     words = sum(len(text.split()) for text in texts)
     size = sum(len(text.encode()) for text in texts)
-    return Foreseen(
+    return Perplexity(
         len(texts),
         words,
         count,
@@ -77,45 +82,62 @@ def perplexity(model: Translator, documents: Sequence[str], done: Callable[[int]
 
 
 @dataclass(frozen=True)
-class Guessed:
-    """Of all documents together, every token hidden once."""
+class MaskedPerplexity:
+    """Of all documents together, every token masked once."""
 
     documents: int
     tokens: int
     log_probability: float  # natural
 
-    perplexity: float  # exp of the mean loss of a hidden token
-    accuracy: float  # the share of tokens that are guessed right, in percent
+    perplexity: float  # exp of the mean loss of a masked token
+    accuracy: float  # the share of masked tokens that are predicted right, in percent
 
 
 @torch.inference_mode()
-def guessing(model: Translator, documents: Sequence[str], done: Callable[[int], None]) -> Guessed:
-    """Over plain texts: in each of some turns every seventh token is hidden, another seventh each time."""
-    network, reads = model.bundle.model, model.description.model.source
+def compute_masked_perplexity(
+    model: Translator, documents: Sequence[str], advance: Callable[[int], None]
+) -> MaskedPerplexity:
+    """Over plain texts: in each round every seventh token is masked, another seventh each time."""
+    network, source = model.bundle.model, model.description.model.source
     device = next(network.parameters()).device
-    longest = room(reads, model.longest)
+    longest = room(source, model.longest)
     pieces = []
     for tokens in in_text(model.source_side).encode([normalize_whitespace(model.cased(text)) for text in documents]):
-        pieces += [framed(tokens[at : at + longest], reads) for at in range(0, len(tokens), longest)]
+        pieces += [framed(tokens[at : at + longest], source) for at in range(0, len(tokens), longest)]
     order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
     total, right, count = 0.0, 0, 0
     while order:
-        some = order[: max(1, AT_ONCE // len(pieces[order[0]]))]
+        some = order[: max(1, BATCH_TOKENS // len(pieces[order[0]]))]
         order = order[len(some) :]
         whole = padded([pieces[number] for number in some]).to(device)
         words = (whole != PAD) & (whole != BEGIN) & (whole != END)
-        place = torch.arange(whole.shape[1], device=device)
-        for turn in range(TURNS):
-            hidden = words & (place % TURNS == turn)
-            if not hidden.any():
+        position = torch.arange(whole.shape[1], device=device)
+        for offset in range(MASKING_ROUNDS):
+            masked = words & (position % MASKING_ROUNDS == offset)
+            if not masked.any():
                 continue
-            memory = network.encode(torch.where(hidden, MASK, whole), whole != PAD)
-            logits = mask_reserved_tokens(network.logits(network.decoder(whole, memory).features[hidden]))
-            logs, said = logits.log_softmax(-1), whole[hidden]
-            total += float(logs.gather(1, said[:, None]).double().sum())
-            right += int((logs.argmax(-1) == said).sum())
-            count += len(said)
-        done(len(some))
+            memory = network.encode(torch.where(masked, MASK, whole), whole != PAD)
+            logits = mask_reserved_tokens(network.logits(network.decoder(whole, memory).features[masked]))
+            logs, target = logits.log_softmax(-1), whole[masked]
+            total += float(logs.gather(1, target[:, None]).double().sum())
+            right += int((logs.argmax(-1) == target).sum())
+            count += len(target)
+        advance(len(some))
     if not count:
         raise RegardError("the test set has no words.")
-    return Guessed(len(documents), count, total, math.exp(-total / count), 100 * right / count)
+    return MaskedPerplexity(len(documents), count, total, math.exp(-total / count), 100 * right / count)
+
+
+def evaluate_language_model(
+    run: Path, files: Sequence[Path], device: str, progress: Progress
+) -> Perplexity | MaskedPerplexity:
+    """The perplexity of a run on files of plain text."""
+    if not files:
+        raise RegardError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
+    documents = [example.source for path in files for example in read_documents(path) if not example.problem]
+    if not documents:
+        raise RegardError("the test set is empty.")
+    model = load(run, device=device)
+    compute = compute_masked_perplexity if model.description.model.guesses else compute_perplexity
+    with progress(f"reading with {run}", len(documents)) as advance:
+        return compute(model, documents, advance)

@@ -1,117 +1,231 @@
-"""A model judged on a test set: scores, by source length, speed; as data, as a table, as a picture."""
+"""A model, or a file of outputs, evaluated on a test set: scores, scores by source length, speed, a comparison."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.evaluation.metrics import References, Score, corpus_score
+from regard.evaluation.bleu_tokenizers import tokenizer_for
+from regard.evaluation.bootstrap import Comparison, compare_outputs
+from regard.evaluation.by_length import Bucket, score_by_length, source_lengths
+from regard.evaluation.evaluation_set import EvaluationSet
+from regard.evaluation.metrics import METRICS, Score, corpus_score
+from regard.inference.loading import load
 from regard.inference.options import Options
 from regard.inference.translator import Translator
+from regard.runs.folder import Description
 
-FEW = 5  # sentences in a bucket, below which its score says nothing
+MAX_CONFUSIONS = 5  # pairs of classes that a report lists
+
+# Given what is done and how many steps it has, a context in which a function counts finished steps.
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+
+
+def default_metrics(description: Description | None) -> list[str]:
+    """The metrics that suit a run; without one, those of a translation."""
+    if description is None:
+        return ["bleu", "chrf", "ter", "exact"]
+    if description.model.labels:
+        return ["exact", "macro_f1"]
+    if description.model.spans:
+        return ["span_exact", "span_f1", "exact"]
+    if description.model.tags:
+        return ["tag_accuracy", "entity_f1", "exact"]
+    if description.model.source.kind == "images":
+        return ["bleu1", "bleu2", "bleu3", "bleu", "chrf", "rougeL", "cider", "exact"]
+    if description.model.source.kind == "speech":
+        return ["wer", "cer", "exact"]
+    return ["rouge1", "rouge2", "rougeL", "exact"] if description.whole else ["bleu", "chrf", "ter", "exact"]
+
+
+def is_language_model(description: Description) -> bool:
+    """Whether a run learned from plain text, so that its metric is perplexity."""
+    return description.model.source.kind == "nothing" or description.model.guesses
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """What a model said to every source, and how fast."""
+class GeneratedOutputs:
+    """What a model generated for every source, and how fast."""
 
     texts: list[str]
     seconds: float
-    tokens: int  # that it wrote
-    long: int  # sources that are longer than the model reads, and were translated in parts
-    engine: str  # what ran it
-    wrong: int = 0  # sources that could not be read, to which nothing was said
-    why: str = ""  # the first of them could not be
+    tokens: int  # generated
+    split_sources: int  # longer than the model reads, so that they were translated in parts
+    engine: str
+    unreadable: int = 0  # sources that could not be read; their output is empty
+    first_problem: str = ""  # of these
 
 
 @dataclass(frozen=True)
-class Bucket:
-    """Sources of like length, in words (or characters, where words are not separated)."""
+class Generator:
+    """Runs models: how they are loaded, and how they search."""
 
-    shortest: int
-    longest: int
-    count: int
-    value: float
+    options: Options
+    engine: str = "auto"
+    device: str = "auto"
+    precision: str = "float32"
+    shortlist: bool = False
+
+    def __call__(self, run: Path, sources: Sequence[Any], progress: Progress) -> GeneratedOutputs:
+        """The outputs of a run for these sources."""
+        translator = load(
+            run, engine=self.engine, device=self.device, precision=self.precision, shortlist=self.shortlist
+        )
+        with progress(f"translating with {run}", len(sources)) as advance:
+            return generate_outputs(translator, sources, self.options, advance)
 
 
-def run_model(translator: Translator, sources: Sequence[Any], options: Options, done: Callable[[int], None]) -> Outputs:
+def generate_outputs(
+    translator: Translator, sources: Sequence[Any], options: Options, advance: Callable[[int], None]
+) -> GeneratedOutputs:
     """Translate everything; sources are texts, or files of a model that reads these."""
     began = time.perf_counter()
-    results = translator.results(sources, options, done=done)
-    tokens = sum(len(result.tokens) for result in results)
-    long = sum(result.parts > 1 for result in results)
-    wrong = [result for result in results if result.wrong]
-    if len(wrong) == len(results):
-        raise RegardError(f"{wrong[0].source}: {wrong[0].wrong}.")
-    texts = [result.text for result in results]
-    why = f"{wrong[0].source}: {wrong[0].wrong}" if wrong else ""
-    return Outputs(texts, time.perf_counter() - began, tokens, long, translator.why, len(wrong), why)
+    results = translator.results(sources, options, done=advance)
+    seconds = time.perf_counter() - began
+    failed = [result for result in results if result.wrong]
+    if len(failed) == len(results):
+        raise RegardError(f"{failed[0].source}: {failed[0].wrong}.")
+    return GeneratedOutputs(
+        texts=[result.text for result in results],
+        seconds=seconds,
+        tokens=sum(len(result.tokens) for result in results),
+        split_sources=sum(result.parts > 1 for result in results),
+        engine=translator.why,
+        unreadable=len(failed),
+        first_problem=f"{failed[0].source}: {failed[0].wrong}" if failed else "",
+    )
 
 
-def scores(names: Sequence[str], outputs: Sequence[str], references: References, tokenize: str) -> list[Score]:
-    """Each of the measures asked for."""
-    return [corpus_score(name, outputs, references, tokenize) for name in names]
+@dataclass(frozen=True)
+class Confusion:
+    """How often one class was taken for another."""
+
+    reference: str
+    output: str
+    count: int
 
 
-def lengths(sources: Sequence[str]) -> tuple[str, list[int]]:
-    """The sources' lengths in "words", or in "characters" where words are not separated, and which of the two."""
-    words = [len(source.split()) for source in sources]
-    characters = [len(source) for source in sources]
-    alone = max(words, default=0) <= 1 and len(set(characters)) > 1
-    return ("characters", characters) if alone else ("words", words)
+@dataclass(frozen=True)
+class Report:
+    """The result of an evaluation."""
+
+    sentences: int
+    set_aside: Mapping[str, int]
+    texts: list[str]  # the outputs that were scored
+    scores: list[Score]
+    length_unit: str  # "words", "characters", or "nothing" where sources are not texts
+    by_length: dict[str, list[Bucket]]  # by the first metric, of each system
+    confusions: list[Confusion] | None  # where a metric of classes was asked for
+    run: Path | None = None
+    generated: GeneratedOutputs | None = None  # by the run
+    beam: int | None = None
+    compared_with: Path | None = None
+    comparisons: list[Comparison] = field(default_factory=list)
+
+    @property
+    def sentences_per_second(self) -> float:
+        """Of the run."""
+        assert self.generated is not None
+        return round(self.sentences / self.generated.seconds, 1)
+
+    @property
+    def tokens_per_second(self) -> int:
+        """Of the run."""
+        assert self.generated is not None
+        return round(self.generated.tokens / self.generated.seconds)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data, without the outputs."""
+        record: dict[str, Any] = {
+            "sentences": self.sentences,
+            "set_aside": dict(self.set_aside),
+            "length_in": self.length_unit,
+        }
+        if self.generated is not None:
+            record |= {
+                "run": str(self.run),
+                "seconds": round(self.generated.seconds, 2),
+                "engine": self.generated.engine,
+                "tokens_per_second": self.tokens_per_second,
+                "sentences_per_second": self.sentences_per_second,
+                "sources_in_parts": self.generated.split_sources,
+                "not_read": self.generated.unreadable,
+                **({"not_read_why": self.generated.first_problem} if self.generated.first_problem else {}),
+                "beam": self.beam,
+            }
+        record["scores"] = [asdict(score) for score in self.scores]
+        if self.confusions is not None:
+            record["confusions"] = [[each.reference, each.output, each.count] for each in self.confusions]
+        if self.compared_with is not None:
+            record["compared_with"] = str(self.compared_with)
+            record["comparison"] = [
+                {"measure": each.metric, **{key: value for key, value in asdict(each).items() if key != "metric"}}
+                for each in self.comparisons
+            ]
+        record["by_length"] = {
+            label: [asdict(bucket) for bucket in buckets] for label, buckets in self.by_length.items()
+        }
+        return record
 
 
-def by_length(
-    name: str, sources: Sequence[str], outputs: Sequence[str], references: References, tokenize: str, buckets: int = 6
-) -> list[Bucket]:
-    """The score of shorter and longer sources: buckets of about equally many sentences."""
-    _, of_each = lengths(sources)
-    ranked = sorted(of_each)
-    edges = sorted({ranked[max(0, part * len(ranked) // buckets - 1)] for part in range(1, buckets + 1)})
-    groups: list[list[int]] = []
-    below = 0
-    for edge in edges:
-        chosen = [number for number, length in enumerate(of_each) if below <= length <= edge]
-        below = edge + 1
-        if groups and min(len(chosen), len(groups[-1])) < FEW:  # too few to say something: with their neighbours
-            groups[-1] += chosen
-        elif chosen:
-            groups.append(chosen)
-    found: list[Bucket] = []
-    for chosen in (group for group in groups if len(group) >= FEW):
-        some = [outputs[number] for number in chosen]
-        theirs = [[each[number] for number in chosen] for each in references]
-        value = corpus_score(name, some, theirs, tokenize, short=True).value
-        found.append(Bucket(min(of_each[n] for n in chosen), max(of_each[n] for n in chosen), len(chosen), value))
-    return found
+@dataclass(frozen=True)
+class Systems:
+    """What is evaluated: a run, or the outputs of a file, and a run to compare with."""
+
+    run: Path | None = None
+    outputs: Path | None = None
+    compare_with: Path | None = None
 
 
-def confusions(outputs: Sequence[str], references: Sequence[str]) -> list[tuple[str, str, int]]:
+def evaluate_systems(
+    data: EvaluationSet,
+    metrics: Sequence[str],
+    systems: Systems,
+    generator: Generator,
+    progress: Progress,
+    *,
+    tokenize: str | None = None,
+) -> Report:
+    """Score a run's outputs, or those that the test set has, and compare them with another run's."""
+    tokenize = tokenize or tokenizer_for(data.references[0])
+    texts, generated, other = data.outputs, None, None
+    if systems.run is not None:
+        generated = generator(systems.run, data.sources or [], progress)
+        texts = generated.texts
+    assert texts is not None
+    if systems.compare_with is not None:
+        other = generator(systems.compare_with, data.sources or [], progress).texts
+    sources = data.text_sources
+    series: dict[str, list[Bucket]] = {}
+    if sources is not None:
+        for label, outputs in ((systems.run or systems.outputs, texts), (systems.compare_with, other)):
+            if outputs is not None:
+                series[str(label)] = score_by_length(metrics[0], sources, outputs, data.references, tokenize)
+    measured = sources or data.outputs
+    labels = any(METRICS.get(name).inputs == "labels" for name in metrics)
+    return Report(
+        sentences=len(data),
+        set_aside=data.set_aside,
+        texts=texts,
+        scores=[corpus_score(name, texts, data.references, tokenize) for name in metrics],
+        length_unit=source_lengths(measured)[0] if measured else "nothing",
+        by_length=series,
+        confusions=confusions(texts, data.references[0])[:MAX_CONFUSIONS] if labels else None,
+        run=systems.run,
+        generated=generated,
+        beam=generator.options.beam,
+        compared_with=systems.compare_with,
+        comparisons=[]
+        if other is None
+        else [compare_outputs(name, texts, other, data.references, tokenize=tokenize) for name in metrics],
+    )
+
+
+def confusions(outputs: Sequence[str], references: Sequence[str]) -> list[Confusion]:
     """Which class was taken for which, and how often; the most frequent mistakes first."""
     wrong = Counter((r, o) for o, r in zip(outputs, references, strict=True) if o != r)
-    return [(right, said, count) for (right, said), count in wrong.most_common()]
-
-
-def draw_by_length(name: str, series: dict[str, list[Bucket]], path: Path) -> None:
-    """Scores over source length, a line for each model, into a PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    styles: list[dict[str, Any]] = [
-        {"color": "#0b62a3", "marker": "o"},
-        {"color": "#c05a00", "marker": "s", "ls": "--"},
-    ]
-    for (label, buckets), style in zip(series.items(), styles, strict=False):
-        middle = [(bucket.shortest + bucket.longest) / 2 for bucket in buckets]
-        axes.plot(middle, [bucket.value for bucket in buckets], label=label, **style)
-    axes.set(xlabel="length of the source", ylabel=name)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.savefig(path)
+    return [Confusion(reference, output, count) for (reference, output), count in wrong.most_common()]

@@ -48,7 +48,7 @@ def _classifier(encoder: Preset, **source: Any) -> Preset:
         "training": {
             **_RECURRENT_TRAINING,
             "smoothing": 0.05,
-            "judge": "exact",
+            "metric": "exact",
             "average": 0.99,
         },
     }
@@ -68,7 +68,7 @@ def _language(width: int, heads: int, feedforward: int, layers: int, dropout: fl
             "learning_rate": 3e-3 * (128 / width) ** 0.5,
             "warmup": 300,
             "smoothing": 0.0,
-            "judge": "loss",
+            "metric": "loss",
         },
     }
 
@@ -90,14 +90,14 @@ def _guessing(width: int, heads: int, feedforward: int, layers: int, **more: Any
             "tokens": 4096,
             "warmup": 300,
             "smoothing": 0.0,
-            "judge": "loss",
+            "metric": "loss",
         },
     }
 
 
 _BERT: Preset = {"position": "learned", "positions": 512, "norm_place": "post", "norm_embedding": True}
 _CELLS: Preset = {"kind": "images", "size": 64, "cut": {"kind": "residual", "attend": "se"}}
-_LOOKING: Preset = {"tokens": 4096, "judge": "chrf", "average": 0.999}
+_LOOKING: Preset = {"tokens": 4096, "metric": "chrf", "average": 0.999}
 _LUONG: Preset = {"cell": "lstm", "initialization": "uniform"}
 _SHOW: Preset = {"kind": "recurrent", "cell": "lstm", "attend": "before", "score": "additive", "gate": True}
 _SMALL: Preset = {"kind": "transformer", "width": 128, "heads": 4, "feedforward": 512, "dropout": 0.2}
@@ -225,7 +225,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 "tie": "target",
             },
             "data": {"subwords": {"kind": "character"}},
-            "training": {**_RECURRENT_TRAINING, "tokens": 2048, "judge": "wer", "average": 0.99},
+            "training": {**_RECURRENT_TRAINING, "tokens": 2048, "metric": "wer", "average": 0.99},
         },
     ),
     "speech-transformer": (
@@ -238,7 +238,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 "tie": "target",
             },
             "data": {"subwords": {"kind": "character"}},
-            "training": {**_TRANSFORMER_TRAINING, "tokens": 4096, "judge": "wer", "learning_rate": 2e-3},
+            "training": {**_TRANSFORMER_TRAINING, "tokens": 4096, "metric": "wer", "learning_rate": 2e-3},
         },
     ),
     "pointer-generator": (
@@ -258,7 +258,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 "tie": "all",
             },
             "data": {"whole": True},
-            "training": {**_RECURRENT_TRAINING, "judge": "rougeL", "average": 0.999},
+            "training": {**_RECURRENT_TRAINING, "metric": "rougeL", "average": 0.999},
         },
     ),
     "answer": (
@@ -271,7 +271,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 "tie": "all",
             },
             "data": {"whole": True, "subwords": {"kind": "word"}},
-            "training": {**_TRANSFORMER_TRAINING, "learning_rate": 1.5e-3, "judge": "exact", "smoothing": 0.0},
+            "training": {**_TRANSFORMER_TRAINING, "learning_rate": 1.5e-3, "metric": "exact", "smoothing": 0.0},
         },
     ),
     "tagger": (
@@ -282,7 +282,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 "decoder": {"kind": "places", "says": "tags", "width": 128, "activation": "relu"},
                 "tie": "none",
             },
-            "training": {**_RECURRENT_TRAINING, "smoothing": 0.0, "judge": "names", "average": 0.99},
+            "training": {**_RECURRENT_TRAINING, "smoothing": 0.0, "metric": "entity_f1", "average": 0.99},
         },
     ),
     "span": (
@@ -295,7 +295,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 "tie": "none",
             },
             "data": {"whole": True, "longest": 384, "most_characters": 500_000},
-            "training": {**_TRANSFORMER_TRAINING, "tokens": 4096, "smoothing": 0.0, "judge": "span_f1"},
+            "training": {**_TRANSFORMER_TRAINING, "tokens": 4096, "smoothing": 0.0, "metric": "span_f1"},
         },
     ),
     "memory": (
@@ -313,7 +313,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 **_TRANSFORMER_TRAINING,
                 "learning_rate": 1e-3,
                 "tokens": 4096,
-                "judge": "exact",
+                "metric": "exact",
                 "smoothing": 0.0,
                 "clip": 1.0,
             },

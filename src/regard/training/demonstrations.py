@@ -13,7 +13,7 @@ from regard.settings import merged
 MARK = "made-by-regard-demo"  # a file in the folder of a demonstration, which may be removed for the next
 CHARACTERS = {"kind": "character", "size": 1200, "coverage": 1.0}
 SCHEDULE = {
-    "judge": "exact",
+    "metric": "exact",
     "schedule": "cosine",
     "warmup": 50,
     "smoothing": 0.0,
@@ -66,11 +66,13 @@ class Demonstration(ABC):
 
     def judge(self, translator: Translator, output: Path) -> Tested:
         """Of the held-out examples."""
-        from regard.evaluation.metrics import exact
+        from regard.evaluation.metrics.exact_match import is_exact_match
 
         tests = self.tests(output)
         results = translator.translate([source for source, _ in tests], beam=1)
-        right = [max(exact(r.text, each) for each in known) for r, (_, known) in zip(results, tests, strict=True)]
+        right = [
+            any(is_exact_match(r.text, each) for each in known) for r, (_, known) in zip(results, tests, strict=True)
+        ]
         return Tested(100 * sum(right) / len(right), len(right))
 
     def draw(self, translator: Translator, output: Path, seed: int) -> list[dict[str, Any]]:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
+from regard.evaluation.metrics import METRICS
 from regard.models.presets import preset
 from regard.models.settings import ModelSettings
 from regard.settings import Settings, changed, merged
@@ -41,11 +42,14 @@ class TrainingSettings(Settings):
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
-    judge: Literal["bleu", "chrf", "exact", "wer", "cer", "rougeL", "names", "span_f1", "loss"] = (
-        "bleu"  # what validation goes by
-    )
+    metric: str = "bleu"  # of validation: the best by it are kept, as a metric's name in `regard.evaluation.metrics`
     patience: Count = 10  # validations without a better one, after which training stops
     save_every: Count | None = None  # steps between checkpoints beside those at validation
+
+    @field_validator("metric")
+    @classmethod
+    def _metric_is_registered(cls, name: str) -> str:
+        return METRICS.canonical(name)
 
     @model_validator(mode="after")
     def _betas_are_shares(self) -> "TrainingSettings":

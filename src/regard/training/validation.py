@@ -12,8 +12,8 @@ from regard.data.masking import Masked
 from regard.data.media import Prepared
 from regard.data.packing import Passages
 from regard.data.target_languages import language_of, without_sign
-from regard.evaluation.bleu_tokenizers import bleu_tokeniser
-from regard.evaluation.metrics import corpus_score
+from regard.evaluation.bleu_tokenizers import tokenizer_for
+from regard.evaluation.metrics import METRICS, LossMetric, corpus_score
 from regard.inference.options import Options
 from regard.inference.translator import Translator
 from regard.training.objective import Objective, loss_of
@@ -23,7 +23,6 @@ AT_ONCE = 4096  # tokens of a batch whose loss is taken
 MOST = 1000  # examples that are translated at a validation
 BEGUN = 8  # words of a document that a language model is to go on from
 SHOWN = 3  # of them shown with their reference
-WORSE_IF_HIGHER = ("loss", "wer", "cer")
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Judgement:
     @property
     def merit(self) -> tuple[float, float]:
         """Higher is better: the measure, then the loss, since BLEU is 0 for all outputs of fewer than four words."""
-        value = -self.value if self.measure in WORSE_IF_HIGHER else self.value
+        value = METRICS.get(self.measure).merit(self.value)
         return (value if math.isfinite(value) else -1e30, -self.loss if math.isfinite(self.loss) else -1e30)
 
 
@@ -98,16 +97,18 @@ def judge(objective: Objective, translator: Translator, corpus: Corpus, settings
             entropy += float(loss_of(objective, batch).entropy)
             tokens += batch.tokens
         loss = entropy / tokens
-        count = SHOWN if settings.judge == "loss" else MOST
+        metric = METRICS.get(settings.metric)
+        count = SHOWN if issubclass(metric, LossMetric) else MOST
         asked = [_asked(corpus.valid, number) for number in range(min(count, len(corpus.valid)))]
         said = _said(translator, asked)
     finally:
         objective.train(training)
     samples = [Sample(each.source, each.reference, text) for each, text in zip(asked, said, strict=True)]
-    value = loss
-    if settings.judge != "loss":
+    if issubclass(metric, LossMetric):
+        value = metric.from_loss(loss)
+    else:
         references = [sample.reference for sample in samples]
         outputs = [sample.output for sample in samples]
-        value = corpus_score(settings.judge, outputs, [references], bleu_tokeniser(references)).value
+        value = corpus_score(metric.name, outputs, [references], tokenizer_for(references)).value
     perplexity = math.exp(loss) if loss < 700 else math.inf
-    return Judgement(loss, perplexity, settings.judge, value, samples[:SHOWN])
+    return Judgement(loss, perplexity, metric.name, value, samples[:SHOWN])

@@ -1,0 +1,148 @@
+"""The test set of an evaluation: sources, references, and the outputs to score where a file has them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from regard.data.column_detection import layout_with_question
+from regard.data.example import Example, Layout
+from regard.data.input_validation import find_problem, normalize_whitespace
+from regard.data.media_store import found_in
+from regard.data.readers import read_aligned, read_pairs
+from regard.errors import RegardError
+from regard.runs.folder import Description
+
+
+@dataclass(frozen=True)
+class EvaluationFiles:
+    """Where a test set is: files with both sides, or text files side by side. media: the folder of files that a table
+    names, if not its own."""
+
+    pairs: Sequence[Path] = ()
+    source: Path | None = None
+    references: Sequence[Path] = ()
+    outputs: Path | None = None
+    media: Path | None = None
+    layout: Layout = field(default_factory=Layout)
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """What is scored. Sources are as a model takes them: texts, paths of files, or arrays."""
+
+    sources: list[Any] | None  # None where only outputs and references were given
+    references: list[list[str]]  # references[k][i] is the k-th reference of source i
+    outputs: list[str] | None = None  # where a file of them is scored
+    set_aside: Mapping[str, int] = field(default_factory=dict)  # examples that are not scored, by reason
+
+    def __len__(self) -> int:
+        return len(self.references[0])
+
+    @property
+    def text_sources(self) -> list[str] | None:
+        """The sources, if they are texts."""
+        return self.sources if self.sources and all(isinstance(each, str) for each in self.sources) else None
+
+
+@dataclass(frozen=True)
+class _SourceKind:
+    """What a run reads and predicts, as far as it decides how a test file is read."""
+
+    media: bool = False  # sources name files
+    folder: Path | None = None  # of these files
+    text_targets: bool = True  # rather than classes, tags or spans
+    empty_targets: bool = False  # a question may have no answer
+
+    @staticmethod
+    def of(description: Description | None, folder: Path | None) -> "_SourceKind":
+        media = description is not None and description.model.source.kind != "text"
+        if folder is not None and not media:
+            raise RegardError("--media: it is for runs that read pictures or recordings; this one reads text.")
+        if description is None:
+            return _SourceKind()
+        return _SourceKind(media, folder, description.model.says == "text", description.model.spans)
+
+    def source(self, example: Example) -> Any:
+        """What the model takes. Raises RegardError if a file lies outside its folder."""
+        if not self.media:
+            return example.source
+        return found_in(example.source, example.file, self.folder) if example.content is None else example.content
+
+    def problem(self, example: Example) -> str:
+        """Why an example cannot be scored; empty if it can."""
+        if problem := example.problem or find_problem(
+            example.source, example.target, allow_empty_target=self.empty_targets
+        ):
+            return problem
+        try:
+            self.source(example)
+        except RegardError as error:
+            return str(error)
+        return ""
+
+
+def load_evaluation_set(files: EvaluationFiles, description: Description | None) -> EvaluationSet:
+    """Read a test set for a run of this description, or for outputs. Raises RegardError if there is none."""
+    kind = _SourceKind.of(description, files.media)
+    if files.outputs is not None:
+        return _load_outputs(files, files.outputs)
+    if files.pairs and (files.source or files.references):
+        raise RegardError("test files with both sides and --source are two ways of saying one thing; use one.")
+    set_aside: Counter[str] = Counter()
+    more: list[list[str]] = []
+    if files.pairs:
+        examples = _read_examples(files, kind, set_aside)
+    elif files.source is not None and files.references:
+        examples = list(read_aligned(files.source, files.references[0]))
+        more = [[each.target for each in read_aligned(files.source, other)] for other in files.references[1:]]
+    else:
+        raise RegardError("name a test set: a file with both sides, or --source and --reference.")
+    if not examples:
+        reasons = f"; set aside: {format_reasons(set_aside)}" if set_aside else ""
+        raise RegardError(f"the test set is empty{reasons}.")
+    grouped = _group_references(examples, kind)
+    most = max(map(len, grouped))
+    references = [[each[min(at, len(each) - 1)].target for each in grouped] for at in range(most)]
+    sources = [kind.source(each[0]) for each in grouped]
+    return EvaluationSet(sources, [*references, *more], set_aside=dict(set_aside))
+
+
+def format_reasons(counts: Mapping[str, int]) -> str:
+    """Counts of examples by reason, for a sentence."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+
+
+def _load_outputs(files: EvaluationFiles, outputs: Path) -> EvaluationSet:
+    if not files.references or files.pairs:
+        raise RegardError("--outputs: give its references with --reference.")
+    columns = [list(read_aligned(outputs, reference)) for reference in files.references]
+    sources = None
+    if files.source is not None:
+        sources = [example.source for example in read_aligned(files.source, files.references[0])]
+    references = [[example.target for example in column] for column in columns]
+    return EvaluationSet(sources, references, [example.source for example in columns[0]])
+
+
+def _read_examples(files: EvaluationFiles, kind: _SourceKind, set_aside: Counter[str]) -> list[Example]:
+    """The examples that can be scored; the others are counted by reason."""
+    found = []
+    with_questions = kind.empty_targets or files.layout.question_column is not None
+    for path in files.pairs:
+        layout = layout_with_question(path, files.layout) if with_questions else files.layout
+        for example in read_pairs(path, layout):
+            if problem := kind.problem(example):
+                set_aside[problem] += 1
+            else:
+                found.append(replace(example, target=normalize_whitespace(example.target)))
+    return found
+
+
+def _group_references(examples: Sequence[Example], kind: _SourceKind) -> list[list[Example]]:
+    """Examples of one source together: targets of one record, and texts about one file, are its references."""
+    groups: dict[tuple[str, int | str], list[Example]] = {}
+    for example in examples:
+        key = example.source if kind.media and kind.text_targets else example.line
+        groups.setdefault((example.file, key), []).append(example)
+    return list(groups.values())

@@ -1,0 +1,91 @@
+"""Word alignment of files of pairs by the attention of trained runs, in one direction or symmetrized."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.alignment.aligner import SYMMETRIES, symmetrised
+from regard.data.example import Layout
+from regard.data.readers import read_aligned, read_pairs
+from regard.errors import RegardError
+from regard.evaluation.report import Progress
+from regard.inference.attention import aligned
+from regard.inference.loading import load
+from regard.runs.folder import open_folder
+
+Link = tuple[int, int]  # source word, target word, from 0
+
+
+@dataclass(frozen=True)
+class PairsToAlign:
+    """The texts of both sides, and what a reader of the alignment must know of the files."""
+
+    pairs: list[tuple[str, str]]
+    notes: list[str]
+
+
+def read_pairs_to_align(
+    files: Sequence[Path], source: Path | None, target: Path | None, layout: Layout
+) -> PairsToAlign:
+    """A pair for each line, also where it is not valid, so that lines of links and of pairs correspond."""
+    if files and (source or target):
+        raise RegardError("files with both sides and --source are two ways of saying one thing; use one.")
+    notes: list[str] = []
+    if files:
+        examples = [example for path in files for example in read_pairs(path, layout)]
+        for path in files:
+            lines = [example.line for example in examples if example.file == str(path)]
+            if path.suffix in (".tsv", ".tab") and lines and lines[-1] > len(lines):
+                notes.append(f"{path}: {lines[-1]:,} lines, {len(lines):,} pairs; lines without a pair have none here.")
+    elif source is not None and target is not None:
+        examples = list(read_aligned(source, target))
+    else:
+        raise RegardError("name pairs to align: a file with both sides, or two text files side by side.")
+    return PairsToAlign([(example.source, example.target) for example in examples], notes)
+
+
+def align_pairs(
+    run: Path, pairs: Sequence[tuple[str, str]], device: str, progress: Progress
+) -> list[list[Link] | None]:
+    """The links of each pair by a run's attention; None for one longer than the model reads."""
+    translator = load(run, engine="torch", device=device)
+    if getattr(translator.description.model.decoder, "attend", "") == "never":
+        raise RegardError(f"{run}: this model does not attend, so it cannot tell what comes from where.")
+    with progress(f"aligning with {run}", len(pairs)) as advance:
+        return aligned(translator, pairs, advance)
+
+
+def align_both_directions(
+    run: Path,
+    backward: Path,
+    pairs: Sequence[tuple[str, str]],
+    device: str,
+    progress: Progress,
+    *,
+    symmetrization: str | None = None,
+) -> list[list[Link] | None]:
+    """The links of a run and of one from the target's language to the source's, combined."""
+    forward_links = align_pairs(run, pairs, device, progress)
+    backward_links = align_pairs(backward, [(target, source) for source, target in pairs], device, progress)
+    combined: list[list[Link] | None] = []
+    for one, other in zip(forward_links, backward_links, strict=True):
+        if one is None or other is None:
+            combined.append(one)
+        else:
+            reversed_links = [(source, target) for target, source in other]
+            combined.append(sorted(symmetrised(one, reversed_links, symmetrization or SYMMETRIES[0])))
+    return combined
+
+
+def check_symmetrization(symmetrization: str | None, run: Path, backward: Path | None) -> None:
+    """Raises RegardError if there is no such symmetrization, or no run for the other direction."""
+    if symmetrization is not None and symmetrization not in SYMMETRIES:
+        raise RegardError(f"--symmetrize: there is no {symmetrization!r}; there are {', '.join(SYMMETRIES)}.")
+    if symmetrization is not None and backward is None:
+        raise RegardError("--symmetrize: it needs a run of the other direction, given with --backward.")
+    if backward is None:
+        return
+    one, other = (open_folder(each).description for each in (run, backward))
+    languages = [one.source_language, one.target_language, other.target_language, other.source_language]
+    if run.resolve() == backward.resolve() or (all(languages) and languages[:2] != languages[2:]):
+        raise RegardError(f"--backward: {backward} is no run from the target's language to the source's.")
