@@ -11,8 +11,8 @@ import torch
 from regard.data.labels import Labels
 from regard.data.media import medium_of
 from regard.data.settings import LANGUAGE_SIGN, SubwordSettings
-from regard.data.synthetic.scenes import Group, Scene, drawn
-from regard.data.synthetic.spoken_digits import RATE, Voice, spoken
+from regard.data.synthetic.scenes import Group, Scene, draw_scene
+from regard.data.synthetic.spoken_digits import RATE, Voice, synthesize
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import ModelSettings
@@ -33,7 +33,7 @@ PRESET = {"images": "show-attend-tell", "speech": "listen-attend-spell"}
 def media_bundle(
     kind: str, *, labels: tuple[str, ...] = (), languages: tuple[str, ...] = (), preset: str = "", **change: Any
 ) -> Bundle:
-    """A model whose every number was drawn: a preset, the usual one if none is named, with parts of it changed."""
+    """A model with random weights: a preset, the usual one if none is named, with some settings changed."""
     usual = {"images": "image-classifier", "speech": "speech-classifier"}[kind] if labels else PRESET[kind]
     made = {**small_preset(preset or usual), "source": {}}
     settings = ModelSettings.parse(merged(merged(made, {"source": SOURCES[kind]}), change))
@@ -54,7 +54,7 @@ def media_bundle(
 
 def picture(seed: int = 0) -> Any:
     """A Pillow image."""
-    return drawn(Scene(Group(1, "red", "circle"), "left of", Group(2, "blue", "square")), random.Random(seed))
+    return draw_scene(Scene(Group(1, "red", "circle"), "left of", Group(2, "blue", "square")), random.Random(seed))
 
 
 def picture_bytes(kind: str = "PNG", seed: int = 0, **how: Any) -> bytes:
@@ -65,7 +65,7 @@ def picture_bytes(kind: str = "PNG", seed: int = 0, **how: Any) -> bytes:
 
 def samples(seed: int = 0) -> Any:
     """About a second of speech."""
-    return spoken(["one", "two"], Voice(120.0, 1.0, 1.0), random.Random(seed))
+    return synthesize(["one", "two"], Voice(120.0, 1.0, 1.0), random.Random(seed))
 
 
 def recording_bytes(kind: str = "WAV", seed: int = 0, rate: int = RATE, channels: int = 1, **how: Any) -> bytes:

@@ -142,7 +142,7 @@ def test_placeholders_are_text_where_they_are_not_wanted(pairs: list[tuple[str, 
     assert kept.treatments == {"printf": "symbol"}
     plain = prepared(tmp_path / "b", table(tmp_path / "a.tsv", lines), placeholders=False)
     assert not plain.protection.uses_symbols
-    assert plain.protection.fragments("a <b>c</b> %d {x}") == [("a <b>c</b> %d {x}", False)], "no piece by piece"
+    assert plain.protection.split_unknown("a <b>c</b> %d {x}") == [("a <b>c</b> %d {x}", False)], "no piece by piece"
 
 
 def test_a_half_character_in_json_does_not_stop_the_rest(pairs: list[tuple[str, str]], tmp_path: Path) -> None:

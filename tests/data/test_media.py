@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from regard.data.audio import filters, resampled
+from regard.data.audio import mel_filters, resample
 from regard.data.media import Pictures, Recordings, opened
 from regard.sources import Images, Speech
 from tests.media import picture, picture_bytes, recording_bytes, samples
@@ -169,7 +169,7 @@ def test_channels_are_one_and_rates_are_the_models() -> None:
     both = RECORDINGS.read(recording_bytes(channels=2)).astype(np.float32)
     assert np.allclose(plain, both, atol=0.02)
     x = samples()
-    doubled = resampled(torch.from_numpy(x), 8000, 16000).numpy()
+    doubled = resample(torch.from_numpy(x), 8000, 16000).numpy()
     again = RECORDINGS.read((doubled, 16000)).astype(np.float32)
     size = min(len(plain), len(again))
     assert np.corrcoef(plain[:size].ravel(), again[:size].ravel())[0, 1] > 0.95
@@ -187,7 +187,7 @@ def test_every_recording_has_mean_zero_and_variance_one() -> None:
 def test_resampling_keeps_a_tone(old: int, new: int) -> None:
     t = torch.arange(old, dtype=torch.float64) / old
     tone = torch.sin(2 * torch.pi * 440 * t)
-    found = resampled(tone, old, new)
+    found = resample(tone, old, new)
     assert abs(len(found) - new) <= 1
     expected = torch.sin(2 * torch.pi * 440 * torch.arange(len(found), dtype=torch.float64) / new)
     middle = slice(new // 10, -new // 10)
@@ -196,12 +196,12 @@ def test_resampling_keeps_a_tone(old: int, new: int) -> None:
 
 def test_what_lies_above_the_new_band_is_gone() -> None:
     t = torch.arange(16000, dtype=torch.float64) / 16000
-    found = resampled(torch.sin(2 * torch.pi * 6000 * t), 16000, 8000)
+    found = resample(torch.sin(2 * torch.pi * 6000 * t), 16000, 8000)
     assert found[800:-800].abs().max() < 5e-3
 
 
 def test_filters_are_triangles_that_overlap() -> None:
-    bank = filters(8000, 256, 16)
+    bank = mel_filters(8000, 256, 16)
     assert bank.shape == (129, 16)
     assert (bank >= 0).all()
     assert (bank <= 1).all()
@@ -274,7 +274,7 @@ def test_batches_have_numbers_around_zero_and_masks() -> None:
 def test_rates_that_have_nothing_in_common_cost_little_memory(old: int, new: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tone = torch.sin(2 * torch.pi * 200 * torch.arange(2 * old, dtype=torch.float64) / old).float()
-    found = resampled(tone, old, new)
+    found = resample(tone, old, new)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # in kilobytes
     assert abs(len(found) - 2 * new) <= 2
     wanted = torch.sin(2 * torch.pi * 200 * torch.arange(len(found), dtype=torch.float64) / new)

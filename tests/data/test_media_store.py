@@ -179,13 +179,13 @@ def test_variations_are_a_function_of_the_key_and_spare_the_validation(tmp_path:
 def test_parts_of_frames_are_hidden_and_no_more(tmp_path: Path) -> None:
     import torch
 
-    from regard.data.augmentation import augmented
+    from regard.data.augmentation import augment
 
     frames = torch.ones(5, 50, 16)
     mask = torch.arange(50)[None] < torch.tensor([50, 40, 30, 20, 10])[:, None]
     how = AugmentSettings(time_masks=1, time_width=0.5, band_masks=1, band_width=0.5)
-    found = augmented(frames, mask, how, 3)
-    assert torch.equal(found, augmented(frames, mask, how, 3))
+    found = augment(frames, mask, how, 3)
+    assert torch.equal(found, augment(frames, mask, how, 3))
     hidden = (found == 0).float().mean((1, 2))
     assert (hidden <= 0.76).all()
     assert (hidden > 0).any()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.placeholders import KINDS, MOST, SYMBOLS, Census, Protection, restore
+from regard.data.placeholders import KINDS, MAX_PLACEHOLDERS, SYMBOLS, PlaceholderStatistics, Protection, restore
 
 ALL = Protection(dict.fromkeys(KINDS, "symbol"))
 EXAMPLES = {
@@ -44,7 +44,7 @@ def test_what_was_protected_is_restored(parts: list[str]) -> None:
     text = " ".join(parts)
     found = ALL.protect(text)
     if found is None:
-        assert len(set(parts)) > MOST
+        assert len(set(parts)) > MAX_PLACEHOLDERS
         return
     assert restore(found.text, found.originals) == text
     assert not (set(found.text) & set(SYMBOLS)) - set(found.counts)
@@ -73,21 +73,21 @@ def test_characters_that_look_like_symbols_are_kept_too() -> None:
 
 
 def test_too_many_are_refused() -> None:
-    assert ALL.protect(" ".join(f"{{{n}}}" for n in range(MOST))) is not None
-    assert ALL.protect(" ".join(f"{{{n}}}" for n in range(MOST + 1))) is None
+    assert ALL.protect(" ".join(f"{{{n}}}" for n in range(MAX_PLACEHOLDERS))) is not None
+    assert ALL.protect(" ".join(f"{{{n}}}" for n in range(MAX_PLACEHOLDERS + 1))) is None
 
 
 def test_kinds_that_the_data_do_not_keep_are_text() -> None:
-    census = Census()
+    statistics = PlaceholderStatistics()
     for number in range(20):
-        census.add(f"it &apos;s {number} for %s", f"es ist {number} für %s")
-        census.add("<b>x</b>", "<b>y</b>" if number else "y")
-        census.add("plain", "text")
-    assert census.treatments() == {"printf": "symbol", "tag": "symbol", "entity": "text"}
-    protection = Protection(census.treatments())
+        statistics.add(f"it &apos;s {number} for %s", f"es ist {number} für %s")
+        statistics.add("<b>x</b>", "<b>y</b>" if number else "y")
+        statistics.add("plain", "text")
+    assert statistics.treatments() == {"printf": "symbol", "tag": "symbol", "entity": "text"}
+    protection = Protection(statistics.treatments())
     assert protection.protect("it &apos;s %s").text == f"it &apos;s {SYMBOLS[0]}"
-    assert protection.fragments("a {name} &amp; %s") == [("a ", False), ("{name}", True), (" &amp; %s", False)]
-    assert [part for part, kept in protection.all_parts("a {name} &amp; %s") if kept] == ["{name}", "%s"]
+    assert protection.split_unknown("a {name} &amp; %s") == [("a ", False), ("{name}", True), (" &amp; %s", False)]
+    assert [part for part, kept in protection.split_all("a {name} &amp; %s") if kept] == ["{name}", "%s"]
 
 
 def test_without_placeholders_nothing_changes() -> None:
@@ -95,4 +95,4 @@ def test_without_placeholders_nothing_changes() -> None:
     for text in TEXTS:
         assert nothing.protect(text).text == text
         assert nothing.protect_pair(text, "other %s") == (text, "other %s")
-    assert [part for part, kept in nothing.fragments("a %s b <i>") if kept] == ["%s", "<i>"]
+    assert [part for part, kept in nothing.split_unknown("a %s b <i>") if kept] == ["%s", "<i>"]

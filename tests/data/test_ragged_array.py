@@ -18,7 +18,7 @@ def test_sequences_are_read_as_they_were_written(kind, at_once: int, data: st.Da
     sequences = data.draw(st.lists(st.lists(st.integers(0, KINDS[kind]), max_size=6), max_size=8))
     path = tmp_path_factory.getbasetemp() / "ragged.data"
     with pytest.MonkeyPatch.context() as patch, RaggedWriter(path, kind) as writer:
-        patch.setattr(ragged, "AT_ONCE", at_once)
+        patch.setattr(ragged, "BUFFER_ELEMENTS", at_once)
         for sequence in sequences:
             writer.append(sequence)
     read = Ragged(path, kind)

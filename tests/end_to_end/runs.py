@@ -32,7 +32,7 @@ SMALL = [
 
 def write_dates(path: Path, count: int, part: str = "train") -> Path:
     """A TSV file of dates."""
-    path.write_text("".join(f"{text}\t{date}\n" for text, date in dates.pairs(count, part=part)), "utf-8")
+    path.write_text("".join(f"{text}\t{date}\n" for text, date in dates.pairs(count, split=part)), "utf-8")
     return path
 
 

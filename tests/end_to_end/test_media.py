@@ -23,7 +23,7 @@ TINY = [
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pictures")
     rows = []
-    for number, (scene, picture) in enumerate(scenes(60, part="train", seed=1)):
+    for number, (scene, picture) in enumerate(scenes(60, split="train", seed=1)):
         picture.save(folder / f"{number}.png")
         rows.append({"file": f"{number}.png", "caption": scene.caption, "label": scene.first.shape})
     (folder / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

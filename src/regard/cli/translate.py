@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.common import Device, Engine, Json, Precision, Shortlist, layout_of
-from regard.documents.document import DOCUMENTS
+from regard.documents.document import DOCUMENTS, DocumentLayout, has_known_suffix, kind_of, read_document
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -135,8 +135,6 @@ def translate(
         typer.echo(f"{translator.why}", err=True)
     more = nbest > 1 or scores or alignment  # than a file has a place for
     if path is not None:
-        from regard.documents.document import DocumentLayout, kind_of
-
         own = layout_of(run, None, None, column, None)  # a run that answers has columns of its own
         if about.model.spans or own.question_column is not None:
             from regard.data.column_detection import layout_with_question
@@ -213,8 +211,6 @@ def _file_named(what: str, output: Path | None) -> Path | None:
     if what == "-" or len(what) > 1000 or "\n" in what or "\0" in what:
         path = None
     else:
-        from regard.documents.document import has_known_suffix
-
         path = Path(what)
         if path.is_dir():
             raise RegardError(f"{what}: this is a folder; name a file in it, or say it as input: echo {what} | ... -")
@@ -337,7 +333,6 @@ def _file(
     translator: "Translator", run: Path, path: Path, output: Path | None, layout: Any, options: "Options", as_json: bool
 ) -> None:
     from regard.cli.common import progress
-    from regard.documents.document import kind_of, read_document
     from regard.documents.file_translation import fingerprint_of, translate_document
     from regard.runs.folder import stamp_of
 

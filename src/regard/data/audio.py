@@ -1,7 +1,7 @@
-"""Recordings from files: WAV, FLAC and OGG to log-mel frames.
+"""Recordings from files: WAV, FLAC and OGG to log-mel spectrograms.
 
 The filters are triangles, evenly spaced on the mel scale m = 2595 log10(1 + f / 700) (O'Shaughnessy 1987); each
-recording is brought to mean 0 and variance 1 in every band.
+recording is normalized to mean 0 and variance 1 in every band.
 """
 
 import functools
@@ -20,31 +20,31 @@ from regard.errors import RegardError
 from regard.sources import Speech
 
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
-SHORTEST = 0.02  # seconds
-RATES = (1_000, 384_000)
-MOST_CHANNELS = 8
+MIN_SECONDS = 0.02
+SAMPLE_RATES = (1_000, 384_000)  # lowest and highest
+MAX_CHANNELS = 8
 BLOCK = 1 << 16  # samples read at once
-ZEROS = 24  # of the interpolating sinc, on each side: resampling is exact to about -80 dB
-MOST_WEIGHTS = 1 << 20  # of resampling
-QUIET = 1e-6  # energy below which a band is silent
+SINC_ZEROS = 24  # zero crossings of the interpolating sinc, on each side: resampling is exact to about -80 dB
+MAX_RESAMPLING_WEIGHTS = 1 << 20
+MIN_ENERGY = 1e-6  # of a band, below which it is silent
 
 
-def samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32], int]:
-    """The first channels' mean, and samples a second. Raises RegardError."""
+def read_samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32], int]:
+    """The mean of the channels, and the sample rate. Raises RegardError."""
     try:
         file = soundfile.SoundFile(raw)
     except (soundfile.LibsndfileError, RuntimeError, TypeError):
         raise RegardError("this is not a recording that can be read; there are WAV, FLAC and OGG.") from None
-    # A WAV file that is cut short is read without a word; what a stream has for its size says nothing.
+    # libsndfile reads a truncated WAV file without an error; the size in a streamed file means nothing.
     start, size = bytes(raw.getbuffer()[:8]), raw.getbuffer().nbytes
-    said = int.from_bytes(start[4:8], "little")
-    if start[:4] == b"RIFF" and said not in (0, 0xFFFFFFFF) and said + 8 > size + 1:
+    declared = int.from_bytes(start[4:8], "little")
+    if start[:4] == b"RIFF" and declared not in (0, 0xFFFFFFFF) and declared + 8 > size + 1:
         raise RegardError("the recording is cut short: it has fewer samples than its header says.")
     with file:
         rate, seconds = file.samplerate, file.frames / max(1, file.samplerate)
         if file.format not in FORMATS:
             raise RegardError(f"this is a {file.format} file; there are WAV, FLAC and OGG.")
-        if not RATES[0] <= rate <= RATES[1] or not 1 <= file.channels <= MOST_CHANNELS:
+        if not SAMPLE_RATES[0] <= rate <= SAMPLE_RATES[1] or not 1 <= file.channels <= MAX_CHANNELS:
             raise RegardError(f"a recording of {file.channels} channels at {rate:,} samples a second is not read.")
         if seconds > settings.longest:
             raise RegardError(
@@ -65,29 +65,29 @@ def samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32], int
     return found, rate
 
 
-def resampled(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
-    """x [N] at `old` samples a second, at `new`: interpolated by a sinc under a Hann window, below both limits."""
+def resample(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
+    """x [N] from the sample rate `old` to `new`: interpolated by a windowed sinc, band-limited to both."""
     if old == new:
         return x
-    # Rates such as 44,101 are taken for the nearest with few phases, off by some millionths: the weights below are as
-    # many as the product of the two.
-    ratio = Fraction(old, new).limit_denominator(max(1, math.isqrt(MOST_WEIGHTS * new // old)))
+    # Rates such as 44,101 are rounded to the nearest ratio with few phases, off by some millionths: there are as many
+    # weights below as the product of the two.
+    ratio = Fraction(old, new).limit_denominator(max(1, math.isqrt(MAX_RESAMPLING_WEIGHTS * new // old)))
     old, new = ratio.numerator, ratio.denominator
-    low = min(old, new) * 0.99  # of the band that both have
-    width = math.ceil(ZEROS * old / low)
+    cutoff = min(old, new) * 0.99  # below both Nyquist frequencies
+    width = math.ceil(SINC_ZEROS * old / cutoff)
     # new outputs for old inputs: output j lies at j / new of the block, the taps at k / old.
     taps = torch.arange(-width, width + old, dtype=torch.float64) / old
     at = torch.arange(new, dtype=torch.float64)[:, None] / new
-    t = ((taps - at) * low).clamp(-ZEROS, ZEROS)
-    kernel = torch.sinc(t) * torch.cos(t * math.pi / ZEROS / 2) ** 2 * (low / old)
+    t = ((taps - at) * cutoff).clamp(-SINC_ZEROS, SINC_ZEROS)
+    kernel = torch.sinc(t) * torch.cos(t * math.pi / SINC_ZEROS / 2) ** 2 * (cutoff / old)
     padded = torch.nn.functional.pad(x[None, None], (width, width + old))
     y = torch.nn.functional.conv1d(padded, kernel[:, None].to(x.dtype), stride=old)
     return y[0].T.reshape(-1)[: -(-len(x) * new // old)]
 
 
 @functools.lru_cache(8)
-def filters(rate: int, size: int, mels: int) -> torch.Tensor:
-    """[size // 2 + 1, mels]: how much of each frequency goes into each band."""
+def mel_filters(rate: int, size: int, mels: int) -> torch.Tensor:
+    """The mel filter bank [size // 2 + 1, mels]."""
 
     def mel(hertz: float) -> float:
         return 2595 * math.log10(1 + hertz / 700)
@@ -99,40 +99,43 @@ def filters(rate: int, size: int, mels: int) -> torch.Tensor:
     return torch.minimum(up, down).clamp_min(0).float()
 
 
-def frames(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> NDArray[np.float16]:
-    """[frames, mels] of samples at the model's rate, or of (samples, rate). Raises RegardError."""
-    found, rate = _checked(given, settings)
-    if not SHORTEST * rate <= len(found) <= settings.longest * rate + 1:
+def log_mel_frames(
+    given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech
+) -> NDArray[np.float16]:
+    """The log-mel spectrogram [frames, mels] of samples at the model's rate, or of (samples, rate)."""
+    found, rate = _validated(given, settings)
+    if not MIN_SECONDS * rate <= len(found) <= settings.longest * rate + 1:
         raise RegardError(
-            f"the recording lasts {len(found) / rate:,.2f} seconds; from {SHORTEST} to {settings.longest:g} are read."
+            f"the recording lasts {len(found) / rate:,.2f} seconds; from {MIN_SECONDS} to {settings.longest:g} are "
+            f"read."
         )
     if not np.isfinite(found).all():
         raise RegardError("the recording has samples that are not finite numbers; it is damaged.")
     with torch.inference_mode():
-        x = resampled(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
+        x = resample(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
         window, hop = (max(1, round(each * settings.rate)) for each in (settings.window, settings.hop))
         size = 1 << (window - 1).bit_length()
         x = torch.nn.functional.pad(x, (size // 2, size // 2))
         spectrum = torch.stft(x, size, hop, window, torch.hann_window(window), center=False, return_complex=True)
         power = spectrum.abs().square().T  # [T, size // 2 + 1]
-        logs = (power @ filters(settings.rate, size, settings.mels)).clamp_min(QUIET).log()
+        logs = (power @ mel_filters(settings.rate, size, settings.mels)).clamp_min(MIN_ENERGY).log()
         logs = (logs - logs.mean(0)) / logs.std(0, correction=0).clamp_min(0.1)
         return logs.clamp(-20, 20).to(torch.float16).numpy()
 
 
-def _checked(given: Any, settings: Speech) -> tuple[NDArray[np.floating[Any]], int]:
-    """Samples of one channel and their rate. Whole numbers are of 8, 16 or 32 bits, channels become their mean."""
+def _validated(given: Any, settings: Speech) -> tuple[NDArray[np.floating[Any]], int]:
+    """Mono samples as floats, and their rate. Integers are of 8, 16 or 32 bits; channels are averaged."""
     found, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, settings.rate)
     found = np.asarray(found)
-    if isinstance(rate, bool) or not isinstance(rate, Real) or not RATES[0] <= float(rate) <= RATES[1]:
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not SAMPLE_RATES[0] <= float(rate) <= SAMPLE_RATES[1]:
         raise RegardError(
-            f"a rate of {rate!r} is not read; give the samples a second, from {RATES[0]} to {RATES[1]:,}."
+            f"a rate of {rate!r} is not read; give the samples a second, from {SAMPLE_RATES[0]} to {SAMPLE_RATES[1]:,}."
         )
     if found.dtype == np.uint8:
         found = (found.astype(np.float32) - 128) / 128
     elif found.dtype in (np.int16, np.int32):
         found = found / np.float32(-float(np.iinfo(found.dtype).min))
-    if found.ndim == 2 and found.shape[1] <= MOST_CHANNELS:
+    if found.ndim == 2 and found.shape[1] <= MAX_CHANNELS:
         found = found.mean(1)
     if found.ndim != 1 or not np.issubdtype(found.dtype, np.floating):
         raise RegardError(
@@ -142,10 +145,10 @@ def _checked(given: Any, settings: Speech) -> tuple[NDArray[np.floating[Any]], i
     return found, round(float(rate))
 
 
-def as_wav(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> bytes:
+def encode_wav(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> bytes:
     """Samples at the model's rate, or (samples, rate), as a WAV file of 16 bits at the model's rate."""
-    found, rate = _checked(given, settings)
-    x = resampled(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
+    found, rate = _validated(given, settings)
+    x = resample(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
     file = io.BytesIO()
     soundfile.write(file, x.clamp(-1, 1).numpy(), settings.rate, format="WAV", subtype="PCM_16")
     return file.getvalue()

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.augmentation import augmented
+from regard.data.augmentation import augment
 from regard.data.dataset import Corpus, Pairs
 from regard.data.labels import Ends
 from regard.data.masking import Masked, guesses
@@ -151,7 +151,7 @@ def load_batch(
             sources = [framed(each, corpus.reads) for each in encoded([text for text, _ in texts], corpus.reads, read)]
     source, mask = given(corpus.source_side, sources)
     if varied is not None and pairs.medium is not None:
-        source = augmented(source, mask, varied.augment, key)
+        source = augment(source, mask, varied.augment, key)
     return _guided(corpus, pairs, _batch((source, mask), targets, numbers))
 
 

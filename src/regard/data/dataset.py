@@ -16,7 +16,7 @@ from regard.data.media import Medium, medium_of
 from regard.data.packing import Passages
 from regard.data.placeholders import Protection, Treatment
 from regard.data.preparation import make, silent
-from regard.data.ragged_array import Ragged, text_of
+from regard.data.ragged_array import Ragged, decode_text
 from regard.data.segments import framed, has_parts
 from regard.data.settings import FILES, DataSettings
 from regard.data.tokenization import Report
@@ -69,7 +69,7 @@ class Pairs:
     def texts(self, number: int) -> tuple[str, str]:
         """Source and target as they were read."""
         at = int(self.index[number])
-        return text_of(self.source_text[at]), text_of(self.target_text[at])
+        return decode_text(self.source_text[at]), decode_text(self.target_text[at])
 
     def tokens(self, number: int) -> tuple[Given, list[int]]:
         """What the model reads and what it says: tokens, each with its end, or an array."""

@@ -64,9 +64,11 @@ class Pictures(Medium):
 
     def read(self, given: Any) -> Array:
         """[C, S, S] in bytes."""
-        from regard.data.images import squared
+        from regard.data.images import to_square_array
 
-        return squared(given if isinstance(given, np.ndarray) or hasattr(given, "convert") else opened(given), self)
+        return to_square_array(
+            given if isinstance(given, np.ndarray) or hasattr(given, "convert") else opened(given), self
+        )
 
     def shaped(self, flat: Array) -> Array:
         return flat.reshape(self.shape)
@@ -91,17 +93,17 @@ class Recordings(Medium):
 
     def read(self, given: Any) -> Array:
         """[frames, mels] in half precision."""
-        from regard.data.audio import frames, samples
+        from regard.data.audio import log_mel_frames, read_samples
 
         whole = isinstance(given, np.ndarray | tuple)
-        return frames(given if whole else samples(opened(given), self.settings), self.settings)
+        return log_mel_frames(given if whole else read_samples(opened(given), self.settings), self.settings)
 
     def sound(self, given: Any) -> bytes:
         """The recording as a WAV file that any browser plays, at the model's rate."""
-        from regard.data.audio import as_wav, samples
+        from regard.data.audio import encode_wav, read_samples
 
         whole = isinstance(given, np.ndarray | tuple)
-        return as_wav(given if whole else samples(opened(given), self.settings), self.settings)
+        return encode_wav(given if whole else read_samples(opened(given), self.settings), self.settings)
 
     def shaped(self, flat: Array) -> Array:
         return flat.reshape(-1, self.settings.mels)

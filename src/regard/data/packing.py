@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.ragged_array import Ragged, text_of
+from regard.data.ragged_array import Ragged, decode_text
 from regard.special_tokens import BEGIN, END, PAD
 
 
@@ -53,7 +53,7 @@ class Passages:
 
     def text(self, number: int) -> str:
         """Of the whole document that a passage is of."""
-        return text_of(self.written[int(self.where[number, 0])])
+        return decode_text(self.written[int(self.where[number, 0])])
 
     def steps(self, number: int) -> tuple[list[int], list[int]]:
         """What goes before each step, and what each step should say."""

@@ -2,8 +2,8 @@
 
 %s and %(name)d, {name} and ${name}, <b> and </b>, &amp; and &#39;. In training data where both sides have the same
 ones, each becomes one symbol of the vocabulary, the same on both sides; search counts the symbols, and they become
-again what they were. Which kinds are treated like this is decided by the data: in text where &apos; comes and goes
-with the language, as tokenisers leave it, it is text.
+again what they were. The data decide which kinds are treated like this: where &apos; is on one side only, as in
+tokenized text, it is text.
 """
 
 import re
@@ -15,9 +15,9 @@ from typing import Literal
 Treatment = Literal["symbol", "text"]
 TEXT: Treatment = "text"
 
-FIRST = 0xE000  # symbols are characters for private use, in the order of their first appearance in the source
-MOST = 24  # different placeholders in one source
-OFTEN = 0.9  # the share of pairs that have a kind on either side and have the same ones on both
+FIRST_SYMBOL = 0xE000  # symbols are private-use characters, in the order of their first occurrence in the source
+MAX_PLACEHOLDERS = 24  # different ones in one source
+MIN_AGREEMENT = 0.9  # of the pairs that have a kind on either side, the share that has the same ones on both
 
 PATTERNS = {
     "printf": r"%(?:%|(?:\d+\$)?(?:\([\w.\- ]{1,60}\))?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?"
@@ -25,11 +25,11 @@ PATTERNS = {
     "brace": r"\$?\{\{[^{}\n]{1,80}\}\}|\$?\{[^{}\n]{0,80}\}",
     "tag": r"</?[A-Za-z][\w:.-]{0,40}(?:\s[^<>]{0,400})?/?>",
     "entity": r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});",
-    "reserved": f"[{chr(FIRST)}-{chr(FIRST + MOST - 1)}]",  # what would be taken for a symbol
+    "reserved": f"[{chr(FIRST_SYMBOL)}-{chr(FIRST_SYMBOL + MAX_PLACEHOLDERS - 1)}]",  # what would be taken for a symbol
 }
 KINDS = tuple(PATTERNS)
-SIGNS = re.compile("[%{<&]")  # without one of these there is no placeholder
-SYMBOLS = tuple(chr(FIRST + number) for number in range(MOST))
+PLACEHOLDER_START = re.compile("[%{<&]")  # a text without one of these has no placeholder
+SYMBOLS = tuple(chr(FIRST_SYMBOL + number) for number in range(MAX_PLACEHOLDERS))
 
 
 @dataclass(frozen=True)
@@ -41,26 +41,26 @@ class Protected:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each symbol is there."""
+        """How often each symbol occurs."""
         return {symbol: self.text.count(symbol) for symbol in SYMBOLS[: len(self.originals)]}
 
 
-def pattern_of(kinds: Iterable[str]) -> re.Pattern[str]:
-    """Anything of these kinds."""
+def compile_kinds(kinds: Iterable[str]) -> re.Pattern[str]:
+    """A pattern for placeholders of these kinds."""
     return re.compile("|".join(f"(?:{PATTERNS[kind]})" for kind in kinds) or r"(?!)")
 
 
 class Protection:
-    """Kinds that become symbols, and kinds that a model has never seen."""
+    """Replaces placeholders by symbols. treatments: of each kind that the training data have."""
 
     def __init__(self, treatments: Mapping[str, Treatment]) -> None:
         symbols = [kind for kind in KINDS if treatments.get(kind) == "symbol"]
         self.uses_symbols = bool(symbols)
-        self._symbols = pattern_of([*symbols, "reserved"] if symbols else [])
-        self._unknown = pattern_of(kind for kind in KINDS if kind not in treatments and kind not in symbols)
+        self._symbols = compile_kinds([*symbols, "reserved"] if symbols else [])
+        self._unknown = compile_kinds(kind for kind in KINDS if kind not in treatments and kind not in symbols)
 
     def protect(self, text: str) -> Protected | None:
-        """With symbols; None if it has more of them than there are."""
+        """A source with symbols; None if it has more different placeholders than there are symbols."""
         if not self.uses_symbols or not self._symbols.search(text):
             return Protected(text, ())
         numbers: dict[str, int] = {}
@@ -68,14 +68,14 @@ class Protection:
         at = 0
         for found in self._symbols.finditer(text):
             number = numbers.setdefault(found[0], len(numbers))
-            if number >= MOST:
+            if number >= MAX_PLACEHOLDERS:
                 return None
             parts += [text[at : found.start()], SYMBOLS[number]]
             at = found.end()
         return Protected("".join([*parts, text[at:]]), tuple(numbers))
 
-    def protect_like(self, text: str, originals: tuple[str, ...]) -> str | None:
-        """A target with the symbols of its source; None if it has not the same placeholders."""
+    def protect_target(self, text: str, originals: tuple[str, ...]) -> str | None:
+        """A target with the symbols of its source; None if it has placeholders that the source has not."""
         numbers = {original: number for number, original in enumerate(originals)}
         parts: list[str] = []
         at = 0
@@ -91,7 +91,7 @@ class Protection:
         if not self.uses_symbols:
             return source, target
         first = self.protect(source)
-        second = None if first is None else self.protect_like(target, first.originals)
+        second = None if first is None else self.protect_target(target, first.originals)
         if first is None or second is None:
             return None
         found = Counter(second)
@@ -99,25 +99,26 @@ class Protection:
             return None
         return first.text, second
 
-    def fragments(self, text: str) -> list[tuple[str, bool]]:
-        """The text in parts, and whether each is a placeholder of a kind that the model does not know."""
-        return _parts(self._unknown, text)
+    def split_unknown(self, text: str) -> list[tuple[str, bool]]:
+        """The parts of a text, and whether each is a placeholder of a kind that the training data do not have."""
+        return _split(self._unknown, text)
 
-    def all_parts(self, text: str) -> list[tuple[str, bool]]:
-        """The same for every kind that is kept."""
-        return _parts(re.compile(f"{self._symbols.pattern}|{self._unknown.pattern}"), text)
+    def split_all(self, text: str) -> list[tuple[str, bool]]:
+        """The parts of a text, and whether each is a placeholder of a kind that is not text."""
+        return _split(re.compile(f"{self._symbols.pattern}|{self._unknown.pattern}"), text)
 
 
 def restore(text: str, originals: tuple[str, ...]) -> str:
-    """What the symbols stand for, in their places."""
+    """A text with its placeholders instead of the symbols."""
     if not originals:
         return text
     return "".join(
-        originals[ord(letter) - FIRST] if 0 <= ord(letter) - FIRST < len(originals) else letter for letter in text
+        originals[ord(letter) - FIRST_SYMBOL] if 0 <= ord(letter) - FIRST_SYMBOL < len(originals) else letter
+        for letter in text
     )
 
 
-def _parts(pattern: re.Pattern[str], text: str) -> list[tuple[str, bool]]:
+def _split(pattern: re.Pattern[str], text: str) -> list[tuple[str, bool]]:
     parts: list[tuple[str, bool]] = []
     at = 0
     for found in pattern.finditer(text):
@@ -130,24 +131,27 @@ def _parts(pattern: re.Pattern[str], text: str) -> list[tuple[str, bool]]:
     return parts
 
 
-class Census:
-    """Which kinds training pairs have, and whether both sides have the same."""
+class PlaceholderStatistics:
+    """Which kinds the training pairs have, and how often both sides have the same ones."""
 
     def __init__(self) -> None:
         self._patterns = {kind: re.compile(PATTERNS[kind]) for kind in KINDS if kind != "reserved"}
-        self._there: Counter[str] = Counter()
-        self._same: Counter[str] = Counter()
+        self._pairs: Counter[str] = Counter()
+        self._equal: Counter[str] = Counter()
 
     def add(self, source: str, target: str) -> None:
-        """One pair."""
-        if not SIGNS.search(source) and not SIGNS.search(target):
+        """Count one pair."""
+        if not PLACEHOLDER_START.search(source) and not PLACEHOLDER_START.search(target):
             return
         for kind, pattern in self._patterns.items():
-            ours, theirs = Counter(pattern.findall(source)), Counter(pattern.findall(target))
-            if ours or theirs:
-                self._there[kind] += 1
-                self._same[kind] += ours == theirs
+            in_source, in_target = Counter(pattern.findall(source)), Counter(pattern.findall(target))
+            if in_source or in_target:
+                self._pairs[kind] += 1
+                self._equal[kind] += in_source == in_target
 
     def treatments(self) -> dict[str, Treatment]:
-        """What becomes of each kind that was seen."""
-        return {kind: "symbol" if self._same[kind] >= OFTEN * count else "text" for kind, count in self._there.items()}
+        """How each kind that occurs is treated."""
+        return {
+            kind: "symbol" if self._equal[kind] >= MIN_AGREEMENT * count else "text"
+            for kind, count in self._pairs.items()
+        }

@@ -17,10 +17,10 @@ from regard.data.input_validation import RATIO_SMOOTHING, RejectedExamples, read
 from regard.data.labels import Ends, Labels, Tags
 from regard.data.media import medium_of
 from regard.data.media_store import MediaKeeper
-from regard.data.placeholders import KINDS, SYMBOLS, TEXT, Census, Protection, Treatment
+from regard.data.placeholders import KINDS, SYMBOLS, TEXT, PlaceholderStatistics, Protection, Treatment
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
-from regard.data.split import held_out, source_hash
+from regard.data.split import select_validation, source_hash
 from regard.data.tokenization import CUT_AT_ONCE, Cutting, Origins, Report, Texts
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
@@ -88,7 +88,7 @@ def make(
             if not len(index):
                 raise RegardError("every training source is in the validation set too; nothing is left to learn from.")
         else:
-            held = held_out(hashes[index], settings.valid_size)
+            held = select_validation(hashes[index], settings.valid_size)
             np.save(folder / "valid.index.npy", index[held])
             index = index[~held]
         np.save(folder / "train.index.npy", index)
@@ -226,11 +226,11 @@ def _usual_lengths(
 
 def _census(folder: Path, usable: NDArray[np.bool_]) -> dict[str, Treatment]:
     """What becomes of each kind of placeholder that the training examples have."""
-    census = Census()
+    statistics = PlaceholderStatistics()
     read = Texts(folder, "train", Protection({}))
     for at in np.flatnonzero(usable):
-        census.add(*read.raw(int(at)))
-    return census.treatments()
+        statistics.add(*read.raw(int(at)))
+    return statistics.treatments()
 
 
 def _same_placeholders(

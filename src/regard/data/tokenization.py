@@ -12,7 +12,7 @@ from regard.data.answer_spans import example_of
 from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
 from regard.data.placeholders import Protection
-from regard.data.ragged_array import Ragged, RaggedWriter, text_of
+from regard.data.ragged_array import Ragged, RaggedWriter, decode_text
 from regard.data.segments import by_words, encoded, room
 from regard.data.settings import DataSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
@@ -36,7 +36,7 @@ class Origins:
     def example(self, folder: Path, name: str, number: int) -> Example:
         file = self.files[int(np.searchsorted(self.starts, number, "right")) - 1]
         source, target = (
-            text_of(Ragged(folder / f"{name}.{side}_text", np.uint8)[number]) for side in ("source", "target")
+            decode_text(Ragged(folder / f"{name}.{side}_text", np.uint8)[number]) for side in ("source", "target")
         )
         return Example(source, target, file, int(self.lines[number]))
 
@@ -53,13 +53,13 @@ class Texts:
 
     def raw(self, at: int) -> tuple[str, str]:
         """As they were read."""
-        return text_of(self._sides[0][at]), text_of(self._sides[1][at])
+        return decode_text(self._sides[0][at]), decode_text(self._sides[1][at])
 
     def side(self, at: int, side: str) -> str:
         """One of them, with symbols; as it was read, where the sides have not the same."""
         place = 0 if side == "source" else 1
         if not self._protection.uses_symbols:
-            return text_of(self._sides[place][at])
+            return decode_text(self._sides[place][at])
         raw = self.raw(at)
         return (self._protection.protect_pair(*raw) or raw)[place]
 

@@ -8,7 +8,7 @@ from regard.alignment.alignment_head import AlignmentHead
 from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.labels import Labels
 from regard.data.segments import encoded, framed
-from regard.data.target_languages import first_tokens
+from regard.data.target_languages import language_tokens
 from regard.data.vocabulary import Vocabulary, in_text
 from regard.errors import RegardError
 from regard.inference.options import Options
@@ -118,13 +118,13 @@ def _pair(
     translator: "Translator", source: str, target: str, originals: tuple[str, ...], to: str = ""
 ) -> tuple[list[int], list[int]]:
     """Tokens of both, with their ends."""
-    language = first_tokens(to, translator.description.target_languages, translator.target_side)
+    language = language_tokens(to, translator.description.target_languages, translator.target_side)
     for name, text in (("source", source), ("target", target)):
         if LONE_SURROGATE.search(text):
             raise RegardError(f"attend: the {name} has half a character (a lone surrogate).")
     source = translator.parted(source)
     protected = translator.protection.protect(normalize_whitespace(source))
-    said = translator.protection.protect_like(normalize_whitespace(target), originals) if originals else None
+    said = translator.protection.protect_target(normalize_whitespace(target), originals) if originals else None
     texts = (
         (protected.text if protected else normalize_whitespace(source)),
         (normalize_whitespace(target) if said is None else said),

@@ -11,11 +11,10 @@ from regard.alignment.aligner import word_alignment
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.glossary import counts, terms_in
 from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
-from regard.data.placeholders import MOST as MOST_PLACEHOLDERS
-from regard.data.placeholders import SIGNS, SYMBOLS, Protection, restore
+from regard.data.placeholders import MAX_PLACEHOLDERS, PLACEHOLDER_START, SYMBOLS, Protection, restore
 from regard.data.segments import BETWEEN, encoded, framed, parted, room
 from regard.data.sentence_splitting import split_to_fit
-from regard.data.target_languages import first_tokens, without_sign
+from regard.data.target_languages import language_tokens, strip_language_tag
 from regard.data.vocabulary import Given, SourceSide, Vocabulary, in_text
 from regard.errors import RegardError
 from regard.inference.engines import Engine
@@ -109,7 +108,7 @@ class Translator:
             if not result.missing or options.required or options.glossary:
                 results[number] = result
             else:  # there was no room for its placeholders
-                around[number] = Pieces.of(texts[number], words_only(self.protection.all_parts(texts[number])))
+                around[number] = Pieces.of(texts[number], words_only(self.protection.split_all(texts[number])))
         if around:
             results |= self._joined(around, options)
             done(len(texts) - len(whole))
@@ -161,7 +160,7 @@ class Translator:
     def _fragments(self, text: str) -> Iterator[tuple[str, bool]]:
         for number, part in enumerate(APART.split(text) if APART.search(text.strip()) else [text]):
             kept = number % 2 == 1
-            fragments = self.protection.fragments(part) if not kept and SIGNS.search(part) else []
+            fragments = self.protection.split_unknown(part) if not kept and PLACEHOLDER_START.search(part) else []
             yield from words_only(fragments) if any(stays for _, stays in fragments) else [(part, kept)]
 
     def fits(self, text: str) -> bool:
@@ -264,7 +263,7 @@ class Translator:
                 wrong = (
                     "it is not UTF-8, or has half a character (a lone surrogate)"
                     if LONE_SURROGATE.search(text)
-                    else f"it has over {MOST_PLACEHOLDERS} different placeholders"
+                    else f"it has over {MAX_PLACEHOLDERS} different placeholders"
                 )
             else:
                 originals = protected.originals
@@ -299,7 +298,7 @@ class Translator:
         return {symbol: token for symbol, token in found.items() if token is not None}
 
     def _wish(self, options: Options) -> Wish:
-        language = first_tokens(options.to, self.description.target_languages, self.target_side)
+        language = language_tokens(options.to, self.description.target_languages, self.target_side)
         if not (options.prefix or options.required or language):
             return Wish()
         required = [self.target_tokens(each) for each in options.required]
@@ -343,7 +342,7 @@ class Translator:
 
     def _result(self, source: Asked, found: list[Hypothesis]) -> Result:
         said = [
-            restore(without_sign(text), source.originals)
+            restore(strip_language_tag(text), source.originals)
             for text in self.target_side.decode([hypothesis.tokens for hypothesis in found])
         ]
         others = [Other(text, h.score, h.tokens) for text, h in zip(said[1:], found[1:], strict=True)]

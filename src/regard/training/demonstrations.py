@@ -135,7 +135,7 @@ class Dates(Demonstration):
         from regard.data.synthetic import dates
 
         for part, count in self.counts.items():
-            lines = [f"{text}\t{date}\n" for text, date in dates.pairs(count, part=part, seed=seed)]
+            lines = [f"{text}\t{date}\n" for text, date in dates.pairs(count, split=part, seed=seed)]
             (output / f"{part}.tsv").write_text("".join(lines), "utf-8")
 
     def tests(self, output: Path) -> list[tuple[Any, list[str]]]:
@@ -145,8 +145,8 @@ class Dates(Demonstration):
     def shown(self, output: Path, seed: int) -> list[Any]:
         from regard.data.synthetic import dates
 
-        held_out = [date for _, date in dates.pairs(len(self.languages), part="test", seed=seed + 1)]
-        texts = [dates.plainly(date, locale) for date, locale in zip(held_out, self.languages, strict=True)]
+        held_out = [date for _, date in dates.pairs(len(self.languages), split="test", seed=seed + 1)]
+        texts = [dates.write_full_date(date, locale) for date, locale in zip(held_out, self.languages, strict=True)]
         random.Random(seed).shuffle(texts)
         return texts
 
@@ -194,7 +194,7 @@ class Scenes(_Files):
         for part, count in self.counts.items():
             (output / part).mkdir()
             lines = []
-            for number, (scene, picture) in enumerate(scenes(count, part=part, seed=seed)):
+            for number, (scene, picture) in enumerate(scenes(count, split=part, seed=seed)):
                 picture.save(output / part / f"{number}.png")
                 record = {"file": f"{part}/{number}.png", "captions": [scene.caption]}
                 lines.append(json.dumps(record) + "\n")
@@ -221,12 +221,12 @@ class Digits(_Files):
     def write(self, output: Path, seed: int) -> None:
         import soundfile
 
-        from regard.data.synthetic.spoken_digits import RATE, strings
+        from regard.data.synthetic.spoken_digits import RATE, digit_strings
 
         for part, count in self.counts.items():
             (output / part).mkdir()
             lines = []
-            for number, (words, samples) in enumerate(strings(count, part=part, seed=seed)):
+            for number, (words, samples) in enumerate(digit_strings(count, split=part, seed=seed)):
                 soundfile.write(output / part / f"{number}.wav", samples, RATE, subtype="PCM_16")
                 lines.append(json.dumps({"file": f"{part}/{number}.wav", "captions": [words]}) + "\n")
             (output / f"{part}.jsonl").write_text("".join(lines), "utf-8")
@@ -249,7 +249,7 @@ class Notices(Demonstration):
         from regard.data.synthetic.notices import notices
 
         for part, count in self.counts.items():
-            lines = [f"{text}\t{said}\n" for text, said in notices(count, part=part, seed=seed)]
+            lines = [f"{text}\t{said}\n" for text, said in notices(count, split=part, seed=seed)]
             (output / f"{part}.tsv").write_text("".join(lines), "utf-8")
 
     def tests(self, output: Path) -> list[tuple[Any, list[str]]]:
@@ -278,7 +278,7 @@ class Stories(Demonstration):
         from regard.data.synthetic.stories import stories
 
         for part, count in self.counts.items():
-            lines = ["\t".join(each) + "\n" for each in stories(count, part=part, seed=seed)]
+            lines = ["\t".join(each) + "\n" for each in stories(count, split=part, seed=seed)]
             (output / f"{part}.tsv").write_text("".join(lines), "utf-8")
 
     def tests(self, output: Path) -> list[tuple[Any, list[str]]]:

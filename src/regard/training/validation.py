@@ -11,7 +11,7 @@ from regard.data.dataset import Corpus, Pairs
 from regard.data.masking import Masked
 from regard.data.media import Prepared
 from regard.data.packing import Passages
-from regard.data.target_languages import language_of, without_sign
+from regard.data.target_languages import language_of, strip_language_tag
 from regard.evaluation.bleu_tokenizers import tokenizer_for
 from regard.evaluation.metrics import METRICS, LossMetric, corpus_score
 from regard.inference.options import Options
@@ -72,7 +72,7 @@ def _asked(pairs: Pairs | Passages, number: int) -> _Asked:
         return _Asked(begun, " ".join(words[: 3 * BEGUN]), begun, "")
     source, reference = pairs.texts(number)
     given = source if pairs.medium is None else Prepared(pairs.tokens(number)[0], source)
-    return _Asked(source, without_sign(reference), given, language_of(reference))
+    return _Asked(source, strip_language_tag(reference), given, language_of(reference))
 
 
 def _said(translator: Translator, asked: list[_Asked]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Dates: each has one part, each text one meaning, and what is written is what people there write."""
+"""Dates: each has one split, each text one meaning, and dates are written as people there write them."""
 
 import datetime
 import itertools
@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data.synthetic import dates
-from regard.data.synthetic.dates import FIRST, LAST, LOCALES, pairs, part_of, plainly, written
+from regard.data.synthetic.dates import FIRST_DATE, LAST_DATE, LOCALES, pairs, split_of, write_date, write_full_date
 
 PARTS = ["train", "valid", "test"]
-days = st.dates(FIRST, LAST)
+days = st.dates(FIRST_DATE, LAST_DATE)
 
 
 class Dice(random.Random):
@@ -35,28 +35,28 @@ class Dice(random.Random):
 
 
 def test_a_date_never_appears_in_two_parts() -> None:
-    seen = {part: {date for _, date in pairs(1000, part=part)} for part in PARTS}
+    seen = {split: {date for _, date in pairs(1000, split=split)} for split in PARTS}
     for first, second in itertools.combinations(PARTS, 2):
         assert not seen[first] & seen[second]
-    assert all(part_of(datetime.date.fromisoformat(date)) == part for part in PARTS for date in seen[part])
+    assert all(split_of(datetime.date.fromisoformat(date)) == split for split in PARTS for date in seen[split])
 
 
 def test_the_parts_have_their_shares() -> None:
-    days_in_all = (LAST - FIRST).days + 1
-    found = [part_of(FIRST + datetime.timedelta(day)) for day in range(days_in_all)]
+    days_in_all = (LAST_DATE - FIRST_DATE).days + 1
+    found = [split_of(FIRST_DATE + datetime.timedelta(day)) for day in range(days_in_all)]
     assert found.count("test") / days_in_all == pytest.approx(0.10, abs=0.01)
     assert found.count("valid") / days_in_all == pytest.approx(0.05, abs=0.01)
     assert set(found) == set(PARTS)
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_as_many_as_asked_for_the_same_every_time(part: str) -> None:
-    first = list(pairs(200, part=part, seed=3))
+@pytest.mark.parametrize("split", PARTS)
+def test_as_many_as_asked_for_the_same_every_time(split: str) -> None:
+    first = list(pairs(200, split=split, seed=3))
     assert len(first) == 200
-    assert first == list(pairs(200, part=part, seed=3))
-    assert first[:50] == list(pairs(50, part=part, seed=3))
-    assert first != list(pairs(200, part=part, seed=4))
-    assert list(pairs(0, part=part)) == []
+    assert first == list(pairs(200, split=split, seed=3))
+    assert first[:50] == list(pairs(50, split=split, seed=3))
+    assert first != list(pairs(200, split=split, seed=4))
+    assert list(pairs(0, split=split)) == []
 
 
 def test_no_text_has_two_meanings() -> None:
@@ -67,7 +67,7 @@ def test_no_text_has_two_meanings() -> None:
             for month, day in itertools.product(range(1, 13), (1, 6, 12)):
                 date = datetime.date(2004, month, day)
                 for luck in (0.2, 0.35, 0.9):
-                    meanings[written(date, locale, Dice(pattern, luck))].add(date)
+                    meanings[write_date(date, locale, Dice(pattern, luck))].add(date)
     assert {text: both for text, both in meanings.items() if len(both) > 1} == {}
 
 
@@ -92,7 +92,7 @@ def test_no_slip_makes_a_text_of_two_meanings() -> None:
             meanings[text].add(month)
             for number, word in enumerate(re.finditer(r"[^\W\d_]{5,}", text)):
                 for at, kind in itertools.product(range(word.start() + 1, word.end() - 1), range(3)):
-                    meanings[dates._slip(text, Slip(number, at, kind))].add(month)
+                    meanings[dates._typo(text, Slip(number, at, kind))].add(month)
     assert len(meanings) > 5000
     assert {text: both for text, both in meanings.items() if len(both) > 1} == {}
 
@@ -122,17 +122,17 @@ def test_known_dates(locale: str, pattern: str, luck: float, text: str) -> None:
     from babel import Locale
 
     form = str(Locale.parse(locale).date_formats[pattern].pattern)
-    assert written(datetime.date(2022, 3, 3), locale, Dice(form, luck)) == text
+    assert write_date(datetime.date(2022, 3, 3), locale, Dice(form, luck)) == text
 
 
 def test_plainly_is_the_full_form() -> None:
-    assert plainly("2022-03-03", "pt") == "quinta-feira, 3 de março de 2022"
-    assert plainly("1999-12-31", "en") == "Friday, December 31, 1999"
+    assert write_full_date("2022-03-03", "pt") == "quinta-feira, 3 de março de 2022"
+    assert write_full_date("1999-12-31", "en") == "Friday, December 31, 1999"
 
 
 @given(date=days, locale=st.sampled_from(LOCALES), seed=st.integers(0, 99))
 def test_nothing_that_was_written_has_lost_its_year_or_its_day(date: datetime.date, locale: str, seed: int) -> None:
-    text = written(date, locale, random.Random(seed))
+    text = write_date(date, locale, random.Random(seed))
     numbers = [int(number) for number in re.findall(r"\d+", text)]
     assert date.year in numbers
     assert date.day in numbers
@@ -150,7 +150,7 @@ def test_the_month_is_never_before_the_day_in_digits_and_years_have_all_their_di
 
 @given(text=st.text("abcdefgh 12.", max_size=20), seed=st.integers(0, 99))
 def test_a_slip_is_one_letter_inside_a_long_word(text: str, seed: int) -> None:
-    slipped = dates._slip(text, random.Random(seed))
+    slipped = dates._typo(text, random.Random(seed))
     assert abs(len(slipped) - len(text)) <= 1
     if not re.search("[a-h]{5}", text):
         assert slipped == text
@@ -165,6 +165,6 @@ def test_a_slip_is_one_letter_inside_a_long_word(text: str, seed: int) -> None:
 
 def test_slips_happen_but_seldom() -> None:
     date = datetime.date(2004, 9, 3)
-    texts = [written(date, "en", random.Random(seed)).lower() for seed in range(3000)]
+    texts = [write_date(date, "en", random.Random(seed)).lower() for seed in range(3000)]
     wrong = sum(not re.search(r"\b(september|sept?)\b", text) for text in texts)
     assert 15 < wrong < 150

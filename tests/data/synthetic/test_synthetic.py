@@ -5,32 +5,32 @@ import random
 import numpy as np
 
 from regard.data.synthetic.notices import notices
-from regard.data.synthetic.scenes import COLOURS, Group, Scene, drawn, held_out, scenes
-from regard.data.synthetic.spoken_digits import RATE, WORDS, strings
+from regard.data.synthetic.scenes import COLORS, Group, Scene, draw_scene, is_test_scene, scenes
+from regard.data.synthetic.spoken_digits import RATE, WORDS, digit_strings
 from regard.data.synthetic.stories import stories
 
 
 def test_combinations_of_scenes_are_held_out() -> None:
-    parts = {part: [scene for scene, _ in scenes(60, part=part, seed=1)] for part in ("train", "test")}
+    parts = {part: [scene for scene, _ in scenes(60, split=part, seed=1)] for part in ("train", "test")}
     said = {part: {scene.caption for scene in some} for part, some in parts.items()}
     assert not said["train"] & said["test"]
     scene = Scene(Group(1, "red", "circle"), "left of", Group(2, "blue", "cross"))
     assert scene.caption == "a red circle left of two blue crosses"
-    assert all(held_out(scene) for scene in parts["test"])
-    assert [s for s, _ in scenes(5, part="train", seed=3)] == [s for s, _ in scenes(5, part="train", seed=3)]
+    assert all(is_test_scene(scene) for scene in parts["test"])
+    assert [s for s, _ in scenes(5, split="train", seed=3)] == [s for s, _ in scenes(5, split="train", seed=3)]
 
 
 def test_a_scene_shows_what_it_says() -> None:
     scene = Scene(Group(1, "red", "square"), "above", Group(1, "blue", "square"))
-    pixels = np.asarray(drawn(scene, random.Random(0)), int)
+    pixels = np.asarray(draw_scene(scene, random.Random(0)), int)
     above, below = pixels[16, 32], pixels[48, 32]
-    assert abs(above - COLOURS["red"]).max() < 30
-    assert abs(below - COLOURS["blue"]).max() < 30
+    assert abs(above - COLORS["red"]).max() < 30
+    assert abs(below - COLORS["blue"]).max() < 30
 
 
 def test_spoken_strings_can_be_told_apart() -> None:
-    found = strings(4, part="train", seed=1)
-    assert [words for words, _ in found] == [words for words, _ in strings(4, part="train", seed=1)]
+    found = digit_strings(4, split="train", seed=1)
+    assert [words for words, _ in found] == [words for words, _ in digit_strings(4, split="train", seed=1)]
     for words, samples in found:
         assert set(words.split()) <= set(WORDS)
         assert 0.3 < len(samples) / RATE < 3
@@ -39,7 +39,7 @@ def test_spoken_strings_can_be_told_apart() -> None:
 
 
 def test_what_a_notice_says_is_in_it() -> None:
-    for text, said in notices(30, part="train", seed=1):
+    for text, said in notices(30, split="train", seed=1):
         name = said.split(" to ")[1].split(" ")[0]
         assert name in text
         for word in said.split():
@@ -48,7 +48,7 @@ def test_what_a_notice_says_is_in_it() -> None:
 
 
 def test_an_answer_follows_from_its_story() -> None:
-    for story, question, answer in stories(200, part="train", seed=1):
+    for story, question, answer in stories(200, split="train", seed=1):
         lines = [line.split() for line in story.split(" . ")]
         assert answer in story
         if question.startswith("Where is the"):

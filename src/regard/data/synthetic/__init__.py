@@ -1,1 +1,1 @@
-"""Data made by code, for demonstrations and tests: dates, drawn scenes, spoken digits, notices, stories."""
+"""Synthetic data for demonstrations and tests: dates, drawn scenes, spoken digits, notices, stories."""

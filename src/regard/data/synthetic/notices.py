@@ -1,4 +1,4 @@
-"""Notices of boats, trains and buses, and each in one line. Names and numbers are new in every one: they are copied."""
+"""Travel notices with one-line summaries. Names and numbers are new in every one, so that they must be copied."""
 
 import random
 
@@ -26,31 +26,31 @@ MIDDLES = ("a", "e", "i", "o", "u", "an", "en", "ir", "or", "al", "em")
 ENDS = ("by", "ton", "mouth", "stad", "holm", "wick", "dale", "burg", "mere", "vik", "field")
 
 
-def name(dice: random.Random) -> str:
-    """Of a place or a boat, made up."""
-    return dice.choice(STARTS) + dice.choice(MIDDLES) * dice.randint(0, 1) + dice.choice(ENDS)
+def random_name(rng: random.Random) -> str:
+    """An invented name of a place or a boat."""
+    return rng.choice(STARTS) + rng.choice(MIDDLES) * rng.randint(0, 1) + rng.choice(ENDS)
 
 
-def notice(dice: random.Random) -> tuple[str, str]:
-    """A notice, and what it says in one line."""
-    kind, cause = dice.choice(KINDS), dice.choice(list(CAUSES))
-    called, start, end = name(dice), name(dice), name(dice)
-    number, minutes = dice.randint(2, 998), dice.randrange(5, 180, 5)
-    sentences = dice.sample(FILLERS, dice.randint(2, 4))
-    if dice.random() < 0.3:
+def notice(rng: random.Random) -> tuple[str, str]:
+    """A notice and its summary."""
+    kind, cause = rng.choice(KINDS), rng.choice(list(CAUSES))
+    called, start, end = random_name(rng), random_name(rng), random_name(rng)
+    number, minutes = rng.randint(2, 998), rng.randrange(5, 180, 5)
+    sentences = rng.sample(FILLERS, rng.randint(2, 4))
+    if rng.random() < 0.3:
         news = f"The {kind} {called} {number} from {start} to {end} is cancelled because of {CAUSES[cause]}."
-        said = f"{kind} {number} to {end} cancelled: {cause}"
+        summary = f"{kind} {number} to {end} cancelled: {cause}"
     else:
         news = (
             f"Because of {CAUSES[cause]}, the {kind} {called} {number} from {start} to {end} will leave about "
             f"{minutes} minutes late."
         )
-        said = f"{kind} {number} to {end} {minutes} min late: {cause}"
-    sentences.insert(dice.randint(0, len(sentences)), news)
-    return " ".join(sentences), said
+        summary = f"{kind} {number} to {end} {minutes} min late: {cause}"
+    sentences.insert(rng.randint(0, len(sentences)), news)
+    return " ".join(sentences), summary
 
 
-def notices(count: int, *, part: str, seed: int) -> list[tuple[str, str]]:
-    """So many."""
-    dice = random.Random(f"{seed} {part}")
-    return [notice(dice) for _ in range(count)]
+def notices(count: int, *, split: str, seed: int) -> list[tuple[str, str]]:
+    """`count` notices with their summaries."""
+    rng = random.Random(f"{seed} {split}")
+    return [notice(rng) for _ in range(count)]

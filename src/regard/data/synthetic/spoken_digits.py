@@ -1,6 +1,6 @@
-"""Spoken digits, made from formants: a source of pulses or noise, shaped by the resonances of a mouth.
+"""Spoken digits, synthesized from formants: a source of pulses or noise, filtered by the resonances of a mouth.
 
-Source and filter: Fant 1960; formants of vowels: Peterson and Barney 1952, rounded. It is speech as a toy has it:
+Source and filter: Fant 1960; formants of vowels: Peterson and Barney 1952, rounded. A toy:
 enough to learn where in a recording each word is.
 """
 
@@ -63,51 +63,51 @@ SOUNDS: dict[str, tuple[Sound, ...]] = {
 
 
 class Voice(NamedTuple):
-    """Who speaks."""
+    """A speaker."""
 
     pitch: float  # hertz
-    mouth: float  # formants are so many times those of the table
+    mouth: float  # a factor of the formants
     pace: float
 
 
-def voice(dice: random.Random) -> Voice:
-    """Somebody."""
-    return Voice(dice.uniform(85, 230), dice.uniform(0.88, 1.15), dice.uniform(0.85, 1.2))
+def random_voice(rng: random.Random) -> Voice:
+    """A random speaker."""
+    return Voice(rng.uniform(85, 230), rng.uniform(0.88, 1.15), rng.uniform(0.85, 1.2))
 
 
-def spoken(words: list[str], who: Voice, dice: random.Random) -> NDArray[np.float32]:
-    """The words one after the other, with short pauses and some noise in the room."""
-    noise = np.random.default_rng(dice.getrandbits(32))
-    parts = [np.zeros(int(RATE * dice.uniform(0.05, 0.12)))]
+def synthesize(words: list[str], voice: Voice, rng: random.Random) -> NDArray[np.float32]:
+    """The words one after the other, with short pauses and some background noise."""
+    noise = np.random.default_rng(rng.getrandbits(32))
+    parts = [np.zeros(int(RATE * rng.uniform(0.05, 0.12)))]
     for word in words:
-        pitch = who.pitch * dice.uniform(0.92, 1.08)
+        pitch = voice.pitch * rng.uniform(0.92, 1.08)
         sounds = SOUNDS[word]
-        parts += [_sound(sound, who, pitch, dice, noise) for sound in sounds]
-        parts.append(np.zeros(int(RATE * dice.uniform(0.03, 0.12))))
+        parts += [_sound(sound, voice, pitch, rng, noise) for sound in sounds]
+        parts.append(np.zeros(int(RATE * rng.uniform(0.03, 0.12))))
     whole = np.concatenate(parts)
     whole = np.convolve(whole, np.hanning(5) / np.hanning(5).sum(), "same")  # joints without clicks
-    whole = whole / max(1e-6, np.abs(whole).max()) * dice.uniform(0.3, 0.9)
-    whole = whole + noise.normal(0, dice.uniform(0.001, 0.006), len(whole))
+    whole = whole / max(1e-6, np.abs(whole).max()) * rng.uniform(0.3, 0.9)
+    whole = whole + noise.normal(0, rng.uniform(0.001, 0.006), len(whole))
     return np.asarray(whole, np.float32)
 
 
 def _sound(
-    sound: Sound, who: Voice, pitch: float, dice: random.Random, noise: np.random.Generator
+    sound: Sound, voice: Voice, pitch: float, rng: random.Random, noise: np.random.Generator
 ) -> NDArray[np.float64]:
-    length = int(RATE * sound.seconds / who.pace * dice.uniform(0.85, 1.15))
+    length = int(RATE * sound.seconds / voice.pace * rng.uniform(0.85, 1.15))
     t = np.arange(length) / RATE
     glide = pitch * (1 + 0.06 * np.cos(np.pi * np.arange(length) / max(1, length)))
     phase = 2 * np.pi * np.cumsum(glide) / RATE
-    formants = [f * who.mouth * dice.uniform(0.96, 1.04) for f in sound.formants]
-    made = np.zeros(length)
+    formants = [f * voice.mouth * rng.uniform(0.96, 1.04) for f in sound.formants]
+    samples = np.zeros(length)
     for harmonic in range(1, int(0.48 * RATE / pitch)):
-        made += (1 - sound.noise) * _resonance(harmonic * pitch, formants) / harmonic**0.5 * np.sin(harmonic * phase)
+        samples += (1 - sound.noise) * _resonance(harmonic * pitch, formants) / harmonic**0.5 * np.sin(harmonic * phase)
     if sound.noise:
         spectrum = np.fft.rfft(noise.normal(0, 1, length))
         frequencies = np.fft.rfftfreq(length, 1 / RATE)
-        made += sound.noise * np.fft.irfft(spectrum * _resonance(frequencies, formants), length)
+        samples += sound.noise * np.fft.irfft(spectrum * _resonance(frequencies, formants), length)
     edge = np.minimum(1, np.minimum(t, t[::-1]) / 0.012)
-    return sound.loud * edge * made
+    return sound.loud * edge * samples
 
 
 def _resonance(frequency: Any, formants: list[float]) -> NDArray[np.float64]:
@@ -118,11 +118,11 @@ def _resonance(frequency: Any, formants: list[float]) -> NDArray[np.float64]:
     return total
 
 
-def strings(count: int, *, part: str, seed: int) -> list[tuple[str, NDArray[np.float32]]]:
-    """So many strings of two to four digits, each by somebody else, with their recordings."""
-    dice = random.Random(f"{seed} {part}")
+def digit_strings(count: int, *, split: str, seed: int) -> list[tuple[str, NDArray[np.float32]]]:
+    """`count` strings of two to four digits, each by another speaker, with their recordings."""
+    rng = random.Random(f"{seed} {split}")
     found = []
     for _ in range(count):
-        words = [dice.choice(WORDS) for _ in range(dice.randint(2, 4))]
-        found.append((" ".join(words), spoken(words, voice(dice), dice)))
+        words = [rng.choice(WORDS) for _ in range(rng.randint(2, 4))]
+        found.append((" ".join(words), synthesize(words, random_voice(rng), rng)))
     return found

@@ -7,38 +7,38 @@ PLACES = ("kitchen", "garden", "cellar", "attic", "library", "garage")
 THINGS = ("lamp", "ball", "book", "key")
 
 
-def story(dice: random.Random) -> tuple[str, str, str]:
+def story(rng: random.Random) -> tuple[str, str, str]:
     """A story, a question and its answer."""
-    people = dice.sample(PEOPLE, 2)
+    people = rng.sample(PEOPLE, 2)
     at = dict.fromkeys(people, "")
     has: dict[str, str] = {}  # thing: who has it
     lies: dict[str, str] = {}  # thing: where it lies
-    free = dice.sample(THINGS, 2)
+    free = rng.sample(THINGS, 2)
     lines: list[str] = []
-    for _ in range(dice.randint(1, 7)):
-        who = dice.choice(people)
+    for _ in range(rng.randint(1, 7)):
+        who = rng.choice(people)
         carried = [thing for thing, owner in has.items() if owner == who]
-        if carried and dice.random() < 0.3:
-            thing = dice.choice(carried)
+        if carried and rng.random() < 0.3:
+            thing = rng.choice(carried)
             del has[thing]
             lies[thing] = at[who]
             lines.append(f"{who} put down the {thing} .")
-        elif at[who] and free and dice.random() < 0.45:
+        elif at[who] and free and rng.random() < 0.45:
             thing = free.pop()
             has[thing] = who
             lines.append(f"{who} took the {thing} .")
         else:
-            at[who] = dice.choice([place for place in PLACES if place != at[who]])
-            lines.append(f"{who} {dice.choice(('went', 'walked', 'ran'))} to the {at[who]} .")
-    asked = [(f"Where is {who} ?", place) for who, place in at.items() if place]
-    asked += [(f"Where is the {thing} ?", at[owner]) for thing, owner in has.items()]
-    asked += [(f"Where is the {thing} ?", place) for thing, place in lies.items()]
-    asked += [(f"Who has the {thing} ?", owner) for thing, owner in has.items()]
-    question, answer = dice.choice(asked)
+            at[who] = rng.choice([place for place in PLACES if place != at[who]])
+            lines.append(f"{who} {rng.choice(('went', 'walked', 'ran'))} to the {at[who]} .")
+    questions = [(f"Where is {who} ?", place) for who, place in at.items() if place]
+    questions += [(f"Where is the {thing} ?", at[owner]) for thing, owner in has.items()]
+    questions += [(f"Where is the {thing} ?", place) for thing, place in lies.items()]
+    questions += [(f"Who has the {thing} ?", owner) for thing, owner in has.items()]
+    question, answer = rng.choice(questions)
     return " ".join(lines), question, answer
 
 
-def stories(count: int, *, part: str, seed: int) -> list[tuple[str, str, str]]:
-    """So many."""
-    dice = random.Random(f"{seed} {part}")
-    return [story(dice) for _ in range(count)]
+def stories(count: int, *, split: str, seed: int) -> list[tuple[str, str, str]]:
+    """`count` stories, each with a question and its answer."""
+    rng = random.Random(f"{seed} {split}")
+    return [story(rng) for _ in range(count)]
