@@ -30,7 +30,7 @@ for place, part in enumerate(ORDER):
 SEE_EVERYTHING = {"cli", "serving", "__main__"}
 
 # Inside attention: the reference and the kernels' inner loops know nothing of what is built on them.
-WITHOUT_OTHERS = ["attention/reference.py", "attention/catalog.py", "native/__init__.py"]
+WITHOUT_OTHERS = ["attention/reference.py", "attention/catalog.py", "native/abi.py"]
 
 
 def imports(path: Path) -> set[str]:

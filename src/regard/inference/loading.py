@@ -60,7 +60,7 @@ def load(
         torch.set_num_threads(threads)
     bundle = _bundle(opened, device)
     if low := precision == "int8":
-        from regard.inference.engines.int8_quantization import refuses as against_int8
+        from regard.inference.engines.int8_quantization import unsupported_reason as against_int8
 
         if against := against_int8(next(bundle.model.parameters()).device):
             raise RegardError(f"precision: int8 cannot be had, since {against}; use float32.")
@@ -104,7 +104,7 @@ def _bundle(opened: Opened, device: str) -> "Bundle":
 def _against(name: str, opened: Opened, device: str) -> str:
     """Why a model does not run in our own C or in CTranslate2 here, in words; empty if it does."""
     model = opened.description.model
-    if against := weights.refuses(model) if name == "native" else conversion.refuses(model):
+    if against := weights.unsupported_reason(model) if name == "native" else conversion.refuses(model):
         return against
     if device not in ("auto", "cpu"):
         return f"it is to run on {device}"

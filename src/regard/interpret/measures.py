@@ -171,7 +171,6 @@ def _flows(
     arrays: list[NDArray[Any]] = [np.ascontiguousarray(each, np.int32) for each in (above, below)]
     arrays += [np.ascontiguousarray(capacity, np.float64), sources.copy(), sinks.copy(), found]
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
-    lib.regard_flow(*pointers, *(ctypes.c_int64(number) for number in (0, len(pairs), nodes, len(capacity))))
-    if (found < 0).any():
+    if lib.regard_max_flow_compute(*pointers, 0, len(pairs), nodes, len(capacity)):
         raise MemoryError
     return found

@@ -92,7 +92,7 @@ def _dropped(x: Tensor, key: int, threshold: int, scale: float) -> Tensor:
         return torch.where(keep_mask(x.shape, key, threshold, x.device), x * scale, 0)
     x = x.contiguous()
     out = torch.empty_like(x)
-    _call("regard_dropout", [x, out], key, threshold, scale)
+    _call("regard_dropout_forward", [x, out], key, threshold, scale)
     return out
 
 
@@ -118,7 +118,7 @@ class _DroppedAndAdded(torch.autograd.Function):
             return residual + _dropped(x, key, threshold, scale)
         x, residual = x.contiguous(), residual.contiguous()
         out = torch.empty_like(x)
-        _call("regard_dropout_add", [x, residual, out], key, threshold, scale)
+        _call("regard_dropout_add_forward", [x, residual, out], key, threshold, scale)
         return out
 
     @staticmethod
@@ -134,7 +134,7 @@ class _DroppedRelu(torch.autograd.Function):
         if native.serves(x):
             x = x.contiguous()
             out = torch.empty_like(x)
-            _call("regard_dropout_relu", [x, out], key, threshold, scale)
+            _call("regard_dropout_relu_forward", [x, out], key, threshold, scale)
         else:
             out = _dropped(torch.relu(x), key, threshold, scale)
         ctx.save_for_backward(out)

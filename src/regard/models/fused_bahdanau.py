@@ -90,7 +90,7 @@ class _Decode(torch.autograd.Function):
             h = run.before(t)
             torch.add(to_query(h), query_bias, out=queries[t]).mul_(2).exp_()
             tensors = [queries[t], keys, v, values, mask, weights[t], contexts[t]]
-            native.call("regard_look", tensors, [Ts, A, M], count=B, work=B * Ts * (A + M))
+            native.call("regard_attention_step_forward", tensors, [Ts, A, M], count=B, work=B * Ts * (A + M))
             run.forward(t, from_context(contexts[t]).add_(gates[t]), to_gates(h).add_(states_bias))
         ctx.rounded = rounded
         ctx.save_for_backward(
@@ -118,7 +118,7 @@ class _Decode(torch.autograd.Function):
                 dcontexts[t] += g_context[t]
             asked = None if g_weights is None else g_weights[t].contiguous()
             tensors = [queries[t], keys, v, values, weights[t], dcontexts[t], asked, dqueries[t], dkeys, dv, room]
-            native.call("regard_look_backward", tensors, [Ts, A, M], count=B, work=B * Ts * (A + M))
+            native.call("regard_attention_step_backward", tensors, [Ts, A, M], count=B, work=B * Ts * (A + M))
             dh = straight.add_(to_gates.back(slopes.ds[t])).add_(to_query.back(dqueries[t]))
         before, ds, dq = run.outputs_before().flatten(0, 1), slopes.ds.flatten(0, 1), dqueries.flatten(0, 1)
         return (

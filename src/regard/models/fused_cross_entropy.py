@@ -203,7 +203,7 @@ def _cross_entropy(
     if _serves(logits):
         tensors = [logits, bias, targets.contiguous(), loss, spread]
         numbers = [V, int(logits.dtype == torch.bfloat16), int(gradient), float(smoothing)]
-        native.call("regard_cross_entropy", tensors, numbers, count=n, work=3 * n * V)
+        native.call("regard_cross_entropy_compute", tensors, numbers, count=n, work=3 * n * V)
         return
     logs = _log_softmax(logits, bias)
     loss.copy_(-logs.gather(1, targets[:, None])[:, 0])
@@ -234,7 +234,7 @@ def _two_passes(
     if _serves(a, b):
         tensors = [a, b, bias, targets.contiguous(), loss, spread, divergence]
         numbers = [V, int(a.dtype == torch.bfloat16), float(smoothing), float(rdrop_weight)]
-        native.call("regard_rdrop", tensors, numbers, count=n, work=8 * n * V)
+        native.call("regard_rdrop_compute", tensors, numbers, count=n, work=8 * n * V)
         return
     p, q = _log_softmax(a, bias), _log_softmax(b, bias)
     at = torch.arange(n, device=a.device), targets

@@ -71,7 +71,7 @@ def _native(name: str, *tensors: Tensor, width: int) -> None:
 def _gru(x: Tensor, s: Tensor, h: Tensor, out: Tensor, gates: Tensor) -> None:
     """Gates x, s [B, 3D] and state h [B, D] -> out [B, D]; gates [B, 4D] keeps what the way back needs."""
     if native.serves(x):
-        _native("regard_gru", x, s, h, out, gates, width=h.shape[-1])
+        _native("regard_gru_forward", x, s, h, out, gates, width=h.shape[-1])
         return
     (xr, xz, xn), (sr, sz, sn) = x.chunk(3, -1), s.chunk(3, -1)
     r, z = torch.sigmoid(xr + sr), torch.sigmoid(xz + sz)
@@ -94,7 +94,7 @@ def _gru_back(d: Tensor, h: Tensor, gates: Tensor, dx: Tensor, ds: Tensor, dh: T
 
 def _lstm(x: Tensor, s: Tensor, c: Tensor, out: Tensor, cell: Tensor, gates: Tensor) -> None:
     if native.serves(x):
-        _native("regard_lstm", x, s, c, out, cell, gates, width=c.shape[-1])
+        _native("regard_lstm_forward", x, s, c, out, cell, gates, width=c.shape[-1])
         return
     i, f, g, o = (x + s).chunk(4, -1)
     i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)

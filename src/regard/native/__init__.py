@@ -1,8 +1,11 @@
-"""Builds and calls the C files beside it: a few inner loops that PyTorch cannot fuse.
+"""Compiles, loads and calls the C library beside it: inner loops that PyTorch cannot fuse, and models without PyTorch.
 
-They are compiled for this machine's processor the first time one of their kernels is wanted (about a second),
-and kept in the user's cache folder. Where there is no C compiler, or the folder cannot be trusted, `library()` is
-None, `why_not()` says the reason, and the same algebra runs in PyTorch.
+regard.h declares and documents all that it exports. It is compiled for this machine's processor at the first use (a few
+seconds), and kept in the user's cache folder. Where there is no C compiler, or the folder cannot be trusted,
+`library()` is None, `why_not()` gives the reason, and the same algebra runs in PyTorch.
+
+A loaded library must agree with `abi.py` in its version, its structs and its enums. A cached one that does not is
+compiled again; if the new one does not either, regard.h and abi.py differ, which is a bug: `AbiMismatchError`.
 """
 
 import contextlib
@@ -21,14 +24,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.native import abi
+
 if TYPE_CHECKING:  # engines that do without PyTorch build and load the library, too
     from torch import Tensor
 
 FOLDER = Path(__file__).parent
-# Sums may be reordered (that is what vectorising a sum means); NaN and infinity keep their meaning.
+# Sums may be reordered (that is what vectorizing a sum means); NaN and infinity keep their meaning.
 FLAGS = ["-std=gnu11", "-O3", "-march=native", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math"]
-FLAGS += ["-fno-signed-zeros", "-fassociative-math"]
-SMALLEST_SHARE = 1 << 16  # elements of inner-loop work below which a second thread costs more than it brings
+FLAGS += ["-fno-signed-zeros", "-fassociative-math", "-fvisibility=hidden"]
+MIN_WORK_PER_THREAD = 1 << 16  # elements of inner-loop work below which another thread costs more than it saves
 
 
 class _UnavailableError(Exception):
@@ -43,7 +48,7 @@ _switch = _Switch()
 
 
 def library() -> ctypes.CDLL | None:
-    """The compiled kernels, or None where they cannot be had."""
+    """The compiled library, or None where it is not available. Raises AbiMismatchError if it contradicts abi.py."""
     return _build()[0] if _switch.on else None
 
 
@@ -65,12 +70,27 @@ def switched_off() -> Iterator[None]:
 @cache
 def _build() -> tuple[ctypes.CDLL | None, str]:
     try:
-        return ctypes.CDLL(str(_compiled())), ""
+        return _load(), ""
     except (_UnavailableError, OSError, RuntimeError, subprocess.SubprocessError) as error:  # RuntimeError: no home
         return None, str(error) or type(error).__name__
 
 
-def _compiled() -> Path:
+def _load() -> ctypes.CDLL:
+    path, is_cached = _compile()
+    loaded = ctypes.CDLL(str(path))
+    try:
+        abi.check(loaded)
+    except abi.AbiMismatchError:
+        if not is_cached:
+            raise
+        path.unlink(missing_ok=True)
+        loaded = ctypes.CDLL(str(_compile()[0]))
+        abi.check(loaded)
+    return loaded
+
+
+def _compile() -> tuple[Path, bool]:
+    """The library's file, and whether it was in the cache already."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise _UnavailableError("there is no C compiler (cc, gcc or clang) on this machine")
@@ -81,22 +101,22 @@ def _compiled() -> Path:
     for built in folder.glob(f"{name}-*.so"):
         # The name ends in the content's hash: a damaged library could take the process down as it is loaded.
         if built.stem == f"{name}-{_digest(built.read_bytes())}":
-            return built
+            return built, True
         built.unlink(missing_ok=True)
-    # Built beside and renamed, so that a killed or a second process never leaves half a library in place.
+    # Compiled to another name and then renamed, so that a killed or a second process never leaves half a library.
     handle, building = tempfile.mkstemp(suffix=".so", dir=folder)
     os.close(handle)
     try:
         command = [compiler, *FLAGS, *map(str, sources), "-o", building, "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if done.returncode != 0:
-            said = (done.stderr.strip().splitlines() or ["no message"])[0]
-            raise _UnavailableError(f"the C compiler failed: {said}")
+            message = (done.stderr.strip().splitlines() or ["no message"])[0]
+            raise _UnavailableError(f"the C compiler failed: {message}")
         target = folder / f"{name}-{_digest(Path(building).read_bytes())}.so"
         os.replace(building, target)
     finally:
         Path(building).unlink(missing_ok=True)
-    return target
+    return target, False
 
 
 def _digest(content: bytes) -> str:
@@ -120,38 +140,38 @@ def _cache_folder() -> Path:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = base / "regard"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    about = folder.stat()
-    if hasattr(os, "getuid") and (about.st_uid != os.getuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+    status = folder.stat()
+    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
         raise _UnavailableError(f"{folder} can be written by others, so nothing in it is loaded; chmod 700 {folder}")
     return folder
 
 
 def serves(*tensors: "Tensor") -> bool:
-    """Whether the C kernels can take these: float32 on the processor, and a library that could be built."""
+    """Whether the C kernels can take these: float32 on the CPU, and a library that could be compiled."""
     import torch
 
     return all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors) and library() is not None
 
 
 def lanes() -> int:
-    """The width that the additive kernels want their vectors padded to a multiple of."""
+    """Floats in a SIMD vector; some kernels require widths that are multiples of it. 1 without a library."""
     lib = library()
-    return int(lib.regard_lanes()) if lib else 1
+    return int(lib.regard_simd_lanes()) if lib else 1
 
 
 def call(
     name: str,
     tensors: "Sequence[Tensor | None]",
-    numbers: Sequence[int | float | Sequence[int]],
+    numbers: Sequence[int | float | Sequence[int] | ctypes.c_void_p],
     *,
     count: int,
     work: int,
 ) -> None:
-    """Call a C kernel over the range [0, count) of its outermost index, shared among PyTorch's number of threads.
+    """Call a C kernel over the range [0, count) of its outermost index, divided among PyTorch's number of threads.
 
-    `tensors` come first in the C signature, as pointers (null for None), then the range, then `numbers`: ints as int64,
-    floats as float, sequences of ints as arrays of int64. `work` is the number of inner-loop elements in all. Kernels
-    take dense float32 unless they say otherwise; that is the caller's care.
+    `tensors` come first in the C signature, as pointers (NULL for None), then the range, then `numbers`: ints as int64,
+    floats as float, sequences of ints as arrays of int64, pointers as they are. `work` is the total number of
+    inner-loop elements. The caller makes sure that tensors are as regard.h says, dense float32 for the most part.
     """
     lib = library()
     assert lib is not None
@@ -159,23 +179,25 @@ def call(
     pointers = [ctypes.c_void_p(None if t is None else t.data_ptr()) for t in tensors]
     rest = [_as_c(number) for number in numbers]
 
-    def share(start: int, stop: int) -> None:  # ctypes releases the GIL while the kernel runs
+    def run(start: int, stop: int) -> None:  # ctypes releases the GIL while the kernel runs
         function(*pointers, ctypes.c_int64(start), ctypes.c_int64(stop), *rest)
 
     import torch
 
-    threads = max(1, min(torch.get_num_threads(), count, work // SMALLEST_SHARE))
+    threads = max(1, min(torch.get_num_threads(), count, work // MIN_WORK_PER_THREAD))
     if threads == 1:
-        share(0, count)
+        run(0, count)
         return
     edges = [count * part // threads for part in range(threads + 1)]
-    others = [_pool().submit(share, edges[part], edges[part + 1]) for part in range(1, threads)]
-    share(edges[0], edges[1])
-    for other in others:
-        other.result()
+    futures = [_pool().submit(run, edges[part], edges[part + 1]) for part in range(1, threads)]
+    run(edges[0], edges[1])
+    for future in futures:
+        future.result()
 
 
-def _as_c(number: int | float | Sequence[int]) -> object:
+def _as_c(number: int | float | Sequence[int] | ctypes.c_void_p) -> object:
+    if isinstance(number, ctypes.c_void_p):
+        return number
     if isinstance(number, float):
         return ctypes.c_float(number)
     return ctypes.c_int64(number) if isinstance(number, int) else (ctypes.c_int64 * len(number))(*number)

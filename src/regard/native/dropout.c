@@ -1,14 +1,16 @@
-/* Dropout from a counter: whether element i is kept is a hash of i and the call's key, so nothing random is stored,
- * the backward pass asks the same question again, and any number of threads gives the same answer. The same hash in
+/* Counter-based dropout: whether element i is kept is a hash of i and the call's key, so no mask is stored, the
+ * backward pass computes the same hash, and the result does not depend on the number of threads. The same hash in
  * tensor algebra is in models/dropout.py, and the two agree bit for bit.
  */
-#include "exponential.h"
+#include "simd_math.h"
+#include "regard.h"
 
-typedef uint32_t ints __attribute__((vector_size(LANES * 4)));
-typedef uint32_t ints_at __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint32_t uvec __attribute__((vector_size(LANES * 4)));
 
-/* Two rounds of a mixer with low bias (two multiplications each), a key before each. */
-static inline ints mixed(ints x) {
+/* One round of an integer hash with low bias (two multiplications). keep_mask applies two, each after a half of the
+ * key.
+ */
+static inline uvec mix(uvec x) {
     x ^= x >> 16;
     x *= 0x7feb352du;
     x ^= x >> 15;
@@ -17,47 +19,43 @@ static inline ints mixed(ints x) {
 }
 
 /* All ones where element start + lane is kept, else zero. */
-static inline ints kept(int64_t start, uint32_t first, uint32_t second, uint32_t threshold) {
-    ints at;
-    for (int lane = 0; lane < LANES; lane++) at[lane] = (uint32_t)start + lane;
+static inline uvec keep_mask(int64_t start, uint32_t key_low, uint32_t key_high, uint32_t threshold) {
+    uvec index;
+    for (int lane = 0; lane < LANES; lane++) index[lane] = (uint32_t)start + lane;
     /* The high half is the same for all lanes: callers start at multiples of LANES. */
-    return (ints)(mixed(mixed(at ^ first) + (second + (uint32_t)(start >> 32))) >= threshold);
+    return (uvec)(mix(mix(index ^ key_low) + (key_high + (uint32_t)(start >> 32))) >= threshold);
 }
 
-static inline vec choose(ints mask, vec x) { return (vec)(mask & (ints)x); }
+static inline vec mask_select(uvec mask, vec x) { return (vec)(mask & (uvec)x); }
 
-/* from and to count blocks of this many elements. The last vector may be part of one: one path for all elements, so that
- * each is rounded in the same way wherever it lies. */
+/* start and stop count blocks of BLOCK elements. The last vector may be partial: all elements take the same path, so
+ * that each is rounded in the same way wherever it is. */
 #define BLOCK 1024
-#define FOR_EACH(BODY)                                                        \
-    to = to * BLOCK < size ? to * BLOCK : size;                               \
-    for (int64_t i = from * BLOCK; i < to; i += LANES) {                      \
-        int64_t n = to - i;                                                   \
-        BODY                                                                  \
+#define FOR_EACH(BODY)                                      \
+    stop = stop * BLOCK < size ? stop * BLOCK : size;       \
+    for (int64_t i = start * BLOCK; i < stop; i += LANES) { \
+        int64_t n = stop - i;                               \
+        BODY                                                \
     }
-#define AT(p) load_part(p + i, n, 0)
-#define KEPT kept(i, first, second, threshold)
+#define LOAD(p) vec_load_partial(p + i, n, 0)
+#define KEEP keep_mask(i, key_low, key_high, threshold)
 
-/* out = x kept and scaled, or 0 */
-void regard_dropout(const float *x, float *out, int64_t from, int64_t to, int64_t size, int64_t first, int64_t second,
-                    int64_t threshold, float scale) {
-    FOR_EACH(store_part(out + i, choose(KEPT, AT(x) * scale), n);)
+void regard_dropout_forward(const float *x, float *out, int64_t start, int64_t stop, int64_t size, int64_t key_low,
+                            int64_t key_high, int64_t threshold, float scale) {
+    FOR_EACH(vec_store_partial(out + i, mask_select(KEEP, LOAD(x) * scale), n);)
 }
 
-/* out = residual + dropout(x) */
-void regard_dropout_add(const float *x, const float *residual, float *out, int64_t from, int64_t to, int64_t size,
-                        int64_t first, int64_t second, int64_t threshold, float scale) {
-    FOR_EACH(store_part(out + i, AT(residual) + choose(KEPT, AT(x) * scale), n);)
+void regard_dropout_add_forward(const float *x, const float *residual, float *out, int64_t start, int64_t stop,
+                                int64_t size, int64_t key_low, int64_t key_high, int64_t threshold, float scale) {
+    FOR_EACH(vec_store_partial(out + i, LOAD(residual) + mask_select(KEEP, LOAD(x) * scale), n);)
 }
 
-/* out = dropout(max(x, 0)); NaN stays NaN */
-void regard_dropout_relu(const float *x, float *out, int64_t from, int64_t to, int64_t size, int64_t first,
-                         int64_t second, int64_t threshold, float scale) {
-    FOR_EACH(vec v = AT(x); store_part(out + i, choose(KEPT & ~(ints)(v <= 0.0f), v * scale), n);)
+void regard_dropout_relu_forward(const float *x, float *out, int64_t start, int64_t stop, int64_t size, int64_t key_low,
+                                 int64_t key_high, int64_t threshold, float scale) {
+    FOR_EACH(vec v = LOAD(x); vec_store_partial(out + i, mask_select(KEEP & ~(uvec)(v <= 0.0f), v * scale), n);)
 }
 
-/* What flows back through it: where something came out. */
-void regard_dropout_relu_backward(const float *out, const float *g, float *dx, int64_t from, int64_t to, int64_t size,
-                                  float scale) {
-    FOR_EACH(store_part(dx + i, choose((ints)(AT(out) > 0.0f), AT(g) * scale), n);)
+void regard_dropout_relu_backward(const float *out, const float *g, float *dx, int64_t start, int64_t stop,
+                                  int64_t size, float scale) {
+    FOR_EACH(vec_store_partial(dx + i, mask_select((uvec)(LOAD(out) > 0.0f), LOAD(g) * scale), n);)
 }

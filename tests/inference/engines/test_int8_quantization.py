@@ -10,7 +10,7 @@ from torch import nn
 
 from regard import native
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.inference.engines.int8_quantization import LowLinear, lowered, refuses
+from regard.inference.engines.int8_quantization import Int8Linear, quantize_model, unsupported_reason
 from regard.inference.loading import load
 from regard.runs.bundle import save_bundle
 from tests.bundles import LINES, bundle_of
@@ -30,7 +30,7 @@ CPU = torch.device("cpu")
 def test_a_product_is_near_and_a_row_is_its_own(inputs: int, outputs: int, rows: int, bias: bool, scale: float) -> None:
     torch.manual_seed(inputs * 1000 + outputs)
     exact = nn.Linear(inputs, outputs, bias=bias)
-    low = LowLinear(exact)
+    low = Int8Linear(exact)
     x = torch.randn(rows, inputs) * scale
     with torch.inference_mode():
         found, wanted = low(x), exact(x)
@@ -47,15 +47,15 @@ def test_a_product_is_near_and_a_row_is_its_own(inputs: int, outputs: int, rows:
 
 
 def test_what_is_all_zero_stays_zero() -> None:
-    low = LowLinear(nn.Linear(5, 3, bias=False))
+    low = Int8Linear(nn.Linear(5, 3, bias=False))
     assert torch.equal(low(torch.zeros(2, 5)), torch.zeros(2, 3))
     nothing = nn.Linear(4, 2)
     nn.init.zeros_(nothing.weight)
     with torch.no_grad():
-        assert torch.allclose(LowLinear(nothing)(torch.randn(3, 4)), nothing.bias.expand(3, 2))
+        assert torch.allclose(Int8Linear(nothing)(torch.randn(3, 4)), nothing.bias.expand(3, 2))
 
 
-@pytest.mark.skipif(bool(refuses(CPU)), reason=refuses(CPU))
+@pytest.mark.skipif(bool(unsupported_reason(CPU)), reason=unsupported_reason(CPU))
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong fed", "convolutional", "transformer", "cho", "rotary"])
 def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, decoder: str) -> None:
     bundle = bundle_of(subwords, "recurrent", decoder)
@@ -69,14 +69,14 @@ def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, de
         alone = low.translate(text, beam=3).tokens
         assert low.translate([*LINES[:4], text], beam=3)[-1].tokens == alone
     assert near >= 2, "a model with random weights is as sensitive as can be"
-    assert not any(isinstance(each, LowLinear) for each in exact.bundle.model.modules())
+    assert not any(isinstance(each, Int8Linear) for each in exact.bundle.model.modules())
 
 
 def test_a_lowered_model_leaves_the_other_as_it_was(subwords: SubwordTokenizer) -> None:
     bundle = bundle_of(subwords, "transformer", "transformer", tie="all")
     before = {name: value.clone() for name, value in bundle.model.named_parameters()}
-    copied = lowered(bundle.model)
-    assert any(isinstance(each, LowLinear) for each in copied.modules())
+    copied = quantize_model(bundle.model)
+    assert any(isinstance(each, Int8Linear) for each in copied.modules())
     assert copied.output.weight is copied.decoder.embedding.weight, "what was shared is shared"
     for name, value in bundle.model.named_parameters():
         assert torch.equal(value, before[name])

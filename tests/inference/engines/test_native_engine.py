@@ -1,5 +1,8 @@
 """Our own engine says what PyTorch says, and to the last bit the same in any company."""
 
+import random
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,7 @@ from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines import native_engine as engines
 from regard.inference.engines.native_engine import NativeEngine
-from regard.inference.engines.native_weights import refuses
+from regard.inference.engines.native_weights import Weights, unsupported_reason, weights_of
 from regard.inference.engines.torch_engine import TorchEngine
 from regard.inference.loading import load
 from regard.inference.results import Sampling, Search
@@ -66,7 +69,9 @@ READERS = [name for name, part in ENCODERS.items() if part["kind"] == "recurrent
 
 
 def is_run(encoder: str, decoder: str) -> bool:
-    return not refuses(ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"}))
+    return not unsupported_reason(
+        ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"})
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +111,7 @@ def test_recurrent_models_may_share_tables(subwords: SubwordTokenizer, tmp_path:
 
 @pytest.mark.parametrize("name", ["vanilla-rnn", "bahdanau", "luong", "luong-local", "hard"])
 def test_recurrent_presets_run(name: str) -> None:
-    assert not refuses(ModelSettings.parse(PRESETS[name][1]["model"]))
+    assert not unsupported_reason(ModelSettings.parse(PRESETS[name][1]["model"]))
 
 
 def test_encoder_and_decoder_may_differ(subwords: SubwordTokenizer, tmp_path: Path) -> None:
@@ -226,6 +231,91 @@ def test_weights_of_other_shapes_are_refused(
         NativeEngine(open_folder(tmp_path), threads=1)
 
 
+PARTS = {"transformer": ("transformer", "transformer"), "recurrent": ("recurrent", "after local-p fed")}
+
+
+@pytest.fixture(params=PARTS)
+def weights(request: pytest.FixtureRequest, subwords: SubwordTokenizer, tmp_path: Path) -> Weights:
+    saved(subwords, tmp_path, *PARTS[request.param], "none", -1)
+    return weights_of(open_folder(tmp_path))
+
+
+def refusal(weights: Weights) -> str:
+    """What the C library says of these weights; empty if it takes them."""
+    library = native.library()
+    assert library is not None
+    try:
+        library.regard_model_free(engines.new_model(library, weights, int8=False))
+    except ValueError as error:
+        return str(error).removeprefix("the C engine refuses the model: ")
+    return ""
+
+
+def shuffle(names: Iterable[str], order: random.Random) -> list[str]:
+    listed = list(names)
+    return order.sample(listed, len(listed))
+
+
+def test_tensors_and_settings_are_found_by_name_in_any_order(
+    subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    for parts in PARTS.values():
+        saved(subwords, tmp_path, *parts, "none", -1)
+        opened = open_folder(tmp_path)
+        expected = NativeEngine(opened, threads=1).search(sources, HOWS[1])
+        for seed in range(3):
+            shuffled, order = weights_of(opened), random.Random(seed)
+            shuffled.tensors = {name: shuffled.tensors[name] for name in shuffle(shuffled.tensors, order)}
+            shuffled.settings = {name: shuffled.settings[name] for name in shuffle(shuffled.settings, order)}
+            with monkeypatch.context() as patch:
+                patch.setattr(engines, "weights_of", lambda _, shuffled=shuffled: shuffled)
+                assert NativeEngine(opened, threads=1).search(sources, HOWS[1]) == expected
+
+
+def test_every_tensor_is_required_in_its_shape(weights: Weights) -> None:
+    assert not refusal(weights)
+    for name, array in list(weights.tensors.items()):
+        del weights.tensors[name]
+        assert refusal(weights) == f"tensor {name} is missing"
+        found = ", ".join(str(size) for size in array.shape)
+        longer = (array.shape[0] + 1, *array.shape[1:])
+        weights.tensors[name] = np.zeros(longer, np.float32)
+        assert refusal(weights) == f"tensor {name} is [{', '.join(map(str, longer))}], not [{found}]"
+        weights.tensors[name] = array.reshape(1, -1) if array.ndim == 1 else array.reshape(-1)
+        assert re.fullmatch(rf"tensor {re.escape(name)} is \[.*\], not \[{found}\]", refusal(weights))
+        weights.tensors[name] = array
+    assert not refusal(weights)
+
+
+def test_every_setting_is_required_and_within_its_range(weights: Weights) -> None:
+    for name, value in list(weights.settings.items()):
+        del weights.settings[name]
+        assert refusal(weights) == f"setting {name} is missing"
+        if not name.endswith(("epsilon", "scale", "radius")):
+            for wrong in (-1, 1.5, float("nan"), 1e12):
+                weights.settings[name] = wrong
+                assert refusal(weights).startswith(f"setting {name} is {wrong:g}, not an integer from")
+        weights.settings[name] = value
+    assert not refusal(weights)
+
+
+def test_what_no_model_reads_is_refused(weights: Weights) -> None:
+    """A misspelled name must not silently mean that there is none."""
+    weights.tensors["decoder.nrom.bias"] = np.zeros(3, np.float32)
+    assert refusal(weights) == "tensor decoder.nrom.bias is not one of this model, or is there twice"
+    del weights.tensors["decoder.nrom.bias"]
+    weights.settings["decoder.deph"] = 3
+    assert refusal(weights) == "setting decoder.deph is not one of this model, or is there twice"
+
+
+def test_heads_that_do_not_divide_the_width_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+    saved(subwords, tmp_path, "transformer", "transformer")
+    weights = weights_of(open_folder(tmp_path))
+    weights.settings["decoder.heads"] = weights.settings["width"] - 1
+    assert refusal(weights) == "setting decoder.heads does not divide the width"
+
+
 def test_searches_that_it_does_not_have_go_to_pytorch(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     translator = load(tmp_path, device="cpu")
@@ -250,7 +340,7 @@ def test_much_at_once_is_cut_into_pieces(
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 5)]
     whole = NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1])
-    monkeypatch.setattr(engines, "FEW", 3)
+    monkeypatch.setattr(engines, "MIN_SOURCES_SMALL", 3)
     assert NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1]) == whole
 
 

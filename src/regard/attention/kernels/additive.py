@@ -131,7 +131,7 @@ class _Prepared:
 def _native_scores(p: _Prepared, scores: Tensor) -> None:
     (N, Tq, A), Tk = p.a.shape, p.b.shape[1]
     sizes = [len(p.v), Tq, Tk, A, int(p.form == "expm1")]
-    native.call("regard_additive", [p.a, p.b, p.v, scores], sizes, count=N * Tq, work=N * Tq * Tk * A)
+    native.call("regard_additive_scores_forward", [p.a, p.b, p.v, scores], sizes, count=N * Tq, work=N * Tq * Tk * A)
 
 
 def _native_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -139,7 +139,8 @@ def _native_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     da, db, dv = torch.empty_like(p.a), torch.zeros_like(p.b), p.a.new_empty(N, A)
     sizes = [len(p.v), Tq, Tk, A, int(p.form == "expm1")]
     tensors = [p.a, p.b, p.v, g, da, db, dv]
-    native.call("regard_additive_backward", tensors, sizes, count=N * (A // native.lanes()), work=N * Tq * Tk * A)
+    columns = N * (A // native.lanes())
+    native.call("regard_additive_scores_backward", tensors, sizes, count=columns, work=N * Tq * Tk * A)
     return da, db, dv
 
 

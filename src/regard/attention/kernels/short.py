@@ -141,7 +141,7 @@ def _gradients(
         scale,
     ]
     tensors = [q, k, v, allowed, weights, g, dq, dk, dv]
-    native.call("regard_short_backward", tensors, numbers, count=B * G, work=B * H * Tq * Tk * (D + Dv))
+    native.call("regard_short_attention_backward", tensors, numbers, count=B * G, work=B * H * Tq * Tk * (D + Dv))
     return dq, dk, dv
 
 
@@ -173,5 +173,5 @@ def _short(
         scale,
     ]
     tensors = [q, k, v, allowed, out, weights]
-    native.call("regard_short", tensors, numbers, count=B * G, work=B * H * Tq * Tk * (D + Dv) // 2)
+    native.call("regard_short_attention_forward", tensors, numbers, count=B * G, work=B * H * Tq * Tk * (D + Dv) // 2)
     return out, weights

@@ -131,7 +131,7 @@ def _entmax(scores: Tensor, alpha: Tensor) -> Tensor:
     if name := _in_c(scores, alpha):
         weights = torch.empty_like(scores)
         size = scores.shape[-1]
-        native.call(name, [scores, weights], [size], count=scores.numel() // size, work=scores.numel() * 8)
+        native.call(f"{name}_forward", [scores, weights], [size], count=scores.numel() // size, work=scores.numel() * 8)
         return weights
     if not scores.numel():
         return torch.empty_like(scores)

@@ -1,13 +1,13 @@
-"""Transformers and recurrent models on the processor, by our own C (native/search.c). PyTorch is never imported.
+"""Transformers and recurrent models on the CPU, by our own C (native/beam_search.c). PyTorch is never imported.
 
-Without padding, each source with its own shortlist, and to the last bit independent of its company. In float32, or in
-int8, where the words that can matter are looked at again in float32.
+Sources are not padded, each has its own shortlist, and results are batch-invariant to the last bit. In float32, or in
+int8, where the best tokens of each step are rescored in float32.
 """
 
 import ctypes
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +16,17 @@ from regard import native
 from regard.alignment.shortlist import Shortlist
 from regard.errors import RegardError
 from regard.inference.engines import cores
-from regard.inference.engines.native_weights import weights_of
+from regard.inference.engines.native_weights import Weights, weights_of
 from regard.inference.results import Hypothesis, Search, Wish
+from regard.native import abi
 from regard.runs.folder import Opened
 
-# Rows of hypotheses that are searched together, and sources at least. Small models stay in the processor's caches, and
-# the sources must leave room for them there; the weights of large ones are read again for each few sources.
-ROWS, FEW, MANY, SMALL = 16, 4, 16, 1 << 23
-
-
-class _Asked(ctypes.Structure):
-    """What is asked of a search: `Asked` in native/engine.h, field by field."""
-
-    _fields_: ClassVar = [
-        *((name, ctypes.c_void_p) for name in ("tokens", "starts", "limits", "words", "word_starts")),
-        *((name, ctypes.c_int64) for name in ("sources", "beam", "nbest", "patient", "longest")),
-        ("penalty", ctypes.c_double),
-        *((name, ctypes.c_void_p) for name in ("out", "lengths", "totals")),
-    ]
+# Hypotheses that are searched together, and sources at least. Small models stay in the CPU's caches, and the sources
+# must leave room for them there; the weights of large ones are read from memory again for every group of sources.
+BATCH_HYPOTHESES = 16
+MIN_SOURCES_SMALL, MIN_SOURCES_LARGE = 4, 16
+MAX_SMALL_PARAMETERS = 1 << 23
+MAX_ERROR_BYTES = 1000
 
 
 class NativeEngine:
@@ -52,23 +45,10 @@ class NativeEngine:
         self.kind = kind
         self._threads = threads or cores()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="regard")
-        self._model = self._made(opened)
-
-    def _made(self, opened: Opened) -> ctypes.c_void_p:
-        given = weights_of(opened)
-        size = sum(each.size for each in given.arrays if each is not None)
-        self._least = FEW if size < SMALL else MANY
-        numbers = (ctypes.c_int64 * len(given.numbers))(*given.numbers)
-        scales = (ctypes.c_float * len(given.scales))(*given.scales)
-        pointers = (ctypes.c_void_p * len(given.arrays))(
-            *(None if each is None else each.ctypes.data for each in given.arrays)
-        )
-        make = getattr(self._library, f"regard_{given.kind}_new")
-        make.restype = ctypes.c_void_p
-        made = make(numbers, scales, pointers, ctypes.c_int64(self.kind == "int8"))
-        if not made:
-            raise MemoryError
-        return ctypes.c_void_p(made)
+        weights = weights_of(opened)
+        parameters = sum(each.size for each in weights.tensors.values())
+        self._min_sources = MIN_SOURCES_SMALL if parameters < MAX_SMALL_PARAMETERS else MIN_SOURCES_LARGE
+        self._model = new_model(library, weights, int8=kind == "int8")
 
     def __del__(self) -> None:
         if getattr(self, "_model", None) is not None:
@@ -83,59 +63,101 @@ class NativeEngine:
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source, some of them at a time on each thread."""
         assert not any(wishes or ())
-        together = max(self._least, ROWS // how.beam)
-        chunks = [sources[at : at + together] for at in range(0, len(sources), together)]
-        each = map if self._threads == 1 or len(chunks) == 1 else self._pool.map
-        return [found for some in each(lambda chunk: self._found(chunk, how), chunks) for found in some]
+        size = max(self._min_sources, BATCH_HYPOTHESES // how.beam)
+        batches = [sources[start : start + size] for start in range(0, len(sources), size)]
+        run = map if self._threads == 1 or len(batches) == 1 else self._pool.map
+        return [
+            hypotheses for batch in run(lambda batch: self._search_batch(batch, how), batches) for hypotheses in batch
+        ]
 
-    def _found(self, sources: Sequence[Sequence[int]], how: Search) -> list[list[Hypothesis]]:
+    def _search_batch(self, sources: Sequence[Sequence[int]], how: Search) -> list[list[Hypothesis]]:
         count = len(sources)
         tokens = np.concatenate([np.asarray(source, np.int64) for source in sources])
-        starts = np.zeros(count + 1, np.int64)
-        np.cumsum([len(source) for source in sources], out=starts[1:])
-        limits = np.array([how.limit(len(source)) for source in sources], np.int64)
-        longest = int(limits.max())
-        out = np.zeros((count, how.nbest, longest), np.int32)
-        lengths = np.zeros((count, how.nbest), np.int64)
-        totals = np.zeros((count, how.nbest), np.float32)
-        words = word_starts = None
+        max_lengths = np.array([how.limit(len(source)) for source in sources], np.int64)
+        max_length = int(max_lengths.max())
+        output_tokens = np.zeros((count, how.nbest, max_length), np.int32)
+        output_lengths = np.zeros((count, how.nbest), np.int64)
+        output_log_probs = np.zeros((count, how.nbest), np.float32)
+        offsets = _offsets(sources)
+        shortlist_tokens = shortlist_offsets = None
         if self._shortlist is not None:
-            own = [self._shortlist.of(source) for source in sources]
-            words = np.concatenate(own)
-            word_starts = np.zeros(count + 1, np.int64)
-            np.cumsum([len(each) for each in own], out=word_starts[1:])
-        asked = _Asked(
-            tokens=_at(tokens),
-            starts=_at(starts),
-            limits=_at(limits),
-            words=_at(words),
-            word_starts=_at(word_starts),
-            sources=count,
-            beam=how.beam,
+            shortlists = [self._shortlist.of(source) for source in sources]
+            shortlist_tokens, shortlist_offsets = np.concatenate(shortlists), _offsets(shortlists)
+            assert shortlist_tokens.dtype == np.int32
+        request = abi.SearchRequest(
+            struct_size=ctypes.sizeof(abi.SearchRequest),
+            source_count=count,
+            source_tokens=_address(tokens),
+            source_offsets=_address(offsets),
+            max_lengths=_address(max_lengths),
+            shortlist_tokens=_address(shortlist_tokens),
+            shortlist_offsets=_address(shortlist_offsets),
+            beam_size=how.beam,
             nbest=how.nbest,
             patient=how.patient,
-            longest=longest,
-            penalty=how.length_penalty,
-            out=_at(out),
-            lengths=_at(lengths),
-            totals=_at(totals),
+            max_length=max_length,
+            length_penalty=how.length_penalty,
+            output_tokens=_address(output_tokens),
+            output_lengths=_address(output_lengths),
+            output_log_probs=_address(output_log_probs),
         )
-        failed = self._library.regard_search(self._model, ctypes.byref(asked))
-        if failed:
+        status = self._library.regard_model_search(self._model, ctypes.byref(request))
+        if status == abi.Status.OUT_OF_MEMORY:
             raise MemoryError
-        if not lengths[:, 0].all():
+        assert status == abi.Status.OK, status
+        if not output_lengths[:, 0].all():
             raise RegardError(
                 "the model's outputs are not finite numbers: its weights are damaged; train or copy it again."
             )
         return [
             [
-                Hypothesis(row[:length].tolist(), float(total), float(total) / length**how.length_penalty)
-                for row, length, total in zip(rows, own_lengths.tolist(), own_totals, strict=True)
+                Hypothesis(row[:length].tolist(), float(log_prob), float(log_prob) / length**how.length_penalty)
+                for row, length, log_prob in zip(rows, lengths.tolist(), log_probs, strict=True)
                 if length
             ]
-            for rows, own_lengths, own_totals in zip(out, lengths, totals, strict=True)
+            for rows, lengths, log_probs in zip(output_tokens, output_lengths, output_log_probs, strict=True)
         ]
 
 
-def _at(array: NDArray[Any] | None) -> ctypes.c_void_p:
-    return ctypes.c_void_p(None if array is None else array.ctypes.data)
+def new_model(library: ctypes.CDLL, weights: Weights, *, int8: bool) -> ctypes.c_void_p:
+    """A model in C, which copies the weights; to be freed by regard_model_free.
+
+    Raises ValueError, with the name, for a tensor or setting that is missing, misshapen or unknown: `weights_of` and
+    the C library then contradict each other.
+    """
+    tensors = (abi.Tensor * len(weights.tensors))(
+        *(
+            abi.Tensor(name.encode(), array.ctypes.data, array.ndim, (*array.shape, 1)[:2])
+            for name, array in weights.tensors.items()
+        )
+    )
+    settings = (abi.Setting * len(weights.settings))(
+        *(abi.Setting(name.encode(), value) for name, value in weights.settings.items())
+    )
+    description = abi.ModelDescription(
+        struct_size=ctypes.sizeof(abi.ModelDescription),
+        architecture=weights.architecture,
+        int8=int8,
+        tensors=tensors,
+        tensor_count=len(tensors),
+        settings=settings,
+        setting_count=len(settings),
+    )
+    model, error = ctypes.c_void_p(), ctypes.create_string_buffer(MAX_ERROR_BYTES)
+    status = library.regard_model_new(ctypes.byref(description), ctypes.byref(model), error, len(error))
+    if status == abi.Status.OUT_OF_MEMORY:
+        raise MemoryError
+    if status != abi.Status.OK:
+        raise ValueError(f"the C engine refuses the model: {error.value.decode()}")
+    return model
+
+
+def _offsets(sequences: Sequence[Sequence[int] | NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Where each sequence begins when they are concatenated, and where the last ends."""
+    offsets = np.zeros(len(sequences) + 1, np.int64)
+    np.cumsum([len(each) for each in sequences], out=offsets[1:])
+    return offsets
+
+
+def _address(array: NDArray[Any] | None) -> int | None:
+    return None if array is None else array.ctypes.data

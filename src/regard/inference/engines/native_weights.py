@@ -1,7 +1,12 @@
-"""A model's weights in the order in which our own C reads them (native/transformer.c, native/recurrent.c)."""
+"""A model's tensors and settings, by the names in native/regard.h (`regard_model_description`).
+
+Tensors of model.safetensors are checked for their shapes here, and again in C. Layers that are multiplied with the same
+input are joined: queries, keys and values are one layer.
+"""
 
 from collections.abc import Sequence
-from typing import Any
+from enum import IntEnum
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +20,17 @@ from regard.models.settings import (
     TransformerDecoder,
     TransformerEncoder,
 )
+from regard.native.abi import Activation, Architecture, Attend, Extent, Score
 from regard.runs.conversion import Arrays, read_arrays, reads_or_says_more, waves
 from regard.runs.conversion import refuses as not_a_usual_transformer
 from regard.runs.folder import Opened
 
-ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu")
-ATTENDS = ("never", "before", "after")
-EXTENTS = ("global", "local-m", "local-p")
 SCORES = ("additive", "bilinear", "dot", "scaled-dot")
 Array = NDArray[Any]
+Value = TypeVar("Value", bound=IntEnum)
 
 
-def refuses(model: ModelSettings) -> str:
+def unsupported_reason(model: ModelSettings) -> str:
     """Why our own engine cannot run this model, in words; empty if it can."""
     decoder = model.decoder
     if beyond := reads_or_says_more(model):
@@ -41,193 +45,217 @@ def refuses(model: ModelSettings) -> str:
 
 
 class Weights:
-    """What a model is made from in C: its kind, sizes, and arrays, None for parts that it lacks."""
+    """What a model is made from in C: its architecture, tensors and settings."""
 
-    def __init__(self, kind: str, opened: Opened) -> None:
-        self.kind, self._opened = kind, opened
-        self._from: Arrays = read_arrays(opened.folder / "model.safetensors")
-        self.numbers: list[int] = []
-        self.scales: list[float] = []
-        self.arrays: list[NDArray[np.float32] | None] = []
+    def __init__(self, architecture: Architecture, opened: Opened) -> None:
+        self.architecture, self._opened = architecture, opened
+        self._checkpoint: Arrays = read_arrays(opened.folder / "model.safetensors")
+        self.settings: dict[str, float] = {}
+        self.tensors: dict[str, NDArray[np.float32]] = {}
         model = opened.description.model
-        self.source_table = "encoder.embedding.weight"
-        self.target_table = self.source_table if model.tie == "all" else "decoder.embedding.weight"
+        self.source_embedding = "encoder.embedding.weight"
+        self.target_embedding = self.source_embedding if model.tie == "all" else "decoder.embedding.weight"
 
     def get(self, name: str, shape: tuple[int, ...]) -> Array:
-        """A tensor. Raises RegardError if it is missing, or of another shape: C would read beyond its end."""
-        array = self._from.get(name)
+        """A tensor of the checkpoint. Raises RegardError if it is missing or has another shape."""
+        array = self._checkpoint.get(name)
         if array is None or array.shape != shape:
             found = "missing" if array is None else f"{array.shape}, not {shape}"
             raise RegardError(f"model.safetensors: tensor {name} is {found}.")
         return array
 
-    def put(self, *arrays: Array | None) -> None:
-        """More arrays, as they are."""
-        self.arrays += [None if each is None else np.ascontiguousarray(each, np.float32) for each in arrays]
+    def put(self, name: str, array: Array) -> None:
+        """A tensor for C."""
+        assert name not in self.tensors, name
+        self.tensors[name] = np.ascontiguousarray(array, np.float32)
 
-    def linear(self, names: Sequence[str], outputs: int, inputs: int) -> None:
-        """Layers with as many outputs each, made one."""
-        self.put(
-            np.concatenate([self.get(f"{name}.weight", (outputs, inputs)) for name in names]),
-            np.concatenate([self.get(f"{name}.bias", (outputs,)) for name in names]),
-        )
+    def put_linear(self, name: str, sources: Sequence[str], outputs: int, inputs: int) -> None:
+        """Linear layers of the checkpoint, with as many outputs each, joined into one for C."""
+        self.put(f"{name}.weight", np.concatenate([self.get(f"{each}.weight", (outputs, inputs)) for each in sources]))
+        self.put(f"{name}.bias", np.concatenate([self.get(f"{each}.bias", (outputs,)) for each in sources]))
 
-    def output(self, width: int) -> None:
+    def put_output_layer(self, width: int) -> None:
         """The output layer, which may be the target's embedding."""
-        V, own = len(self._opened.target_side), self._opened.description.model.tie == "none"
-        self.put(self.get("output.weight" if own else self.target_table, (V, width)))
-        self.put(self.get("output.bias", (V,)) if own or "output.bias" in self._from else None)
+        V, untied = len(self._opened.target_side), self._opened.description.model.tie == "none"
+        self.put("output.weight", self.get("output.weight" if untied else self.target_embedding, (V, width)))
+        if has_bias := untied or "output.bias" in self._checkpoint:
+            self.put("output.bias", self.get("output.bias", (V,)))
+        self.settings["output_bias"] = has_bias
+
+
+def _enum(kind: type[Value], name: str) -> Value:
+    """The value that a setting is in C: "local-p" is LOCAL_P."""
+    return kind[name.upper().replace("-", "_")]
 
 
 def weights_of(opened: Opened) -> Weights:
-    """The weights of a model that `refuses` has nothing against."""
+    """The weights of a model that `unsupported_reason` has nothing against."""
     model = opened.description.model
     encoder, decoder = model.encoder, model.decoder
     if isinstance(encoder, RecurrentEncoder) and isinstance(decoder, RecurrentDecoder):
-        return _recurrent(Weights("recurrent", opened), opened, encoder, decoder)
+        return _recurrent(Weights(Architecture.RECURRENT, opened), opened, encoder, decoder)
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
-    return _transformer(Weights("transformer", opened), opened, encoder, decoder)
+    return _transformer(Weights(Architecture.TRANSFORMER, opened), opened, encoder, decoder)
 
 
 # --- Transformers ------------------------------------------------------------------------------------------------
 
 
-def _transformer(given: Weights, opened: Opened, encoder: TransformerEncoder, decoder: TransformerDecoder) -> Weights:
-    given.numbers = [encoder.width]
-    longest = opened.description.longest + 1
-    _side(given, "encoder", encoder, given.source_table, len(in_text(opened.source_side)), longest)
-    _side(given, "decoder", decoder, given.target_table, len(opened.target_side), longest)
-    given.scales.append(1e-5 if encoder.norm == "layer" else 1e-6)
-    given.output(encoder.width)
-    return given
+def _transformer(weights: Weights, opened: Opened, encoder: TransformerEncoder, decoder: TransformerDecoder) -> Weights:
+    weights.settings = {
+        "width": encoder.width,
+        "rms_norm": encoder.norm == "rms",
+        "norm_epsilon": 1e-5 if encoder.norm == "layer" else 1e-6,
+    }
+    max_length = opened.description.longest + 1
+    source_size, target_size = len(in_text(opened.source_side)), len(opened.target_side)
+    _stack(weights, "encoder", encoder, weights.source_embedding, source_size, max_length)
+    _stack(weights, "decoder", decoder, weights.target_embedding, target_size, max_length)
+    weights.put_output_layer(encoder.width)
+    return weights
 
 
-def _side(
-    given: Weights,
-    name: str,
+def _stack(
+    weights: Weights,
+    side: str,
     settings: TransformerEncoder | TransformerDecoder,
-    table: str,
-    vocabulary: int,
-    longest: int,
+    embedding: str,
+    vocabulary_size: int,
+    max_length: int,
 ) -> None:
     D, inner = settings.width, settings.feedforward
-    places: Array | None = None
+    activation, pre_norm = _enum(Activation, settings.activation), settings.norm_place == "pre"
+    positions = 0
     if settings.position == "learned":
-        longest = settings.positions
-        places = given.get(f"{name}.embedding.place.table.weight", (longest, D))
+        positions = settings.positions
+        table = weights.get(f"{side}.embedding.place.table.weight", (positions, D))
+        weights.put(f"{side}.position_embedding.weight", table)
     elif settings.position == "sinusoidal":
-        places = waves(longest, D)
-    activation = ACTIVATIONS.index(settings.activation)
-    pre = settings.norm_place == "pre"
-    given.numbers += [settings.layers, settings.heads, inner, activation, int(pre), vocabulary, longest]
-    given.scales.append(D**0.5 if settings.scale_embedding else 1.0)
-    given.put(given.get(table, (vocabulary, D)), places)
+        positions = max_length
+        weights.put(f"{side}.position_embedding.weight", waves(positions, D))
+    weights.put(f"{side}.embedding.weight", weights.get(embedding, (vocabulary_size, D)))
+    weights.settings |= {
+        f"{side}.layers": settings.layers,
+        f"{side}.heads": settings.heads,
+        f"{side}.feedforward_width": inner,
+        f"{side}.activation": activation,
+        f"{side}.pre_norm": pre_norm,
+        f"{side}.vocabulary_size": vocabulary_size,
+        f"{side}.positions": positions,
+        f"{side}.embedding_scale": D**0.5 if settings.scale_embedding else 1.0,
+    }
 
-    def norm(where: str) -> None:
-        given.put(given.get(f"{where}.weight", (D,)))
-        given.put(None if settings.norm == "rms" else given.get(f"{where}.bias", (D,)))
+    def norm(name: str, source: str) -> None:
+        weights.put(f"{name}.weight", weights.get(f"{source}.weight", (D,)))
+        if settings.norm != "rms":
+            weights.put(f"{name}.bias", weights.get(f"{source}.bias", (D,)))
 
-    def joined(where: str, *parts: str) -> None:
-        given.linear([f"{where}.{part}" for part in parts], D, D)
+    def attention(name: str, source: str, *parts: str) -> None:
+        weights.put_linear(name, [f"{source}.{part}" for part in parts], D, D)
 
     for number in range(settings.layers):
-        here = f"{name}.layers.{number}"
-        norm(f"{here}.itself_norm")
-        joined(f"{here}.itself", "query", "key", "value")
-        joined(f"{here}.itself", "output")
-        if name == "decoder":
-            norm(f"{here}.memory_norm")
-            joined(f"{here}.memory", "query")
-            joined(f"{here}.memory", "key", "value")
-            joined(f"{here}.memory", "output")
-        norm(f"{here}.feedforward_norm")
-        given.linear([f"{here}.feedforward.inner"], inner * (2 if settings.activation in ("swiglu", "geglu") else 1), D)
-        given.linear([f"{here}.feedforward.outer"], D, inner)
-    if pre:
-        norm(f"{name}.norm")
-    else:
-        given.put(None, None)
+        layer = f"{side}.layers.{number}"
+        norm(f"{layer}.self_attention_norm", f"{layer}.itself_norm")
+        attention(f"{layer}.self_attention.query_key_value", f"{layer}.itself", "query", "key", "value")
+        attention(f"{layer}.self_attention.output", f"{layer}.itself", "output")
+        if side == "decoder":
+            norm(f"{layer}.cross_attention_norm", f"{layer}.memory_norm")
+            attention(f"{layer}.cross_attention.query", f"{layer}.memory", "query")
+            attention(f"{layer}.cross_attention.key_value", f"{layer}.memory", "key", "value")
+            attention(f"{layer}.cross_attention.output", f"{layer}.memory", "output")
+        norm(f"{layer}.feedforward_norm", f"{layer}.feedforward_norm")
+        gated = 2 if activation in (Activation.SWIGLU, Activation.GEGLU) else 1
+        weights.put_linear(f"{layer}.feedforward.inner", [f"{layer}.feedforward.inner"], inner * gated, D)
+        weights.put_linear(f"{layer}.feedforward.outer", [f"{layer}.feedforward.outer"], D, inner)
+    if pre_norm:
+        norm(f"{side}.norm", f"{side}.norm")
 
 
 # --- recurrent models --------------------------------------------------------------------------------------------
 
 
-def _recurrent(given: Weights, opened: Opened, encoder: RecurrentEncoder, decoder: RecurrentDecoder) -> Weights:
-    E, D, directions = decoder.embedding_width, decoder.width, 2 if encoder.bidirectional else 1
-    M = directions * encoder.width
-    every = decoder.attend == "never" and decoder.context == "every"
-    feeds = decoder.attend == "after" and decoder.input_feeding
-    features = M  # bilinear: queries are taken to the keys
-    if decoder.score == "additive":
-        features = decoder.attention_width or D
-    elif decoder.score != "bilinear":
-        features = D
-    given.numbers = [
-        *(encoder.embedding_width, encoder.width, encoder.layers, int(encoder.cell == "lstm"), directions),
-        *(int(encoder.reverse), len(in_text(opened.source_side))),
-        *(E, D, decoder.layers, int(decoder.cell == "lstm"), ATTENDS.index(decoder.attend), int(every), int(feeds)),
-        *(int(decoder.normalize == "hard"), EXTENTS.index(decoder.extent), features, D, M, len(opened.target_side)),
-    ]
-    given.scales = [D**-0.5 if decoder.score == "scaled-dot" else 1.0, float(decoder.radius)]
+def _recurrent(weights: Weights, opened: Opened, encoder: RecurrentEncoder, decoder: RecurrentDecoder) -> Weights:
+    E, D = decoder.embedding_width, decoder.width
+    M = encoder.width * (2 if encoder.bidirectional else 1)
+    source_size, target_size = len(in_text(opened.source_side)), len(opened.target_side)
+    context_every_step = decoder.attend == "never" and decoder.context == "every"
+    input_feeding = decoder.attend == "after" and decoder.input_feeding
+    plain = decoder.attend == "never" or decoder.score == "scaled-dot"
+    score = Score.DOT if plain else _enum(Score, decoder.score)
+    features = {Score.ADDITIVE: decoder.attention_width or D, Score.BILINEAR: M, Score.DOT: D}[score]
+    weights.settings = {
+        "encoder.embedding_width": encoder.embedding_width,
+        "encoder.width": encoder.width,
+        "encoder.layers": encoder.layers,
+        "encoder.lstm": encoder.cell == "lstm",
+        "encoder.bidirectional": encoder.bidirectional,
+        "encoder.reverse": encoder.reverse,
+        "encoder.vocabulary_size": source_size,
+        "decoder.embedding_width": E,
+        "decoder.width": D,
+        "decoder.layers": decoder.layers,
+        "decoder.lstm": decoder.cell == "lstm",
+        "decoder.attend": _enum(Attend, decoder.attend),
+        "decoder.context_every_step": context_every_step,
+        "decoder.input_feeding": input_feeding,
+        "decoder.vocabulary_size": target_size,
+        "attention.score": score,
+        "attention.hard": decoder.normalize == "hard",
+        "attention.extent": _enum(Extent, decoder.extent),
+        "attention.features": features,
+        "attention.scale": D**-0.5 if decoder.score == "scaled-dot" else 1.0,
+        "attention.radius": decoder.radius,
+    }
 
-    def cells(name: str, kind: str, widths: Sequence[int], width: int) -> None:
+    def cells(name: str, source: str, kind: str, widths: Sequence[int], width: int) -> None:
         gates = (4 if kind == "lstm" else 3) * width
         for layer, inputs in enumerate(widths):
-            given.linear([f"{name}.{layer}.inputs"], gates, inputs)
-            given.linear([f"{name}.{layer}.states"], gates, width)
+            weights.put_linear(f"{name}.{layer}.input", [f"{source}.{layer}.inputs"], gates, inputs)
+            weights.put_linear(f"{name}.{layer}.state", [f"{source}.{layer}.states"], gates, width)
 
-    given.put(given.get(given.source_table, (len(in_text(opened.source_side)), encoder.embedding_width)))
+    shape = (source_size, encoder.embedding_width)
+    weights.put("encoder.embedding.weight", weights.get(weights.source_embedding, shape))
     widths = [encoder.embedding_width, *[M] * (encoder.layers - 1)]
-    cells("encoder.forth", encoder.cell, widths, encoder.width)
+    cells("encoder.forward", "encoder.forth", encoder.cell, widths, encoder.width)
     if encoder.bidirectional:
-        cells("encoder.back", encoder.cell, widths, encoder.width)
-    given.put(given.get(given.target_table, (len(opened.target_side), E)))
-    given.linear(["decoder.first"], decoder.layers * D, M)
-    at = len(given.arrays)
-    cells("decoder.cells", decoder.cell, [E, *[D] * (decoder.layers - 1)], D)
-    if beside := M if decoder.attend == "before" or every else D if feeds else 0:
-        # The word and what comes beside it are one input.
-        first = given.arrays[at]
-        assert first is not None
-        given.arrays[at] = np.concatenate([first, given.get("decoder.beside.weight", (len(first), beside))], 1)
-    _attention(given, decoder, features, M)
+        cells("encoder.backward", "encoder.back", encoder.cell, widths, encoder.width)
+    weights.put("decoder.embedding.weight", weights.get(weights.target_embedding, (target_size, E)))
+    weights.put_linear("decoder.initial_state", ["decoder.first"], decoder.layers * D, M)
+    cells("decoder.cells", "decoder.cells", decoder.cell, [E, *[D] * (decoder.layers - 1)], D)
+    has_context = decoder.attend == "before" or context_every_step
+    if beside := M if has_context else D if input_feeding else 0:
+        # The embedding and what comes beside it are one input.
+        first = weights.tensors.pop("decoder.cells.0.input.weight")
+        joined = np.concatenate([first, weights.get("decoder.beside.weight", (len(first), beside))], 1)
+        weights.put("decoder.cells.0.input.weight", joined)
+    if decoder.attend != "never":
+        _attention(weights, decoder, features, M)
     if decoder.attend == "after":
-        given.linear(["decoder.combine"], D, M + D)
-    else:
-        given.put(None, None)
-    if decoder.attend == "before" or every:
-        # From [output, word, context] to [word, context, output], the order in which they lie in memory.
-        readout = given.get("decoder.readout.weight", (2 * E, D + E + M))
-        given.put(np.roll(readout, -D, 1), given.get("decoder.readout.bias", (2 * E,)))
+        weights.put_linear("decoder.combine", ["decoder.combine"], D, M + D)
+    if has_context:
+        # From [output, embedding, context] to [embedding, context, output], the order in which C concatenates them.
+        readout = weights.get("decoder.readout.weight", (2 * E, D + E + M))
+        weights.put("decoder.readout.weight", np.roll(readout, -D, 1))
+        weights.put("decoder.readout.bias", weights.get("decoder.readout.bias", (2 * E,)))
     elif D != E:
-        given.linear(["decoder.readout"], E, D)
-    else:
-        given.put(None, None)
-    given.output(E)
-    return given
+        weights.put_linear("decoder.readout", ["decoder.readout"], E, D)
+    weights.put_output_layer(E)
+    return weights
 
 
-def _attention(given: Weights, decoder: RecurrentDecoder, features: int, M: int) -> None:
-    """What makes features of queries and of keys, v of the additive score, and what predicts local-p's places."""
-    D, score, place = decoder.width, "decoder.attention.score", "decoder.attention.extent"
-    if decoder.attend == "never":
-        given.put(*[None] * 8)
-        return
+def _attention(weights: Weights, decoder: RecurrentDecoder, features: int, M: int) -> None:
+    """Projections of queries and keys, v of the additive score, and what predicts the center of local-p's window."""
+    D, score, extent = decoder.width, "decoder.attention.score", "decoder.attention.extent"
     if decoder.score == "additive":
-        given.put(given.get(f"{score}.weight_query", (1, features, D))[0], given.get(f"{score}.bias", (1, features))[0])
-        given.put(given.get(f"{score}.weight_key", (1, features, M))[0], None)
-        given.put(given.get(f"{score}.v", (1, features))[0])
+        weights.put("attention.query.weight", weights.get(f"{score}.weight_query", (1, features, D))[0])
+        weights.put("attention.query.bias", weights.get(f"{score}.bias", (1, features))[0])
+        weights.put("attention.key.weight", weights.get(f"{score}.weight_key", (1, features, M))[0])
+        weights.put("attention.v", weights.get(f"{score}.v", (1, features))[0])
     elif decoder.score == "bilinear":
-        given.put(given.get(f"{score}.weight", (1, D, M))[0].T, None, None, None, None)
-    else:
-        given.put(None, None)
-        if M == D:
-            given.put(None, None)
-        else:
-            given.linear(["decoder.attention.key"], features, M)
-        given.put(None)
+        weights.put("attention.query.weight", weights.get(f"{score}.weight", (1, D, M))[0].T)
+    elif M != D:
+        weights.put_linear("attention.key", ["decoder.attention.key"], features, M)
     if decoder.extent == "local-p":
-        given.put(given.get(f"{place}.weight", (1, D, D))[0], None, given.get(f"{place}.v", (1, D))[0])
-    else:
-        given.put(None, None, None)
+        weights.put("attention.position.weight", weights.get(f"{extent}.weight", (1, D, D))[0])
+        weights.put("attention.position.v", weights.get(f"{extent}.v", (1, D))[0])

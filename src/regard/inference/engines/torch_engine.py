@@ -10,7 +10,7 @@ import torch
 from regard.alignment.shortlist import Shortlist
 from regard.data.batching import given
 from regard.data.vocabulary import Given
-from regard.inference.engines.int8_quantization import lowered
+from regard.inference.engines.int8_quantization import quantize_model
 from regard.inference.engines.shortlisted_model import Narrowed
 from regard.inference.results import Hypothesis, Search, Wish
 from regard.inference.search import search
@@ -27,7 +27,7 @@ class TorchEngine:
     def __init__(self, bundle: Bundle, shortlist: Shortlist | None = None, *, low: bool = False) -> None:
         """low: linear layers in int8."""
         self.bundle, self._shortlist = bundle, shortlist
-        self._model = lowered(bundle.model) if low else bundle.model
+        self._model = quantize_model(bundle.model) if low else bundle.model
         self._pieces = bundle.target_side.pieces(range(len(bundle.target_side)))
 
     def refuses(self, how: Search) -> str:

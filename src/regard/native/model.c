@@ -1,0 +1,57 @@
+/* Making and freeing models, whatever their architecture. */
+#include "weights.h"
+
+int32_t regard_model_new(const regard_model_description *description, regard_model **model, char *error,
+                         int64_t error_size) {
+    WeightReader r;
+    *model = NULL;
+    if (description->struct_size != sizeof(regard_model_description)) return REGARD_INVALID_ARGUMENT;
+    if (!weights_open(&r, description, error, error_size)) {
+        if (description->architecture == REGARD_ARCHITECTURE_TRANSFORMER)
+            *model = transformer_model_new(&r);
+        else if (description->architecture == REGARD_ARCHITECTURE_RECURRENT)
+            *model = recurrent_model_new(&r);
+        else
+            weights_fail(&r, REGARD_INVALID_ARGUMENT, "there is no such architecture");
+        weights_check_all_read(&r);
+    }
+    if (r.status) {
+        regard_model_free(*model);
+        *model = NULL;
+    }
+    weights_close(&r);
+    return r.status;
+}
+
+void regard_model_free(regard_model *model) {
+    if (model) model->free(model);
+}
+
+/* ---- the output layer ---- */
+
+int output_layer_select(Linear *part, const regard_model *m, const int32_t *tokens, int64_t count) {
+    int64_t D = m->width, quads = quad_count(D);
+    if (!m->output.int8_panels) {
+        if (linear_init(part, count, D)) return -1;
+        for (int64_t i = 0; i < count; i++) linear_pack_row(part, i, m->output_rows + tokens[i] * D);
+    } else {
+        *part = (Linear){.outputs = count, .inputs = D};
+        if (linear_alloc_int8(part) || !(part->bias = alloc_aligned(panel_count(count) * PANEL_COLUMNS * 4))) return -1;
+        for (int64_t i = 0; i < count; i++) {
+            int8_t *to = linear_int8_row(part, i);
+            const int8_t *from = m->output_int8_rows + tokens[i] * quads * 4;
+            for (int64_t k = 0; k < quads; k++) memcpy(to + k * PANEL_COLUMNS * 4, from + k * 4, 4);
+            part->scales[i] = m->output.scales[tokens[i]];
+            part->offsets[i] = m->output.offsets[tokens[i]];
+        }
+    }
+    for (int64_t i = 0; i < count; i++) part->bias[i] = m->output_bias[tokens[i]];
+    return 0;
+}
+
+void output_layer_free(regard_model *m) {
+    linear_free(&m->output);
+    free(m->output_rows);
+    free(m->output_bias);
+    free(m->output_int8_rows);
+}
