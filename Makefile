@@ -19,14 +19,17 @@ test: $(VENV)/.developers lint  ## lint, types and the tests
 test-slow: $(VENV)/.developers $(VENV)/.pretrained  ## the tests that take minutes
 	$(BIN)/python -m pytest -q -n $(THREADS) -m slow
 
-lint: $(VENV)/.developers  ## ruff and mypy
+lint: $(VENV)/.developers  ## ruff, mypy and clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if command -v clang-format >/dev/null; then clang-format --dry-run --Werror src/regard/native/*.[ch]; \
+		else echo "clang-format is not installed: the layout of the C files is not checked"; fi
 
 format: $(VENV)/.developers  ## let ruff put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	@if command -v clang-format >/dev/null; then clang-format -i src/regard/native/*.[ch]; fi
 
 bench: $(VENV)/.bench  ## every speed and memory claim, beside its peers (about ten minutes)
 	$(BIN)/python -m bench.startup
