@@ -1,4 +1,4 @@
-"""Which columns of a table are the two sides."""
+"""Which columns of a table are source and target."""
 
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from tests.data.files import read, refusal, sides, write
 TWO = [("one", "un"), ("two", "deux")]
 
 
-def test_semicolons_separate_where_there_is_no_comma(tmp_path: Path) -> None:
+def test_semicolons_are_the_delimiter_where_there_is_no_comma(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'one;un\ntwo;"deux, ou; trois"\n')
     assert sides(read(path)) == [("one", "un"), ("two", "deux, ou; trois")]
     assert sides(read(write(tmp_path / "b.csv", "one;1,un\n"))) == [("one;1", "un")]
 
 
 @pytest.mark.parametrize(
-    ("first", "asked"),
+    ("first", "languages"),
     [
         ("English\tFrench", {}),
         ("id\tenglish\tfrench", {}),
@@ -28,33 +28,33 @@ def test_semicolons_separate_where_there_is_no_comma(tmp_path: Path) -> None:
         ("source\tid\ttarget", {"source_language": "en", "target_language": "fr"}),
     ],
 )
-def test_languages_name_the_columns(first: str, asked: dict[str, str], tmp_path: Path) -> None:
+def test_languages_name_the_columns(first: str, languages: dict[str, str], tmp_path: Path) -> None:
     where = [name.strip().lower() for name in first.split("\t")]
     words = {"en": "one", "english": "one", "source": "one", "fr": "un", "french": "un", "target": "un", "id": "7"}
     row = "\t".join(words[name] for name in where)
-    assert sides(read(write(tmp_path / "a.tsv", f"{first}\n{row}\n"), **asked)) == [("one", "un")]
+    assert sides(read(write(tmp_path / "a.tsv", f"{first}\n{row}\n"), **languages)) == [("one", "un")]
 
 
-def test_a_language_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_language_is_refused(tmp_path: Path) -> None:
     table = write(tmp_path / "a.tsv", "english\tgerman\none\teins\n")
-    asked: dict[str, Any] = {"source_language": "en", "target_language": "fr"}
-    assert "there is no column for fr; the first line has english, german" in refusal(table, **asked)
+    languages: dict[str, Any] = {"source_language": "en", "target_language": "fr"}
+    assert "there is no column for fr; the first line has english, german" in refusal(table, **languages)
     lines = write(tmp_path / "a.jsonl", '{"en": "one", "de": "eins"}\n')
-    assert "no field for the target; there are en, de" in refusal(lines, **asked)
+    assert "no field for the target; there are en, de" in refusal(lines, **languages)
     some = write(tmp_path / "b.jsonl", '{"en": "one", "fr": "un"}\n{"en": "two", "de": "zwei"}\n["three", "trois"]\n')
-    found = read(some, **asked)
+    found = read(some, **languages)
     assert [example.problem for example in found] == ["", "a side is missing", ""]
     assert sides([found[2]]) == [("three", "trois")], "a list has no languages, but an order"
 
 
-def test_a_row_with_more_columns_than_the_first_is_set_aside(tmp_path: Path) -> None:
+def test_a_row_with_more_columns_than_the_first_is_rejected(tmp_path: Path) -> None:
     found = read(write(tmp_path / "a.tsv", "one\tun\ntwo\tdeux\tor three\ttrois\n"))
     assert [example.problem for example in found] == ["", "4 columns, where the first line has 2"]
     three = read(write(tmp_path / "b.tsv", "one\tun\tby me\ntwo\tdeux\n"))
     assert [example.problem for example in three] == ["", ""], "fewer will do, if the sides are there"
 
 
-def test_what_is_taken_of_many_columns_is_told(tmp_path: Path) -> None:
+def test_the_columns_that_are_read_are_described(tmp_path: Path) -> None:
     plain = write(tmp_path / "a.tsv", "one\tun\tby me\n")
     named = write(tmp_path / "b.csv", "id,english,french\n1,one,un\n")
     assert "has 3 columns, of which the first is the source and the second the target" in describe_columns(

@@ -77,7 +77,7 @@ def test_too_many_are_refused() -> None:
     assert ALL.protect(" ".join(f"{{{n}}}" for n in range(MAX_PLACEHOLDERS + 1))) is None
 
 
-def test_kinds_that_the_data_do_not_keep_are_text() -> None:
+def test_kinds_on_which_the_sides_disagree_are_text() -> None:
     statistics = PlaceholderStatistics()
     for number in range(20):
         statistics.add(f"it &apos;s {number} for %s", f"es ist {number} für %s")

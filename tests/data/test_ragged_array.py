@@ -38,14 +38,14 @@ def test_bytes_are_read_as_they_were_written(texts: list[bytes], tmp_path_factor
     assert [read[at].tobytes() for at in range(len(read))] == texts
 
 
-def test_beyond_the_end_there_is_nothing(tmp_path: Path) -> None:
+def test_an_index_beyond_the_end_is_an_error(tmp_path: Path) -> None:
     with RaggedWriter(tmp_path / "r", np.int32) as writer:
         writer.append([1, 2])
     with pytest.raises(IndexError):
         Ragged(tmp_path / "r", np.int32)[1]
 
 
-def test_it_is_read_from_the_disk_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_values_are_read_from_disk_when_needed(tmp_path: Path) -> None:
     with RaggedWriter(tmp_path / "r", np.uint16) as writer:
         for number in range(1000):
             writer.append([number] * 10)

@@ -1,4 +1,4 @@
-"""What people have is read as it is meant; what cannot be is refused in one sentence, or set aside."""
+"""Every format is read; files that cannot be read are refused in one sentence, single examples get a problem."""
 
 import csv
 import gzip
@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard import plugins
 from regard.data.example import Example
-from regard.data.readers import read_aligned
+from regard.data.readers import READERS, read_aligned
+from regard.errors import RegardError
 from tests.data.files import plain_text, read, refusal, sides, write
 
 SUFFIXES = ["tsv", "csv", "jsonl", "po", "tmx", "xlf"]
@@ -190,21 +192,21 @@ def test_json_sides_are_found_by_name_language_or_place(
 
 @pytest.mark.parametrize("packed", ["", ".gz"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_missing_file_is_a_sentence(suffix: str, packed: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(suffix: str, packed: str, tmp_path: Path) -> None:
     assert "there is no such file" in refusal(tmp_path / f"none.{suffix}{packed}")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_folder_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+def test_a_folder_is_refused(suffix: str, tmp_path: Path) -> None:
     (tmp_path / f"a.{suffix}").mkdir()
     assert "this is a folder" in refusal(tmp_path / f"a.{suffix}")
 
 
-def test_a_name_below_a_file_is_a_sentence(tmp_path: Path) -> None:
+def test_a_name_below_a_file_is_refused(tmp_path: Path) -> None:
     refusal(write(tmp_path / "a.tsv", "one\tun\n") / "b.tsv")
 
 
-def test_missing_text_files_and_folders_are_sentences(tmp_path: Path) -> None:
+def test_missing_text_files_and_folders_are_refused(tmp_path: Path) -> None:
     there = write(tmp_path / "a.en", "one\n")
     assert "there is no such file" in refusal(tmp_path / "a.fr", there)
     with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'a.fr'}: there is no such file.")):
@@ -213,7 +215,7 @@ def test_missing_text_files_and_folders_are_sentences(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["txt", "docx", "parquet", ""])
-def test_an_unknown_kind_of_file_is_a_sentence_with_the_known_ones(suffix: str, tmp_path: Path) -> None:
+def test_an_unknown_kind_of_file_is_refused_naming_the_known_ones(suffix: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not known") as caught:
         read(write(tmp_path / f"a.{suffix}", "one\tun\n"))
     assert str(tmp_path) in str(caught.value)
@@ -222,12 +224,12 @@ def test_an_unknown_kind_of_file_is_a_sentence_with_the_known_ones(suffix: str, 
 
 @pytest.mark.parametrize(("packed", "encoding"), [("", "utf-16-le"), ("", "utf-16-be"), (".gz", "utf-16-le")])
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "po"])
-def test_utf16_is_a_sentence(suffix: str, packed: str, encoding: str, tmp_path: Path) -> None:
+def test_utf16_is_refused(suffix: str, packed: str, encoding: str, tmp_path: Path) -> None:
     path = write(tmp_path / f"a.{suffix}{packed}", ("\ufeff" + AS_FILE[suffix]).encode(encoding))
     assert "UTF-16" in refusal(path)
 
 
-def test_utf16_in_text_files_is_a_sentence(tmp_path: Path) -> None:
+def test_utf16_in_text_files_is_refused(tmp_path: Path) -> None:
     wide, narrow = write(tmp_path / "a.en", "one\n".encode("utf-16")), write(tmp_path / "a.fr", "un\n")
     assert "UTF-16" in refusal(wide, narrow)
 
@@ -242,11 +244,11 @@ LATIN = {
 
 @pytest.mark.parametrize("lines", [1, 2, 1000])
 @pytest.mark.parametrize("suffix", LATIN)
-def test_a_file_in_latin1_is_a_sentence(suffix: str, lines: int, tmp_path: Path) -> None:
+def test_a_file_in_latin1_is_refused(suffix: str, lines: int, tmp_path: Path) -> None:
     assert "not UTF-8" in refusal(write(tmp_path / f"a.{suffix}", (LATIN[suffix] * lines).encode("latin-1")))
 
 
-def test_a_latin1_target_among_text_files_is_a_sentence_about_it(tmp_path: Path) -> None:
+def test_a_latin1_target_among_text_files_is_refused(tmp_path: Path) -> None:
     source = write(tmp_path / "a.en", "born\n" * 100)
     target = write(tmp_path / "a.fr", ("né\n" * 100).encode("latin-1"))
     with pytest.raises(ValueError, match=re.escape(f"{target}, line 1: this is not UTF-8")):
@@ -254,7 +256,7 @@ def test_a_latin1_target_among_text_files_is_a_sentence_about_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("first", "second"), [(3, 5), (5, 3), (0, 1), (1, 0)])
-def test_different_numbers_of_lines_are_a_sentence_with_both(first: int, second: int, tmp_path: Path) -> None:
+def test_different_numbers_of_lines_are_refused_naming_both(first: int, second: int, tmp_path: Path) -> None:
     source, target = write(tmp_path / "a.en", "one\n" * first), write(tmp_path / "a.fr", "un\n" * second)
     message = refusal(source, target)
     longer = source if first > second else target
@@ -263,7 +265,7 @@ def test_different_numbers_of_lines_are_a_sentence_with_both(first: int, second:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_truncated_gzip_file_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_refused(suffix: str, tmp_path: Path) -> None:
     whole = gzip.compress(AS_FILE[suffix].encode())
     for kept in (len(whole) - 4, len(whole) // 2, 5):
         (tmp_path / f"a.{suffix}.gz").write_bytes(whole[:kept])
@@ -271,10 +273,10 @@ def test_a_truncated_gzip_file_is_a_sentence(suffix: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_long_gzip_file_cut_after_much_that_was_right_is_a_sentence(suffix: str, tmp_path: Path) -> None:
-    dice = random.Random(0)
+def test_a_long_gzip_file_cut_after_much_that_was_right_is_refused(suffix: str, tmp_path: Path) -> None:
+    rng = random.Random(0)
     start, middle, end = (part.encode() for part in AS_FILE[suffix].partition("two"))
-    content = start + middle + b"".join(b" %x" % dice.getrandbits(64) for _ in range(9000)) + end
+    content = start + middle + b"".join(b" %x" % rng.getrandbits(64) for _ in range(9000)) + end
     for times in (1, 8) if suffix in ("tsv", "csv", "jsonl") else (1,):
         whole = gzip.compress(content * times)
         (tmp_path / f"a.{suffix}.gz").write_bytes(whole[: len(whole) * 2 // 3])
@@ -282,7 +284,7 @@ def test_a_long_gzip_file_cut_after_much_that_was_right_is_a_sentence(suffix: st
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_damaged_gzip_file_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+def test_a_damaged_gzip_file_is_refused(suffix: str, tmp_path: Path) -> None:
     whole = bytearray(gzip.compress(AS_FILE[suffix].encode()))
     whole[-6] ^= 0xFF  # the checksum
     (tmp_path / f"a.{suffix}.gz").write_bytes(whole)
@@ -292,12 +294,12 @@ def test_a_damaged_gzip_file_is_a_sentence(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_gzip_without_its_name_is_a_sentence(suffix: str, tmp_path: Path) -> None:
+def test_gzip_without_its_name_is_refused(suffix: str, tmp_path: Path) -> None:
     assert "gzipped" in refusal(write(tmp_path / f"a.{suffix}", gzip.compress(AS_FILE[suffix].encode())))
 
 
 @pytest.mark.parametrize(("suffix", "separators"), [("tsv", "tabs"), ("csv", "commas or semicolons")])
-def test_a_table_without_its_separator_is_a_sentence(suffix: str, separators: str, tmp_path: Path) -> None:
+def test_a_table_without_its_separator_is_refused(suffix: str, separators: str, tmp_path: Path) -> None:
     assert f"separated by {separators}?" in refusal(write(tmp_path / f"a.{suffix}", "one un\ntwo deux\n"))
 
 
@@ -308,7 +310,7 @@ def test_a_column_that_is_not_there_is_a_sentence_with_those_that_are(tmp_path: 
     assert "no column 0" in refusal(path, source_column=0)
 
 
-def test_a_jsonl_file_that_is_not_json_is_a_sentence(tmp_path: Path) -> None:
+def test_a_jsonl_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
     assert "not JSON" in refusal(write(tmp_path / "a.jsonl", "one\tun\n"))
 
 
@@ -325,7 +327,7 @@ def test_json_without_a_known_side_is_a_sentence_with_its_fields(tmp_path: Path)
     ("suffix", "line"), [("tsv", b"caf\xe9\tun\n"), ("csv", b"caf\xe9,un\n"), ("jsonl", b'["caf\xe9", "un"]\n')]
 )
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_line_that_is_not_utf8_is_set_aside(suffix: str, line: bytes, place: int, tmp_path: Path) -> None:
+def test_a_line_that_is_not_utf8_is_rejected(suffix: str, line: bytes, place: int, tmp_path: Path) -> None:
     lines = AS_FILE[suffix].encode().splitlines(keepends=True)
     lines.insert(place, line)
     examples = read(write(tmp_path / f"a.{suffix}", b"".join(lines)))
@@ -335,7 +337,7 @@ def test_a_line_that_is_not_utf8_is_set_aside(suffix: str, line: bytes, place: i
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_line_of_a_text_file_that_is_not_utf8_is_set_aside_with_its_partner(side: int, tmp_path: Path) -> None:
+def test_a_line_of_a_text_file_that_is_not_utf8_is_rejected_with_its_partner(side: int, tmp_path: Path) -> None:
     contents = [b"one\ntwo\nthree\n", b"un\ndeux\ntrois\n"]
     contents[side] = contents[side].replace(b"t", b"\xff", 1)
     source, target = (write(tmp_path / name, content) for name, content in zip("ab", contents, strict=True))
@@ -343,7 +345,7 @@ def test_a_line_of_a_text_file_that_is_not_utf8_is_set_aside_with_its_partner(si
     assert sorted(wrongs) == ["", "", "not UTF-8"]
 
 
-def test_a_few_bad_lines_are_set_aside_and_many_are_the_whole_file(tmp_path: Path) -> None:
+def test_a_few_bad_lines_are_rejected_and_many_refuse_the_file(tmp_path: Path) -> None:
     """One in twenty is damage; one in three is another encoding, in a language with few accents."""
     for every, whole in ((20, False), (3, True)):
         lines = [b"n\xe9\tborn\n" if number % every == 1 else b"un\tone\n" for number in range(1000)]
@@ -372,14 +374,14 @@ def test_a_quotation_mark_that_is_never_closed_is_found(tmp_path: Path) -> None:
     assert "line 6: this is not CSV: a quotation mark is opened and never closed" in refusal(path)
 
 
-def test_a_pipe_is_a_sentence(tmp_path: Path) -> None:
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.tsv")
     assert "save it as a file first" in refusal(tmp_path / "a.tsv")
 
 
 @pytest.mark.parametrize("place", [1, 2, 3])
 @pytest.mark.parametrize(("suffix", "line"), [("tsv", "alone\n"), ("csv", "alone\n")])
-def test_a_row_with_too_few_columns_is_set_aside(suffix: str, line: str, place: int, tmp_path: Path) -> None:
+def test_a_row_with_too_few_columns_is_rejected(suffix: str, line: str, place: int, tmp_path: Path) -> None:
     lines = (AS_FILE[suffix] * 2).splitlines(keepends=True)
     lines.insert(place, line)
     examples = read(write(tmp_path / f"a.{suffix}", "".join(lines)))
@@ -401,8 +403,45 @@ def test_a_row_with_too_few_columns_is_set_aside(suffix: str, line: str, place: 
     ],
     ids=lambda line: line[:32],
 )
-def test_a_json_line_that_is_no_pair_is_set_aside(line: str, tmp_path: Path) -> None:
+def test_a_json_line_that_is_no_pair_is_rejected(line: str, tmp_path: Path) -> None:
     whole = AS_FILE["jsonl"] + line + "\n" + AS_FILE["jsonl"]
     examples = read(write(tmp_path / "a.jsonl", whole))
     assert [bool(example.problem) for example in examples] == [False, False, True, False, False]
     assert examples[2].line == 3
+
+
+# Plugins and documentation
+
+PLUGIN = """
+from regard.data.example import Example
+from regard.data.files import read_lines
+from regard.data.readers import READERS, Reader
+
+
+@READERS.register("arrows")
+class ArrowsReader(Reader):
+    suffixes = (".arrows",)
+
+    def read(self, path, layout):
+        for number, (line, problem) in enumerate(read_lines(path), 1):
+            source, _, target = line.partition(" -> ")
+            yield Example(source, target, str(path), number, problem)
+"""
+
+
+def test_a_plugins_format_is_read_and_listed(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="is not known"):
+        read(write(tmp_path / "a.arrows", "one -> un\n"))
+    plugins.load_file(write(tmp_path / "arrows.py", PLUGIN))
+    try:
+        assert sides(read(write(tmp_path / "a.arrows.gz", "one -> un\ntwo -> deux\n"))) == TWO
+        assert ".arrows" in refusal(write(tmp_path / "a.parquet", ""))
+    finally:
+        READERS._entries.pop("arrows")
+
+
+@pytest.mark.parametrize("name", READERS.builtin_names())
+def test_every_format_is_documented(name: str) -> None:
+    docs = "\n".join(path.read_text() for path in (Path(__file__).parents[2] / "docs").glob("*.md"))
+    known = [name, *READERS.get(name).suffixes]
+    assert any(f"`{each}`" in docs for each in known), f"mention one of {', '.join(known)} in docs/"

@@ -26,7 +26,7 @@ def read(folder: Path, links: str, source: str = "a b\nc d e\n", target: str = "
 
 
 @given(source=pieces, target=pieces, links=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9))))
-def test_a_piece_looks_evenly_at_the_pieces_its_word_is_linked_to(
+def test_alignment_targets_are_spread_evenly_over_linked_pieces(
     source: list[str], target: list[str], links: set[tuple[int, int]]
 ) -> None:
     found = alignment_targets(np.array(sorted(links), np.int64).reshape(-1, 2), source, target)
@@ -40,7 +40,7 @@ def test_a_line_is_a_pair_and_may_be_empty(tmp_path: Path) -> None:
     assert [example.links for example in read(tmp_path, "0-0 1?1\n\n")] == [((0, 0), (1, 1)), ()]
 
 
-def test_a_link_to_no_word_is_said_of_its_example(tmp_path: Path) -> None:
+def test_a_link_to_a_missing_word_is_a_problem_of_its_example(tmp_path: Path) -> None:
     assert [example.problem for example in read(tmp_path, "0-0 1-2\n2-0\n")] == [
         "a link to a word that is not there",
         "",
@@ -56,12 +56,12 @@ def test_a_link_to_no_word_is_said_of_its_example(tmp_path: Path) -> None:
         ("1-1 2-2\n1-1\n", "seems to count from 1; subtract 1"),
     ],
 )
-def test_a_wrong_file_is_a_sentence(links: str, why: str, tmp_path: Path) -> None:
+def test_a_malformed_file_is_refused(links: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=why):
         read(tmp_path, links)
 
 
-def test_links_need_text_files_side_by_side(tmp_path: Path) -> None:
+def test_links_need_aligned_text_files(tmp_path: Path) -> None:
     pairs, links = write(tmp_path / "pairs.tsv", "a\tb\n"), write(tmp_path / "links", "0-0\n")
     assert list(read_pairs(pairs, Layout()))
     with pytest.raises(ValueError, match=r"data\.alignment: it goes with text files"):
@@ -69,8 +69,8 @@ def test_links_need_text_files_side_by_side(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.5])
-def test_batches_know_where_to_look_however_words_are_cut(sampling: float, tmp_path: Path) -> None:
-    """Each target is its source's words backwards, and linked so; one pair is set aside, one has no links."""
+def test_batches_have_alignment_targets_for_any_segmentation(sampling: float, tmp_path: Path) -> None:
+    """Each target is its source's words backwards, and linked so; one pair is rejected, one has no links."""
     words = ["house", "garden", "water", "window", "yellow", "morning"]
     draw = np.random.default_rng(1)
     chosen = [[words[at] for at in draw.integers(0, 6, draw.integers(2, 6))] for _ in range(60)]

@@ -1,4 +1,4 @@
-"""From people's files to batches.
+"""From files to batches.
 
-files → readers → Example → door (checked, or set aside) → corpus (memory-mapped) → subwords → batches
+files → readers → examples → input validation (valid, or rejected) → dataset (memory-mapped) → tokens → batches
 """

@@ -69,17 +69,17 @@ def test_tiny_corpora_work(kind: str, lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_more_letters_than_entries_work(kind: str) -> None:
+def test_more_characters_than_tokens_work(kind: str) -> None:
     lines = [chr(0x4E00 + at) * 2 + chr(0x4E01 + at) for at in range(1500)]
     subwords = train_tokenizer(lines, settings(kind), 300)
     assert subwords.decode(subwords.encode(lines[:50])) == lines[:50]
 
 
-def test_the_size_asked_for_is_the_size_made() -> None:
+def test_the_vocabulary_has_the_requested_size() -> None:
     assert len(train_tokenizer(TEXT * 3, settings("bpe"), 340)) == 340
 
 
-def test_no_text_is_a_sentence() -> None:
+def test_training_without_text_is_refused() -> None:
     for lines in ([], ["", ""]):
         with pytest.raises(ValueError, match=r"there is no text to learn subwords from\."):
             train_tokenizer(lines, settings("bpe"), 1000)
@@ -99,11 +99,11 @@ def test_a_saved_tokenizer_is_the_same(kind: str, vocabularies: dict[str, Subwor
     assert again.encode([*TEXT, "else"]) == vocabularies[kind].encode([*TEXT, "else"])
 
 
-def test_learning_twice_gives_the_same() -> None:
+def test_training_is_reproducible() -> None:
     assert train_tokenizer(TEXT, settings("bpe"), 350).model == train_tokenizer(TEXT, settings("bpe"), 350).model
 
 
-def test_what_is_no_vocabulary_is_a_sentence_with_its_file(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused_naming_it(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"{tmp_path}/none: there is no such file\."):
         load_tokenizer(tmp_path / "none")
     (tmp_path / "broken").write_bytes(b"nonsense")
@@ -116,7 +116,7 @@ def test_what_is_no_vocabulary_is_a_sentence_with_its_file(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @given(text=texts, key=st.integers(-(2**70), 2**70), rate=st.sampled_from([0.1, 0.5, 0.9]))
-def test_random_cuts_say_the_same_text(
+def test_samples_decode_to_the_same_text(
     kind: str, text: str, key: int, rate: float, vocabularies: dict[str, SubwordTokenizer]
 ) -> None:
     subwords = SentencePieceTokenizer(vocabularies[kind].model)

@@ -56,7 +56,7 @@ class SentencePieceTokenizer(SubwordTokenizer):
             found.append((min(begin, end), end))
             at = after
         if plain and at != len(letters) - 1:
-            raise RegardError("this vocabulary changes texts, so that places in them cannot be told.")
+            raise RegardError("this vocabulary changes texts, so that positions in them are unknown.")
         return tokens, found
 
     def _encode_masked(self, text: str) -> list[int]:
