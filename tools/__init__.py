@@ -1,0 +1,1 @@
+"""What sets up the virtual environments, and what CI needs."""

