@@ -165,3 +165,17 @@ def test_any_terminal_gets_an_answer(encoding: str) -> None:
     done = regard("attention", "show", "scaled-dot", PYTHONIOENCODING=encoding, LC_ALL="C")
     assert done.returncode == 0
     assert "formula  q" in done.stdout
+
+
+def test_a_renamed_option_gets_an_error_that_names_the_new_one() -> None:
+    done = regard("align", "run", "pairs.tsv", "--symmetrise=union")
+    assert done.returncode == 2
+    assert done.stderr == "regard: --symmetrise: this option is now called --symmetrize.\n"
+
+
+def test_the_help_of_evaluate_lists_every_metric_of_outputs() -> None:
+    from regard.evaluation.metrics import output_metrics
+
+    words = regard("evaluate", "--help").stdout.replace(",", " ").replace(";", " ").replace(".", " ").split()
+    assert {metric.name for metric in output_metrics()} <= set(words)
+    assert "{metrics}" not in words

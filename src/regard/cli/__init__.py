@@ -27,6 +27,7 @@ from regard.cli import (
     translate,
 )
 from regard.errors import RegardError
+from regard.renames import OPTIONS
 
 app = typer.Typer(
     name="regard",
@@ -80,6 +81,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no √ still gets an answer
     try:
+        _check_renamed_options(sys.argv[1:])
         app()
     except BrokenPipeError:  # `regard attention list | head -1`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -100,6 +102,16 @@ def main() -> None:
                 err=True,
             )
         sys.exit(_exit_code(error))
+
+
+def _check_renamed_options(arguments: list[str]) -> None:
+    """Raises RegardError, naming the new option, for one that was renamed."""
+    for argument in arguments:
+        if argument == "--":
+            return
+        option = argument.partition("=")[0]
+        if option in OPTIONS:
+            raise RegardError(f"{option}: this option is now called {OPTIONS[option]}.")
 
 
 USER_ERROR, NOT_FINITE, BUG = 2, 1, 70  # exit codes; 70 is EX_SOFTWARE of sysexits.h

@@ -216,13 +216,13 @@ def _evaluate_alignment(
 
 def _evaluate_language_model(run: Path, files: Sequence[Path], device: str, as_json: bool) -> None:
     """The perplexity of a language model on plain text, or that of the masked tokens of one."""
-    from regard.evaluation.perplexity import MaskedPerplexity, evaluate_language_model
+    from regard.evaluation.perplexity import MaskedPerplexityResult, evaluate_language_model
 
     result = evaluate_language_model(run, files, device, partial(progress, quiet=as_json))
     if as_json:
         _print_json({"run": str(run), **asdict(result)})
         return
-    if isinstance(result, MaskedPerplexity):
+    if isinstance(result, MaskedPerplexityResult):
         typer.echo(f"{result.documents:,} documents, {result.tokens:,} tokens, each masked once")
         typer.echo(f"  perplexity       {result.perplexity:9.3f}   of a masked token")
         typer.echo(f"  accuracy         {result.accuracy:9.2f}   percent of the masked tokens predicted right")

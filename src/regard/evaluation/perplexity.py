@@ -24,7 +24,7 @@ MASKING_ROUNDS = 7  # in which every token is masked once: about a seventh is wh
 
 
 @dataclass(frozen=True)
-class Perplexity:
+class PerplexityResult:
     """Of all documents together. Each has an end token, which is predicted, too."""
 
     documents: int
@@ -39,7 +39,7 @@ class Perplexity:
 
 
 @torch.inference_mode()
-def compute_perplexity(model: Translator, documents: Sequence[str], advance: Callable[[int], None]) -> Perplexity:
+def compute_perplexity(model: Translator, documents: Sequence[str], advance: Callable[[int], None]) -> PerplexityResult:
     """Over plain texts. A text longer than the model reads is split; a part starts with the last token of the one
     before."""
     side, bundle, longest = model.target_side, model.bundle, model.longest
@@ -69,7 +69,7 @@ def compute_perplexity(model: Translator, documents: Sequence[str], advance: Cal
         advance(len(some))
     words = sum(len(text.split()) for text in texts)
     size = sum(len(text.encode()) for text in texts)
-    return Perplexity(
+    return PerplexityResult(
         len(texts),
         words,
         count,
@@ -82,7 +82,7 @@ def compute_perplexity(model: Translator, documents: Sequence[str], advance: Cal
 
 
 @dataclass(frozen=True)
-class MaskedPerplexity:
+class MaskedPerplexityResult:
     """Of all documents together, every token masked once."""
 
     documents: int
@@ -96,7 +96,7 @@ class MaskedPerplexity:
 @torch.inference_mode()
 def compute_masked_perplexity(
     model: Translator, documents: Sequence[str], advance: Callable[[int], None]
-) -> MaskedPerplexity:
+) -> MaskedPerplexityResult:
     """Over plain texts: in each round every seventh token is masked, another seventh each time."""
     network, source = model.bundle.model, model.description.model.source
     device = next(network.parameters()).device
@@ -125,12 +125,12 @@ def compute_masked_perplexity(
         advance(len(some))
     if not count:
         raise RegardError("the test set has no words.")
-    return MaskedPerplexity(len(documents), count, total, math.exp(-total / count), 100 * right / count)
+    return MaskedPerplexityResult(len(documents), count, total, math.exp(-total / count), 100 * right / count)
 
 
 def evaluate_language_model(
     run: Path, files: Sequence[Path], device: str, progress: Progress
-) -> Perplexity | MaskedPerplexity:
+) -> PerplexityResult | MaskedPerplexityResult:
     """The perplexity of a run on files of plain text."""
     if not files:
         raise RegardError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
