@@ -220,8 +220,8 @@ def test_what_has_no_two_sides_is_no_test_sentence(trained: Path, tmp_path: Path
     said = told("evaluate", run, tmp_path / "test.tsv", "--metric", "exact")
     assert said.startswith("4 sentences; set aside: 1 control characters, 1 empty source")
     (tmp_path / "test.tsv").write_text("no tab\n")
-    catalogue = 'msgid "a"\nmsgstr "b"\n\nmsgid "c"\nmsgstr ""\n\n#, fuzzy\nmsgid "d"\nmsgstr "e"\n'
-    (tmp_path / "test.po").write_text(catalogue)
+    catalog = 'msgid "a"\nmsgstr "b"\n\nmsgid "c"\nmsgstr ""\n\n#, fuzzy\nmsgid "d"\nmsgstr "e"\n'
+    (tmp_path / "test.po").write_text(catalog)
     assert json.loads(told("evaluate", run, tmp_path / "test.po", "--json"))["sentences"] == 1
 
 

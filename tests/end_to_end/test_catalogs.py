@@ -38,7 +38,7 @@ def messages(count: int, seed: int) -> list[tuple[str, str]]:
     return made
 
 
-def catalogue(path: Path, pairs: list[tuple[str, str]], *, filled: bool) -> Path:
+def catalog(path: Path, pairs: list[tuple[str, str]], *, filled: bool) -> Path:
     lines = ['msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n']
     lines += [f'msgctxt "{n}"\nmsgid "{s}"\nmsgstr "{t if filled else ""}"\n' for n, (s, t) in enumerate(pairs)]
     path.write_text("\n".join(lines), "utf-8")
@@ -48,7 +48,7 @@ def catalogue(path: Path, pairs: list[tuple[str, str]], *, filled: bool) -> Path
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["transformer-tiny", "bahdanau"])
 def test_placeholders_come_out_as_often_as_they_went_in(tmp_path: Path, preset: str) -> None:
-    data = catalogue(tmp_path / "train.po", messages(1500, 1), filled=True)
+    data = catalog(tmp_path / "train.po", messages(1500, 1), filled=True)
     kind = ["--set", "training.learning_rate=3e-3", "--set", "training.warmup=30", "--set", "data.subwords.size=500"]
     regard("train", data, "--preset", preset, "--steps", 150, *kind, "-o", tmp_path / "run")
     kept = (tmp_path / "run" / "model.toml").read_text()
@@ -57,7 +57,7 @@ def test_placeholders_come_out_as_often_as_they_went_in(tmp_path: Path, preset: 
     # Others than were learnt from, of kinds that were: a name nobody has seen, a tag more, a number less.
     held_out = messages(150, 2)
     strange = [(s.replace("{name}", "{anything}").replace("%s", "%(file)s"), t) for s, t in messages(50, 3)]
-    empty = catalogue(
+    empty = catalog(
         tmp_path / "new.po", [*held_out, *strange, ("<i>open</i> <b>the file</b> %d &lt;", "")], filled=False
     )
     said = regard("translate", tmp_path / "run", empty, "-o", tmp_path / "out.po", "--json").stdout
