@@ -20,7 +20,7 @@ import sentencepiece
 
 import regard
 from bench.measure import Claim, report
-from regard.runs.conversion import converted
+from regard.runs.conversion import convert_to_ctranslate2
 from regard.runs.folder import open_folder
 
 ROUNDS = 5
@@ -32,7 +32,7 @@ def directly(run: Path, kind: str, size: int, beam: int) -> Callable[[Texts], Te
     """CTranslate2 as its documentation calls it."""
     opened = open_folder(run)
     translator = ctranslate2.Translator(
-        str(converted(opened, kind)), compute_type=kind, inter_threads=1, intra_threads=1
+        str(convert_to_ctranslate2(opened, kind)), compute_type=kind, inter_threads=1, intra_threads=1
     )
     source = sentencepiece.SentencePieceProcessor(model_proto=opened.source_side.model)
     target = sentencepiece.SentencePieceProcessor(model_proto=opened.target_side.model)

@@ -21,8 +21,8 @@ import transformers
 from bench.measure import Claim, medians, report
 from regard.inference.engines.torch_engine import TorchEngine
 from regard.inference.results import Search, Wish
-from regard.interop.families import family_of
-from regard.interop.tensor_map import taken
+from regard.interop.family import family_of
+from regard.interop.tensor_map import TokenizerPair, load_tensors
 from regard.models.seq2seq import Seq2Seq
 from regard.runs.bundle import Bundle
 from regard.runs.folder import Description
@@ -59,14 +59,14 @@ def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
         from regard.runs.bundle import put_tensors, read_tensors
 
         tensors = read_tensors(Path(folder) / "model.safetensors")
-    family = family_of(config.to_dict(), set(tensors))
     words: Any = _Numbers(config.vocab_size)
-    ours, _ = taken(family, tensors, (words, words), "bench")
-    model = Seq2Seq(family.model, source_vocabulary=0, target_vocabulary=len(words))
+    mapping = family_of(config.to_dict()).mapping(set(tensors), TokenizerPair(words, words))
+    ours, _ = load_tensors(mapping, tensors, "bench")
+    model = Seq2Seq(mapping.settings, source_vocabulary=0, target_vocabulary=len(words))
     put_tensors(model, ours, "bench")
     from regard.data.media import Silence
 
-    about = Description(longest=1024, per_token=0.0, model=family.model)
+    about = Description(longest=1024, per_token=0.0, model=mapping.settings)
     return theirs, Bundle(about, model.eval(), Silence(), words)
 
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from regard.data.batching import padded
 from regard.inference.loading import load
-from regard.interop.export_run import export
+from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
 from regard.runs.bundle import load_bundle, tensors_of
 from regard.special_tokens import BEGIN, END, MASK, PAD
@@ -45,7 +45,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_imported_comes_back_to_the_bit(imported: Any, kind: str, tmp_path: Path) -> None:
     folder = imported(kind)
-    export(folder / "run", "huggingface", tmp_path / "back")
+    export_run(folder / "run", "huggingface", tmp_path / "back")
     before, after = (load_file(each / "model.safetensors") for each in (folder / "theirs", tmp_path / "back"))
     assert before.keys() == after.keys()
     for name, tensor in before.items():
@@ -63,7 +63,7 @@ def run_graph(path: Path, **inputs: Any) -> Any:
 
 def test_a_translator_in_onnx_says_the_same_words(imported: Any, tmp_path: Path) -> None:
     run = imported("marian MarianMTModel") / "run"
-    export(run, "onnx", tmp_path / "onnx")
+    export_run(run, "onnx", tmp_path / "onnx")
     model = load(run, engine="torch")
     results = model.translate(LINES, beam=1)
     tokens = padded([result.source_tokens for result in results])
@@ -82,7 +82,7 @@ def test_a_translator_in_onnx_says_the_same_words(imported: Any, tmp_path: Path)
 def test_readers_in_onnx_give_the_same_numbers(imported: Any, tmp_path: Path) -> None:
     for kind in ("bert BertForPreTraining", "bert BertForSequenceClassification"):
         run = imported(kind) / "run"
-        export(run, "onnx", tmp_path / kind)
+        export_run(run, "onnx", tmp_path / kind)
         bundle = load_bundle(run)
         tokens = padded([[BEGIN, *each, END] for each in bundle.source_side.encode(LINES)])
         tokens[:, 2] = MASK
@@ -99,7 +99,7 @@ def test_readers_in_onnx_give_the_same_numbers(imported: Any, tmp_path: Path) ->
 
 def test_a_language_model_in_onnx_goes_on_alike(imported: Any, tmp_path: Path) -> None:
     run = imported("gpt2 GPT2LMHeadModel") / "run"
-    export(run, "onnx", tmp_path / "onnx")
+    export_run(run, "onnx", tmp_path / "onnx")
     result = load(run).translate("A dog runs", beam=1, most=10)
     words = np.array([load(run).target_side.encode(["A dog runs"])[0]])
     begun = words.shape[1]
@@ -116,7 +116,7 @@ def test_ctranslate2_runs_what_was_exported(imported: Any, tmp_path: Path) -> No
     import ctranslate2
 
     run = imported("marian MarianMTModel") / "run"
-    export(run, "ctranslate2", tmp_path / "folder")
+    export_run(run, "ctranslate2", tmp_path / "folder")
     model = load(run, engine="torch")
     results = model.translate(LINES, beam=4)
     translator = ctranslate2.Translator(str(tmp_path / "folder"))
@@ -132,21 +132,21 @@ def test_ctranslate2_runs_what_was_exported(imported: Any, tmp_path: Path) -> No
 
 def test_a_folder_of_safetensors_is_a_model_by_itself(imported: Any, tmp_path: Path) -> None:
     run = imported("marian MarianMTModel") / "run"
-    export(run, "safetensors", tmp_path / "folder")
+    export_run(run, "safetensors", tmp_path / "folder")
     assert load(tmp_path / "folder").translate(LINES[0]).text == load(run).translate(LINES[0]).text
 
 
 def test_what_cannot_be_is_said(imported: Any, tmp_path: Path) -> None:
     run = imported("bert BertForPreTraining") / "run"
-    with pytest.raises(ValueError, match="says nothing word by word"):
-        export(run, "ctranslate2", tmp_path / "a")
+    with pytest.raises(ValueError, match="does not predict one token after the other"):
+        export_run(run, "ctranslate2", tmp_path / "a")
     with pytest.raises(ValueError, match="there is no 'tensorflow'"):
-        export(run, "tensorflow", tmp_path / "a")
+        export_run(run, "tensorflow", tmp_path / "a")
     assert not (tmp_path / "a").exists()
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "file").touch()
     with pytest.raises(ValueError, match="it exists"):
-        export(run, "onnx", tmp_path / "b")
+        export_run(run, "onnx", tmp_path / "b")
 
 
 def broken(folder: Path, tmp_path: Path, change: Any) -> Path:
@@ -260,7 +260,7 @@ def test_a_hostile_configuration_is_one_sentence_at_once(imported: Any, tmp_path
 @pytest.mark.parametrize("kind", ["float32", "int8"])
 def test_a_folder_of_ctranslate2_comes_back(imported: Any, tmp_path: Path, kind: str) -> None:
     run = imported("marian MarianMTModel") / "run"
-    export(run, "ctranslate2", tmp_path / "folder", kind=kind)
+    export_run(run, "ctranslate2", tmp_path / "folder", precision=kind)
     import_folder(tmp_path / "folder", tmp_path / "again")
     first, second = load(run, engine="torch"), load(tmp_path / "again", engine="torch")
     if kind == "float32":
@@ -292,7 +292,7 @@ def test_a_folder_of_ctranslate2_comes_back(imported: Any, tmp_path: Path, kind:
 )
 def test_runs_of_every_shape_come_back_from_ctranslate2(tmp_path: Path, tie: str, more: dict[str, Any]) -> None:
     run = own_run(tmp_path, tie, more)
-    export(run, "ctranslate2", tmp_path / "folder")
+    export_run(run, "ctranslate2", tmp_path / "folder")
     import_folder(tmp_path / "folder", tmp_path / "again")
     first, second = load(run, engine="torch"), load(tmp_path / "again", engine="torch")
     for line in LINES[:1]:
@@ -330,7 +330,7 @@ def test_damaged_folders_of_ctranslate2_are_sentences(imported: Any, tmp_path: P
 
     run = imported("marian MarianMTModel") / "run"
     whole = tmp_path / "folder"
-    export(run, "ctranslate2", whole)
+    export_run(run, "ctranslate2", whole)
     content = (whole / "model.bin").read_bytes()
 
     def model(changed: bytes) -> Any:

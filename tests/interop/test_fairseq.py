@@ -10,7 +10,7 @@ import torch
 
 from regard.data.batching import padded
 from regard.inference.loading import load
-from regard.interop.fairseq import convert, sinusoids
+from regard.interop.fairseq import convert_checkpoint, fairseq_sinusoids
 from regard.interop.import_folder import import_folder
 from regard.special_tokens import BEGIN, END, PAD
 from tests.interop.foreign import LINES
@@ -66,7 +66,7 @@ def folders(tmp_path: Path, model: Any, args: Any, **content: Any) -> Path:
 def test_it_says_what_it_said_there(tmp_path: Path) -> None:
     model = theirs()
     folder = folders(tmp_path, model, settings())
-    convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
+    convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
     bundle = import_folder(tmp_path / "plain", tmp_path / "run")
     assert bundle.description.source_language == "en"
     source, target = bundle.source_side, bundle.target_side
@@ -97,7 +97,7 @@ def test_it_says_what_it_said_there(tmp_path: Path) -> None:
 def test_older_names_and_nested_settings_are_understood(tmp_path: Path, old: bool) -> None:
     model = theirs()
     one = folders(tmp_path, model, settings())
-    convert(one / "checkpoint.pt", one, tmp_path / "plain")
+    convert_checkpoint(one / "checkpoint.pt", one, tmp_path / "plain")
     first = import_folder(tmp_path / "plain", tmp_path / "run")
     content = torch.load(one / "checkpoint.pt", weights_only=False)
     if old:
@@ -116,7 +116,7 @@ def test_older_names_and_nested_settings_are_understood(tmp_path: Path, old: boo
         content["cfg"] = {"model": content["args"], "task": {"source_lang": "en", "target_lang": "de"}}
         content["args"] = None
     torch.save(content, one / "other.pt")
-    convert(one / "other.pt", one, tmp_path / "other")
+    convert_checkpoint(one / "other.pt", one, tmp_path / "other")
     second = import_folder(tmp_path / "other", tmp_path / "again")
     for name, tensor in first.model.state_dict().items():
         assert torch.equal(tensor, second.model.state_dict()[name])
@@ -124,7 +124,7 @@ def test_older_names_and_nested_settings_are_understood(tmp_path: Path, old: boo
 
 def test_places_are_those_of_fsmt() -> None:
     table = theirs().model.encoder.embed_positions.weight
-    torch.testing.assert_close(sinusoids(len(table), 32), table.detach(), rtol=0, atol=1e-6)
+    torch.testing.assert_close(fairseq_sinusoids(len(table), 32), table.detach(), rtol=0, atol=1e-6)
 
 
 class Hostile:
@@ -138,7 +138,7 @@ class Hostile:
 def test_nothing_in_a_checkpoint_runs(tmp_path: Path) -> None:
     folder = folders(tmp_path, theirs(), settings(), more=Hostile(tmp_path / "was-here"))
     with pytest.raises(ValueError, match=r"plain values alone \(it has a posix\.system\)"):
-        convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
+        convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
     assert not (tmp_path / "was-here").exists()
     torch.load(folder / "checkpoint.pt", weights_only=False)  # which is what it is kept from
     assert (tmp_path / "was-here").exists()
@@ -163,7 +163,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], mess
     folder = folders(tmp_path, theirs(), argparse.Namespace(**about))
 
     def both() -> None:
-        convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
+        convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
         import_folder(tmp_path / "plain", tmp_path / "run")
 
     with pytest.raises(ValueError, match=message):
@@ -175,7 +175,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], mess
 def test_what_is_no_checkpoint_is_a_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.pt").write_bytes(content)
     with pytest.raises(ValueError, match=r"x\.pt: it cannot be opened"):
-        convert(tmp_path / "x.pt", tmp_path, tmp_path / "out")
+        convert_checkpoint(tmp_path / "x.pt", tmp_path, tmp_path / "out")
 
 
 def test_numbers_that_are_not_finite_are_named(tmp_path: Path) -> None:
@@ -183,16 +183,16 @@ def test_numbers_that_are_not_finite_are_named(tmp_path: Path) -> None:
     with torch.no_grad():
         model.model.encoder.layers[1].fc1.bias[3] = torch.nan
     folder = folders(tmp_path, model, settings())
-    convert(folder / "checkpoint.pt", folder, tmp_path / "plain")
+    convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
     with pytest.raises(ValueError, match="not finite"):
         import_folder(tmp_path / "plain", tmp_path / "run")
 
 
 def test_texts_that_are_cut_already_are_joined(tmp_path: Path) -> None:
-    from regard.interop.fairseq import vocabulary
+    from regard.interop.fairseq import load_dictionary
 
     (tmp_path / "source.dict.txt").write_text("hou@@ 9\nse 8\nthe 7 #fairseq:overwrite\n", "utf-8")
-    side = vocabulary(tmp_path, "source")
+    side = load_dictionary(tmp_path, "source")
     (tokens,) = side.encode(["the hou@@ se xyz"])
     assert side.to_original_ids(tokens) == [6, 4, 5, 3]
     assert side.decode([tokens[:3]]) == ["the house"]

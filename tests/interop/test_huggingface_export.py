@@ -13,7 +13,7 @@ from regard.data.input_validation import normalize_whitespace
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.inference.loading import load
-from regard.interop.export_run import export
+from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle
@@ -82,7 +82,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
             about = Description(longest=100, per_token=per_token, model=model)
             (folder / "run").mkdir()
             save_bundle(folder / "run", Bundle(about, network, side, words))
-            export(folder / "run", "huggingface", folder / "theirs")
+            export_run(folder / "run", "huggingface", folder / "theirs")
             made[name] = folder
         return made[name]
 
@@ -175,7 +175,7 @@ def test_what_went_out_comes_back(exported: Any, tmp_path: Path, name: str) -> N
             tokens = [each.translate(line, beam=1, most=30).tokens[:30] for each in (first, second)]
             assert tokens[0] == tokens[1]
     # And goes out again to the bit.
-    export(tmp_path / "again", "huggingface", tmp_path / "theirs")
+    export_run(tmp_path / "again", "huggingface", tmp_path / "theirs")
     assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == (
         folder / "theirs" / "model.safetensors"
     ).read_bytes()
@@ -187,7 +187,7 @@ def test_what_went_out_comes_back(exported: Any, tmp_path: Path, name: str) -> N
         ({"encoder": {**PART, "norm": "rms"}}, "norm is rms"),
         ({"encoder": {**PART, "activation": "swiglu"}}, "activation is swiglu"),
         ({"encoder": {"kind": "recurrent", "width": 32}}, "recurrent"),
-        ({"tie": "target"}, "tables of their own"),
+        ({"tie": "target"}, "embeddings of their own"),
         ({"encoder": {**PART, "position": "rotary"}, "decoder": {**PART, "position": "rotary"}}, "rotary"),
         ({"encoder": {**PART, "position": "learned", "positions": 128}}, "the same position"),
     ],
@@ -197,7 +197,7 @@ def test_what_has_no_form_there_is_told(tmp_path: Path, change: dict[str, Any], 
     words = train_tokenizer(LINES * 3, SubwordSettings(), 340)
     save_bundle(tmp_path, Bundle(Description(longest=100, model=model), new_model(model, words, words), words, words))
     with pytest.raises(ValueError, match=message):
-        export(tmp_path, "huggingface", tmp_path / "out")
+        export_run(tmp_path, "huggingface", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -206,7 +206,7 @@ def test_lower_case_goes_along(tmp_path: Path) -> None:
     words = train_tokenizer([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
     about = Description(longest=100, lowercase=True, model=model)
     save_bundle(tmp_path, Bundle(about, new_model(model, words, words), words, words))
-    export(tmp_path, "huggingface", tmp_path / "out")
+    export_run(tmp_path, "huggingface", tmp_path / "out")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert tokenizer("A DOG runs")["input_ids"] == [*words.encode(["a dog runs"])[0], END]
     assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "pegasus"
@@ -215,7 +215,7 @@ def test_lower_case_goes_along(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["GPTNeoXForCausalLM", "EsmForMaskedLM", "PegasusForConditionalGeneration"])
 def test_onnx_says_the_same(exported: Any, tmp_path: Path, name: str) -> None:
     run = exported(name) / "run"
-    export(run, "onnx", tmp_path / "onnx")
+    export_run(run, "onnx", tmp_path / "onnx")
     bundle = load_bundle(run)
     rows = padded([[BEGIN, *each[:20], END] for each in bundle.target_side.encode(LINES)])
     mask = rows != PAD

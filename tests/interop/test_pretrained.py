@@ -8,7 +8,7 @@ import pytest
 
 from regard.inference.loading import load
 from regard.inference.text_embedding import vectors
-from regard.interop.export_run import export
+from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
 from tests.interop.foreign import HARD
 
@@ -39,7 +39,7 @@ def test_sentences_have_the_same_vectors(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-4)
     alike = found @ found.T
     assert alike[-1, 0] < alike[-1, -2] < 1, "sleeping dogs are nearer to sleeping cats than to dogs that run"
-    export(tmp_path / "run", "huggingface", tmp_path / "back")
+    export_run(tmp_path / "run", "huggingface", tmp_path / "back")
     from safetensors.torch import load_file
 
     before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "back" / "model.safetensors")

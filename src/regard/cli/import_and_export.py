@@ -44,13 +44,10 @@ def convert_fairseq(
     The checkpoint's format could run anything when it is opened: here nothing but tensors and plain values is allowed.
     Without sentencepiece, texts must come as the checkpoint's training data were: cut already, with blanks between.
     """
-    from regard.interop.fairseq import convert
+    from regard.interop.fairseq import convert_checkpoint
 
-    files = convert(checkpoint, dictionaries, output, pieces=tuple(sentencepiece or ()))
-    if as_json:
-        typer.echo(json.dumps({"folder": str(output), "files": files}))
-    else:
-        typer.echo(f"{output}: {', '.join(files)}. Go on with: regard import {output} -o run")
+    files = convert_checkpoint(checkpoint, dictionaries, output, sentencepiece=tuple(sentencepiece or ()))
+    _print_files(output, files, as_json=as_json, hint=f". Go on with: regard import {output} -o run")
 
 
 def import_(
@@ -68,28 +65,16 @@ def import_(
     Of Hugging Face's BERT, RoBERTa, DistilBERT, ESM, GPT-2, GPT-NeoX, Marian and Pegasus, and of CTranslate2's and
     fairseq's translation models. Nothing is fetched, and nothing in it can run.
     """
+    from regard.interop.capabilities import usage_hint
     from regard.interop.import_folder import import_folder
 
     bundle = import_folder(folder, output)
-    about = bundle.description.model
     if as_json:
         record = {"run": str(output), "parameters": bundle.model.size, "vocabulary": len(bundle.target_side)}
         typer.echo(json.dumps(record))
-        return
-    typer.echo(f"{output}: {bundle.model.size:,} parameters. {_next(output, about.source.kind, about)}")
-
-
-def _next(run: Path, reads: str, about: object) -> str:
-    """What to do with it."""
-    if reads == "nothing":
-        return f'Go on from a text with: regard generate {run} "..."'
-    if getattr(about, "guesses", False):
-        return f'Fill gaps with: regard fill {run} "... ___ ..."'
-    if getattr(about, "spans", False):
-        return f"Ask it with: regard translate {run} passage-and-question.tsv"
-    if getattr(about, "says", "text") != "text" or getattr(about, "step_by_step", False):
-        return f'Use it with: regard translate {run} "..."'
-    return f'Texts become vectors with: regard embed {run} "..." "..."'
+    else:
+        hint = usage_hint(output, bundle.description.model)
+        typer.echo(f"{output}: {bundle.model.size:,} parameters. {hint}")
 
 
 def export(
@@ -100,10 +85,13 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a run in another project's format."""
-    from regard.interop.export_run import export as write
+    from regard.interop.export_run import export_run
 
-    files = write(run, to, output, kind=precision)
+    _print_files(output, export_run(run, to, output, precision=precision), as_json=as_json)
+
+
+def _print_files(folder: Path, files: list[str], *, as_json: bool, hint: str = "") -> None:
     if as_json:
-        typer.echo(json.dumps({"folder": str(output), "files": files}))
+        typer.echo(json.dumps({"folder": str(folder), "files": files}))
     else:
-        typer.echo(f"{output}: {', '.join(files)}")
+        typer.echo(f"{folder}: {', '.join(files)}{hint}")

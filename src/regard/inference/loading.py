@@ -9,8 +9,7 @@ from regard.errors import RegardError
 from regard.inference.engines import NAMES, Engine
 from regard.inference.engines import native_weights as weights
 from regard.inference.translator import Translator
-from regard.runs import conversion
-from regard.runs.conversion import KINDS
+from regard.runs.conversion import PRECISIONS, unsupported_by_ctranslate2
 from regard.runs.folder import Opened, open_folder
 
 if TYPE_CHECKING:
@@ -35,8 +34,8 @@ def load(
     """
     if engine not in NAMES:
         raise RegardError(f"engine: there is no {engine!r}; there are {', '.join(NAMES)}.")
-    if precision not in ("auto", *KINDS):
-        raise RegardError(f"precision: there is no {precision!r}; there are auto, {', '.join(KINDS)}.")
+    if precision not in ("auto", *PRECISIONS):
+        raise RegardError(f"precision: there is no {precision!r}; there are auto, {', '.join(PRECISIONS)}.")
     if threads < 0:
         raise RegardError(f"threads: {threads} is not possible; it must be at least 1, or 0 for one on each core.")
     opened = open_folder(Path(path))
@@ -104,7 +103,7 @@ def _bundle(opened: Opened, device: str) -> "Bundle":
 def _against(name: str, opened: Opened, device: str) -> str:
     """Why a model does not run in our own C or in CTranslate2 here, in words; empty if it does."""
     model = opened.description.model
-    if against := weights.unsupported_reason(model) if name == "native" else conversion.refuses(model):
+    if against := weights.unsupported_reason(model) if name == "native" else unsupported_by_ctranslate2(model):
         return against
     if device not in ("auto", "cpu"):
         return f"it is to run on {device}"

@@ -1,36 +1,34 @@
-"""CTranslate2's model folders as runs: model.bin, config.json, vocabularies, and the sentencepiece models beside them.
+"""CTranslate2's model folders as runs: model.bin, config.json, tokenizers, and the sentencepiece models beside them.
 
-model.bin is a list of named arrays; it is read as such, and nothing in it is run. Weights in 8 or 16 bits become
-float32 again: what rounding took is gone. The folder does not say how texts are cut; a sentencepiece model must lie in
-it.
+Weights in 8 or 16 bits become float32 again, without what rounding took. The folder does not say how texts are
+tokenized; a sentencepiece model must lie in it.
 """
 
 import base64
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
-from regard.interop.new_run import arrived, save
-from regard.interop.tensor_map import Family, Place
-from regard.interop.vocabularies import LARGEST, read_json
+from regard.interop.ctranslate2_file import ModelFile, read_model_file
+from regard.interop.new_run import build_bundle, save_run
+from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, TokenizerPair, tensor
+from regard.interop.tokenizer_import import read_bytes, read_json
+from regard.interop.transforms import AbsentHere, Identity, JoinRows, Sinusoids, SplitRows, VocabularyRows
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
-from regard.runs.conversion import waves
+from regard.runs.conversion import norm_epsilon, sinusoids
 from regard.special_tokens import BEGIN, PAD
 
-TYPES = ("<f4", "i1", "<i2", "<i4", "<f2", "bfloat16")  # by their number
-VERSIONS = (5, 6)  # of the format
-ACTIVATIONS = ("relu", "gelu-tanh", "silu", "gelu")  # by their number there
+SIDES = ("encoder", "decoder")
+ACTIVATIONS = ("relu", "gelu-tanh", "silu", "gelu")  # by their number
 GATED = {"silu": "swiglu", "gelu": "geglu"}
-# What must be as it is here: relative places, several readers, shared keys, and the like are other models.
-ONLY = {
+# Settings with one supported value: others are for relative positions, several sources, shared keys and the like.
+SUPPORTED = {
     "alibi": 0,
     "multi_query_attention": 0,
     "embeddings_merge": 0,
@@ -38,230 +36,231 @@ ONLY = {
     "project_out": 0,
     "parallel_residual": 0,
 }
-# What says nothing of the weights.
-SAID = (
+# Settings that are read, or that change nothing here.
+KNOWN = (
     *("alibi_use_positive_positions", "alignment_heads", "alignment_layer", "scale_alibi", "scale_embeddings"),
     *("start_from_zero_embedding", "activation", "num_heads", "pre_norm", "rms_norm"),
 )
-BOTH = ("weight", "bias")
+ZERO_START = "decoder/start_from_zero_embedding"  # the vector before a target's first token is zero
+OUTPUT_BIAS = "decoder/projection/bias"
 
 
-def import_ctranslate(folder: Path, run: Path) -> Bundle:
-    """A translation model of CTranslate2's into a new run. Raises RegardError, naming what does not fit."""
+def import_ctranslate2(folder: Path, run: Path) -> Bundle:
+    """Import a translation model of CTranslate2's into a new run. Raises RegardError, naming what does not fit."""
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
         raise RegardError(f"{folder / 'config.json'}: expected a JSON object.")
-    arrays, again = read_model(folder / "model.bin")
-    try:
-        family = _family(arrays, again, config)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-        raise RegardError(f"{folder / 'model.bin'}: {reason.rstrip('.')}.") from None
-    zero = int(arrays.get("decoder/start_from_zero_embedding", np.zeros(())))
-    sides = _vocabulary(folder, config, "source", zero=False), _vocabulary(folder, config, "target", zero=bool(zero))
-    theirs = {name: torch.from_numpy(array.copy()) for name, array in arrays.items() if array.ndim}
-    if family.model.tie == "none" and "decoder/projection/bias" not in theirs:
-        theirs["decoder/projection/bias"] = torch.zeros(sides[1].description["size"])
-    bundle, _ = arrived(family, theirs, sides, str(folder / "model.bin"))
-    _begin(bundle, zero=bool(zero))
-    save(run, bundle)
+    path = folder / "model.bin"
+    file = read_model_file(path)
+    zero_start = bool(file.number(ZERO_START))
+    settings = _settings(path, file, config)
+    tokenizers = TokenizerPair(
+        _load_tokenizer(folder, config, "source", zero_start=False),
+        _load_tokenizer(folder, config, "target", zero_start=zero_start),
+    )
+    mapping = _mapping(file, settings, tokenizers)
+    theirs = {name: torch.from_numpy(array.copy()) for name, array in file.arrays.items() if array.ndim}
+    if settings.tie == "none" and OUTPUT_BIAS not in theirs:
+        theirs[OUTPUT_BIAS] = torch.zeros(tokenizers.target.description["size"])
+    bundle, _ = build_bundle(mapping, theirs, tokenizers, str(path))
+    _reset_begin(bundle, zero_start=zero_start)
+    save_run(run, bundle)
     return bundle
 
 
 @torch.no_grad()
-def _begin(bundle: Bundle, *, zero: bool) -> None:
-    """What is never said needs no number that says so; where a text begins with nothing, nothing is its vector."""
+def _reset_begin(bundle: Bundle, *, zero_start: bool) -> None:
+    """Remove the bias against tokens that a search here never predicts anyway; set the vector that begins a target."""
     model = bundle.model
     if model.output.bias is not None:
         model.output.bias[[PAD, BEGIN]] = 0
-    if zero:
+    if zero_start:
         model.decoder.embedding.weight[BEGIN] = 0
 
 
-def read_model(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The arrays of a model.bin, those in fewer bits as float32, and which names are another's. Raises RegardError."""
-    wrong = ValueError(f"{path}: it is no model of CTranslate2's, or damaged.")
-    arrays: dict[str, NDArray[Any]] = {}
-    with path.open("rb") as file:
-        size = path.stat().st_size
-
-        def take(count: int) -> bytes:
-            if count > size - file.tell():
-                raise wrong
-            return file.read(count)
-
-        (version,) = struct.unpack("<I", take(4))
-        if version not in VERSIONS:
-            raise RegardError(
-                f"{path}: format {version} of CTranslate2 is not known, only {' and '.join(map(str, VERSIONS))}; "
-                f"convert the model anew."
-            )
-        kind = _name(take, wrong)
-        if kind != "TransformerSpec":
-            raise RegardError(f"{path}: this is a {kind[:40]}; only models that translate (TransformerSpec) are read.")
-        _, count = struct.unpack("<II", take(8))
-        for _ in range(count):
-            name = _name(take, wrong)
-            (axes,) = struct.unpack("B", take(1))
-            shape = struct.unpack(f"<{axes}I", take(4 * axes))
-            number, bytes_ = struct.unpack("<BI", take(5))
-            if axes > 4 or number >= len(TYPES):
-                raise wrong
-            arrays[name] = _array(take(bytes_), shape, TYPES[number], wrong)
-        again = {}
-        (count,) = struct.unpack("<I", take(4))
-        for _ in range(count):
-            alias = _name(take, wrong)
-            again[alias] = _name(take, wrong)
-    return _whole(arrays), again
+# --- settings -------------------------------------------------------------------------------------------------------
 
 
-def _name(take: Any, wrong: ValueError) -> str:
-    (length,) = struct.unpack("<H", take(2))
+def _settings(path: Path, file: ModelFile, config: Mapping[str, Any]) -> ModelSettings:
+    """Raises RegardError for a model that is not known here."""
     try:
-        return str(take(length).rstrip(b"\0").decode())
-    except UnicodeDecodeError:
-        raise wrong from None
+        _check_known(file)
+        tie = _tie(file)
+        parts = {side: _side_settings(file, config, side) for side in SIDES}
+        source = {"kind": "text", "begin": bool(config.get("add_source_bos", False))}
+        output_bias = OUTPUT_BIAS in file and tie != "none"
+        return ModelSettings.parse({"source": source, **parts, "tie": tie, "output_bias": output_bias})
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+        raise RegardError(f"{path}: {reason.rstrip('.')}.") from None
 
 
-def _array(raw: bytes, shape: tuple[int, ...], kind: str, wrong: ValueError) -> NDArray[Any]:
-    try:
-        if kind == "bfloat16":
-            wide = np.frombuffer(raw, "<u2").astype(np.uint32) << 16
-            return wide.view(np.float32).reshape(shape)
-        return np.frombuffer(raw, kind).reshape(shape)
-    except ValueError:
-        raise wrong from None
-
-
-def _whole(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """All weights as float32, those with a scale divided by it."""
-    found: dict[str, NDArray[Any]] = {}
-    for name, array in arrays.items():
-        if name.endswith("_scale"):
-            continue
-        scale = arrays.get(f"{name}_scale")
-        if scale is not None:
-            found[name] = array.astype(np.float32) / (scale[:, None] if scale.ndim else scale)
-        else:
-            found[name] = array.astype(np.float32) if array.ndim else array
-    return found
-
-
-def _family(arrays: Mapping[str, NDArray[Any]], again: Mapping[str, str], config: Mapping[str, Any]) -> Family:
-    """What the model is, by its numbers, and where each tensor belongs."""
-    for name, array in arrays.items():
-        part, _, what = name.rpartition("/")
-        if not array.ndim and part in ("encoder", "decoder"):
-            if what in ONLY and int(array) != ONLY[what]:
-                raise RegardError(f"{name} = {int(array)} is not possible here, only {ONLY[what]}")
-            if what not in ONLY and what not in SAID:
+def _check_known(file: ModelFile) -> None:
+    for name, array in file.arrays.items():
+        side, _, setting = name.rpartition("/")
+        if not array.ndim and side in SIDES:
+            if setting in SUPPORTED and int(array) != SUPPORTED[setting]:
+                raise RegardError(f"{name} = {int(array)} is not supported, only {SUPPORTED[setting]}")
+            if setting not in SUPPORTED and setting not in KNOWN:
                 raise RegardError(f"{name} is not known here")
-    source, said, shown = (
-        again.get(name, name)
-        for name in ("encoder/embeddings_0/weight", "decoder/projection/weight", "decoder/embeddings/weight")
-    )
-    tie = "all" if source == said == shown else "target" if said == shown else "none"
-    places = [Place(source, ("encoder.embedding.weight",), "words")]
-    if tie != "all":
-        places.append(Place(shown, ("decoder.embedding.weight",), "words"))
-    if tie == "none":
-        places.append(Place(said, ("output.weight",), "words"))
-    bias = "decoder/projection/bias" in arrays
-    if bias or tie == "none":
-        places.append(Place("decoder/projection/bias", ("output.bias",), "words"))
-    parts = {name: _part(arrays, again, name, config, places) for name in ("encoder", "decoder")}
-    starts = {"begin": bool(config.get("add_source_bos", False))}
-    model = {"source": {"kind": "text", **starts}, **parts, "tie": tie, "output_bias": bias and tie != "none"}
-    tables = [again.get(name, name) for name in (f"{part}/position_encodings/encodings" for part in parts)]
-    computed = any(part["position"] == "sinusoidal" for part in parts.values())  # one more than are read: the beginning
-    longest = min(len(arrays[table]) for table in tables) - computed
-    return Family(ModelSettings.parse(model), places, longest=longest)
 
 
-def _part(
-    arrays: Mapping[str, NDArray[Any]],
-    again: Mapping[str, str],
-    name: str,
-    config: Mapping[str, Any],
-    places: list[Place],
-) -> dict[str, Any]:
-    """The settings of an encoder or a decoder; the places of its tensors are added."""
-    layers = 0
-    while f"{name}/layer_{layers}/ffn/linear_1/weight" in arrays:
-        layers += 1
-    heads = arrays.get(f"{name}/num_heads")
-    if not layers or heads is None:
-        raise RegardError(f"{name}/layer_0 or {name}/num_heads is missing")
-    inner, width = arrays[f"{name}/layer_0/ffn/linear_1/weight"].shape[::-1]
-    rms = f"{name}/layer_0/ffn/layer_norm/beta" not in arrays
-    activation = ACTIVATIONS[int(arrays.get(f"{name}/activation", np.zeros(())))]
-    gated = f"{name}/layer_0/ffn/linear_0_noact/weight" in arrays
-    pre = bool(int(arrays.get(f"{name}/pre_norm", np.ones(()))))
-    table = again.get(f"{name}/position_encodings/encodings", f"{name}/position_encodings/encodings")
-    if table not in arrays:
-        raise RegardError(f"{name}/position_encodings/encodings is missing")
-    known = np.allclose(arrays[table], waves(*arrays[table].shape), atol=1e-6)
-    epsilon = float(config.get("layer_norm_epsilon") or (1e-6 if rms else 1e-5))
+def _tie(file: ModelFile) -> str:
+    """Which of the embeddings and the output layer are one array."""
+    source, target, output = _tables(file)
+    if target != output:
+        return "none"
+    return "all" if source == target else "target"
+
+
+def _tables(file: ModelFile) -> tuple[str, str, str]:
+    """The names of the source's and the target's embedding and of the output layer's weight."""
+    names = ("encoder/embeddings_0/weight", "decoder/embeddings/weight", "decoder/projection/weight")
+    source, target, output = map(file.original, names)
+    return source, target, output
+
+
+def _side_settings(file: ModelFile, config: Mapping[str, Any], side: str) -> dict[str, Any]:
+    """The settings of encoder or decoder."""
+    layers = _layer_count(file, side)
+    heads = file.number(f"{side}/num_heads")
+    if not layers or not heads:
+        raise RegardError(f"{side}/layer_0 or {side}/num_heads is missing")
+    width, feedforward = file.arrays[f"{side}/layer_0/ffn/linear_1/weight"].shape
+    norm = "layer" if f"{side}/layer_0/ffn/layer_norm/beta" in file else "rms"
+    activation = ACTIVATIONS[file.number(f"{side}/activation")]
+    gated = f"{side}/layer_0/ffn/linear_0_noact/weight" in file
+    positions = _positions(file, side)
     settings = {
         "kind": "transformer",
         "width": width,
         "layers": layers,
-        "heads": int(heads),
-        "feedforward": inner,
+        "heads": heads,
+        "feedforward": feedforward,
         "activation": GATED[activation] if gated else activation,
-        "norm": "rms" if rms else "layer",
-        "norm_place": "pre" if pre else "post",
-        "position": "sinusoidal" if known else "learned",
-        "scale_embedding": bool(int(arrays.get(f"{name}/scale_embeddings", np.ones(())))),
+        "norm": norm,
+        "norm_place": "pre" if file.number(f"{side}/pre_norm", 1) else "post",
+        "position": "sinusoidal" if _is_sinusoidal(positions) else "learned",
+        "scale_embedding": bool(file.number(f"{side}/scale_embeddings", 1)),
     }
-    if not known:
-        settings["positions"] = len(arrays[table])
-        places.append(Place(table, (f"{name}.embedding.place.table.weight",)))
-    else:
-        places.append(Place(table, (), "known"))
-    if epsilon != (1e-6 if rms else 1e-5):
+    if settings["position"] == "learned":
+        settings["positions"] = len(positions)
+    epsilon = float(config.get("layer_norm_epsilon") or norm_epsilon(norm))
+    if epsilon != norm_epsilon(norm):
         settings["norm_epsilon"] = epsilon
-
-    def linear(theirs: str, *ours: str) -> None:
-        places.extend(Place(f"{theirs}/{part}", tuple(f"{each}.{part}" for each in ours)) for part in BOTH)
-
-    def norm(theirs: str, ours: str) -> None:
-        places.append(Place(f"{theirs}/gamma", (f"{ours}.weight",)))
-        if not rms:
-            places.append(Place(f"{theirs}/beta", (f"{ours}.bias",)))
-
-    if pre:
-        norm(f"{name}/layer_norm", f"{name}.norm")
-    for number in range(layers):
-        there, here = f"{name}/layer_{number}", f"{name}.layers.{number}"
-        norm(f"{there}/self_attention/layer_norm", f"{here}.itself_norm")
-        linear(f"{there}/self_attention/linear_0", *(f"{here}.itself.{each}" for each in ("query", "key", "value")))
-        linear(f"{there}/self_attention/linear_1", f"{here}.itself.output")
-        if name == "decoder":
-            norm(f"{there}/attention/layer_norm", f"{here}.memory_norm")
-            linear(f"{there}/attention/linear_0", f"{here}.memory.query")
-            linear(f"{there}/attention/linear_1", f"{here}.memory.key", f"{here}.memory.value")
-            linear(f"{there}/attention/linear_2", f"{here}.memory.output")
-        norm(f"{there}/ffn/layer_norm", f"{here}.feedforward_norm")
-        linear(f"{there}/ffn/linear_0", f"{here}.feedforward.inner")
-        if gated:
-            places[-2:] = [
-                Place(
-                    f"{there}/ffn/linear_0/{part}",
-                    (f"{here}.feedforward.inner.{part}",),
-                    also=f"{there}/ffn/linear_0_noact/{part}",
-                )
-                for part in BOTH
-            ]
-        linear(f"{there}/ffn/linear_1", f"{here}.feedforward.outer")
     return settings
 
 
-def _vocabulary(folder: Path, config: Mapping[str, Any], side: str, *, zero: bool) -> ImportedTokenizer:
-    """What cuts texts, numbered as the model has it. zero: a text begins with nothing."""
-    pieces = _pieces(folder, side)
-    numbers = {piece: number for number, piece in reversed(list(enumerate(pieces)))}  # the first of a name
+def _layer_count(file: ModelFile, side: str) -> int:
+    layers = 0
+    while f"{side}/layer_{layers}/ffn/linear_1/weight" in file:
+        layers += 1
+    return layers
+
+
+def _positions(file: ModelFile, side: str) -> Any:
+    """The table of positions. [length, width]"""
+    name = f"{side}/position_encodings/encodings"
+    if file.original(name) not in file:
+        raise RegardError(f"{name} is missing")
+    return file.arrays[file.original(name)]
+
+
+def _is_sinusoidal(table: Any) -> bool:
+    return bool(np.allclose(table, sinusoids(*table.shape), atol=1e-6))
+
+
+# --- tensors --------------------------------------------------------------------------------------------------------
+
+
+def _mapping(file: ModelFile, settings: ModelSettings, tokenizers: TokenizerPair) -> ModelMapping:
+    source, target = VocabularyRows(tokenizers.source), VocabularyRows(tokenizers.target)
+    source_table, target_table, output_table = _tables(file)
+    tensors = [tensor(source_table, "encoder.embedding.weight", source)]
+    if settings.tie != "all":
+        tensors.append(tensor(target_table, "decoder.embedding.weight", target))
+    if settings.tie == "none":
+        tensors.append(tensor(output_table, "output.weight", target))
+    if settings.output_bias or settings.tie == "none":
+        tensors.append(tensor(OUTPUT_BIAS, "output.bias", target))
+    parts = {"encoder": settings.encoder, "decoder": settings.decoder}
+    for side, part in parts.items():
+        tensors += _side_mapping(file, side, part)
+    # Where positions are computed, the table has one more than a source can have: that of BEGIN.
+    computed = any(getattr(part, "position", "") == "sinusoidal" for part in parts.values())
+    max_length = min(len(_positions(file, side)) for side in SIDES) - computed
+    return ModelMapping(settings, tensors, max_length=max_length)
+
+
+def _side_mapping(file: ModelFile, side: str, part: Any) -> list[TensorMapping]:
+    table = file.original(f"{side}/position_encodings/encodings")
+    if part.position == "learned":
+        tensors = [tensor(table, f"{side}.embedding.place.table.weight")]
+    else:
+        tensors = [TensorMapping((table,), (), AbsentHere(Sinusoids(*file.arrays[table].shape)))]
+    if part.norm_place == "pre":
+        tensors += _norm(f"{side}/layer_norm", f"{side}.norm", part)
+    for number in range(part.layers):
+        tensors += _layer_mapping(f"{side}/layer_{number}", f"{side}.layers.{number}", part, side=side)
+    return tensors
+
+
+def _layer_mapping(theirs: str, ours: str, part: Any, *, side: str) -> list[TensorMapping]:
+    attention = [f"{ours}.itself.{name}" for name in ("query", "key", "value")]
+    tensors = [
+        *_norm(f"{theirs}/self_attention/layer_norm", f"{ours}.itself_norm", part),
+        *_linear(f"{theirs}/self_attention/linear_0", *attention),
+        *_linear(f"{theirs}/self_attention/linear_1", f"{ours}.itself.output"),
+    ]
+    if side == "decoder":
+        tensors += [
+            *_norm(f"{theirs}/attention/layer_norm", f"{ours}.memory_norm", part),
+            *_linear(f"{theirs}/attention/linear_0", f"{ours}.memory.query"),
+            *_linear(f"{theirs}/attention/linear_1", f"{ours}.memory.key", f"{ours}.memory.value"),
+            *_linear(f"{theirs}/attention/linear_2", f"{ours}.memory.output"),
+        ]
+    first = _gated if part.activation in GATED.values() else _linear
+    return [
+        *tensors,
+        *_norm(f"{theirs}/ffn/layer_norm", f"{ours}.feedforward_norm", part),
+        *first(f"{theirs}/ffn/linear_0", f"{ours}.feedforward.inner"),
+        *_linear(f"{theirs}/ffn/linear_1", f"{ours}.feedforward.outer"),
+    ]
+
+
+def _linear(theirs: str, *ours: str) -> list[TensorMapping]:
+    """A linear layer; several of ours are one there."""
+    transform = SplitRows(len(ours)) if len(ours) > 1 else Identity()
+    return [
+        TensorMapping((f"{theirs}/{parameter}",), tuple(f"{name}.{parameter}" for name in ours), transform)
+        for parameter in PARAMETERS
+    ]
+
+
+def _gated(theirs: str, ours: str) -> list[TensorMapping]:
+    """A gated layer: what is activated and what is multiplied with it are two layers there."""
+    return [
+        TensorMapping(
+            (f"{theirs}/{parameter}", f"{theirs}_noact/{parameter}"),
+            (f"{ours}.{parameter}",),
+            JoinRows(2),
+        )
+        for parameter in PARAMETERS
+    ]
+
+
+def _norm(theirs: str, ours: str, part: Any) -> list[TensorMapping]:
+    weight = tensor(f"{theirs}/gamma", f"{ours}.weight")
+    return [weight, tensor(f"{theirs}/beta", f"{ours}.bias")] if part.norm == "layer" else [weight]
+
+
+# --- tokenizers -----------------------------------------------------------------------------------------------------
+
+
+def _load_tokenizer(folder: Path, config: Mapping[str, Any], side: str, *, zero_start: bool) -> ImportedTokenizer:
+    """A sentencepiece model, its pieces numbered as the model has them."""
+    pieces = _read_pieces(folder, side)
+    entries = {piece: entry for entry, piece in reversed(list(enumerate(pieces)))}  # of several the first
     names = {
         "unk_token": config.get("unk_token") or "<unk>",
         "eos_token": config.get("eos_token") or "</s>",
@@ -269,53 +268,44 @@ def _vocabulary(folder: Path, config: Mapping[str, Any], side: str, *, zero: boo
     }
     if side == "source" and config.get("add_source_bos"):
         names["begin"] = config.get("bos_token") or "<s>"
-    found = {name: numbers.get(str(piece)) for name, piece in names.items()}
+    special = {name: entries.get(str(piece)) for name, piece in names.items()}
     for name in ("unk_token", "eos_token"):
-        if found[name] is None:
+        if special[name] is None:
             raise RegardError(f"{folder}: its {side} vocabulary has no {names[name]!r}, the {name} of config.json.")
-    if found["begin"] is None and side == "target" and not zero:
+    if special["begin"] is None and side == "target" and not zero_start:
         raise RegardError(f"{folder}: its target vocabulary has no {names['begin']!r}, with which a text begins.")
-    pad = next((numbers[piece] for piece in ("<pad>", "<blank>") if piece in numbers), None)
-    about = {
+    pad = next((entries[piece] for piece in ("<pad>", "<blank>") if piece in entries), None)
+    begin = None if zero_start else special["begin"]
+    description = {
         "kind": "sentencepiece",
         "size": len(pieces),
-        "special": [pad, found["unk_token"], None if zero else found["begin"], found["eos_token"]],
+        "special": [pad, special["unk_token"], begin, special["eos_token"]],
         "mask": None,
-        "model": base64.b64encode(_cutter(folder, side)).decode(),
+        "model": base64.b64encode(_read_sentencepiece(folder, side)).decode(),
         "pieces": pieces,
     }
-    return ImportedTokenizer.from_description(about)
+    return ImportedTokenizer.from_description(description)
 
 
-def _pieces(folder: Path, side: str) -> list[str]:
+def _read_pieces(folder: Path, side: str) -> list[str]:
     for name in (f"{side}_vocabulary", "shared_vocabulary"):
         if (folder / f"{name}.json").exists():
-            found = read_json(folder / f"{name}.json")
-            if not isinstance(found, list) or not all(isinstance(piece, str) for piece in found):
+            pieces = read_json(folder / f"{name}.json")
+            if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
                 raise RegardError(f"{folder / f'{name}.json'}: expected a list of texts.")
-            return found
+            return pieces
         if (folder / f"{name}.txt").exists():
             return (folder / f"{name}.txt").read_text("utf-8").removesuffix("\n").split("\n")
     raise RegardError(f"{folder}: it has no vocabulary: neither {side}_vocabulary.json nor shared_vocabulary.json.")
 
 
-def _cutter(folder: Path, side: str) -> bytes:
+def _read_sentencepiece(folder: Path, side: str) -> bytes:
     """The sentencepiece model of a side."""
-    names = (
-        f"{side}.spm",
-        f"{side}.model",
-        "sentencepiece.model",
-        "sentencepiece.bpe.model",
-        "spm.model",
-        "spiece.model",
-    )
-    for name in names:
-        path = folder / name
-        if path.is_file():
-            if path.stat().st_size > LARGEST:
-                raise RegardError(f"{path}: it is larger than any such file.")
-            return path.read_bytes()
+    either = ("sentencepiece.model", "sentencepiece.bpe.model", "spm.model", "spiece.model")
+    for name in (f"{side}.spm", f"{side}.model", *either):
+        if (folder / name).is_file():
+            return read_bytes(folder / name)
     raise RegardError(
-        f"{folder}: it does not say how texts are cut; put the model's sentencepiece files into it, as {side}.spm, or "
-        f"one for both sides as sentencepiece.model."
+        f"{folder}: it does not say how texts are tokenized; put the model's sentencepiece files into it, as "
+        f"{side}.spm, or one for both sides as sentencepiece.model."
     )

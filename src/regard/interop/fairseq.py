@@ -1,7 +1,7 @@
-"""fairseq's Transformers (Ott et al. 2019), in two steps that are kept apart.
+"""Checkpoints of fairseq's Transformers (Ott et al. 2019, arXiv:1904.01038), converted to a folder that import reads.
 
-`convert` opens a checkpoint, whose format could otherwise run anything, with nothing but tensors, plain values and
-argparse's Namespace allowed, and writes a folder of safetensors, dictionaries and settings. Import reads that folder.
+A checkpoint's format can run anything when it is opened. So this is a step of its own: nothing but tensors, plain
+values and argparse's Namespace is allowed, and the result is a folder of safetensors, dictionaries and settings.
 """
 
 import argparse
@@ -19,36 +19,41 @@ from torch import Tensor
 
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
-from regard.interop.new_run import check_new
-from regard.interop.vocabularies import LARGEST
+from regard.interop.family import MAX_LAYERS, MAX_ROWS, MAX_WIDTH
+from regard.interop.new_run import check_is_new
+from regard.interop.tensor_map import PARAMETERS
+from regard.interop.tokenizer_import import read_bytes
 from regard.runs.bundle import as_bytes
 from regard.runs.folder import write_durably
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # which every dictionary of fairseq's begins with
-BEFORE = 2  # rows of its tables of places that no word has: those up to padding's own
+MODEL_TYPE = "fairseq-transformer"  # in the config.json of a converted checkpoint
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # with which every dictionary of fairseq's begins
+FIRST_POSITION = 2  # the row of a text's first token in a table of positions; those before are padding's
+DEFAULT_POSITIONS = 1024
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu-tanh", "gelu_fast": "gelu-tanh", "swish": "silu"}
-# What other models have, which is not built from these parts.
-ABSENT = (
+UNSUPPORTED = (  # settings of models with other parts
     *("adaptive_input", "adaptive_softmax_cutoff", "no_cross_attention", "cross_self_attention", "base_layers"),
     *("no_token_positional_embeddings", "scale_resids", "scale_heads", "scale_fc", "scale_attn"),
 )
-BOTH = ("weight", "bias")
-MANY, WIDE, LONG = 1_000, 1 << 16, 1 << 20  # layers, numbers of a vector, entries of a table: no model has more
-MODEL_TYPE = "fairseq-transformer"
-OLD_NORMS = {
+NORM_NAMES = {  # by the numbers that older versions gave them
     "encoder": ("self_attn_layer_norm", "final_layer_norm"),
     "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
 }
 
 
-def convert(checkpoint: Path, dictionaries: Path, folder: Path, *, pieces: tuple[Path, ...] = ()) -> list[str]:
-    """A checkpoint, the folder of its two dict.LANGUAGE.txt, and the sentencepiece models that cut its texts (one, or
-    one for each side), as a folder that `regard import` reads; the names of its files. Raises RegardError."""
-    check_new(folder)
-    if len(pieces) > 2:
+def convert_checkpoint(
+    checkpoint: Path, dictionaries: Path, folder: Path, *, sentencepiece: tuple[Path, ...] = ()
+) -> list[str]:
+    """Convert a checkpoint into a folder that `regard import` reads; returns the names of its files.
+
+    dictionaries: the folder of its two dict.LANGUAGE.txt. sentencepiece: the models that tokenize its texts, one, or
+    one for each side. Raises RegardError.
+    """
+    check_is_new(folder)
+    if len(sentencepiece) > 2:
         raise RegardError("--sentencepiece: give one model for both sides, or two: the source's, then the target's.")
-    settings, theirs = _opened(checkpoint)
-    languages = tuple(_text(settings, name) for name in ("source_lang", "target_lang"))
+    settings, theirs = _read_checkpoint(checkpoint)
+    languages = tuple(_language(settings, name) for name in ("source_lang", "target_lang"))
     files: dict[str, bytes] = {}
     for side, language in zip(("source", "target"), languages, strict=True):
         path = dictionaries / f"dict.{language}.txt"
@@ -57,20 +62,21 @@ def convert(checkpoint: Path, dictionaries: Path, folder: Path, *, pieces: tuple
                 f"{path}: there is no such file; the folder of the dictionaries has one for each language."
             )
         files[f"{side}.dict.txt"] = path.read_bytes()
-    for side, model in zip(("source", "target"), pieces * (2 // len(pieces)) if pieces else (), strict=False):
-        if not model.is_file():
-            raise RegardError(f"{model}: there is no such file.")
-        files[f"{side}.spm"] = model.read_bytes()
-    config = _config(settings, languages)
+    models = sentencepiece * (2 // len(sentencepiece)) if sentencepiece else ()
+    for side, path in zip(("source", "target"), models, strict=False):
+        if not path.is_file():
+            raise RegardError(f"{path}: there is no such file.")
+        files[f"{side}.spm"] = path.read_bytes()
+    config = _configuration(settings, languages)
     files["config.json"] = json.dumps(config, indent=2).encode()
-    files["model.safetensors"] = as_bytes(_plain(theirs, config))
+    files["model.safetensors"] = as_bytes(_normalize_tensors(theirs, config))
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_durably(folder / name, content)
     return sorted(files)
 
 
-def _opened(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read_checkpoint(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Settings and tensors of a checkpoint."""
     if not checkpoint.is_file():
         raise RegardError(f"{checkpoint}: there is no such file.")
@@ -78,7 +84,7 @@ def _opened(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         with torch.serialization.safe_globals([argparse.Namespace]), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             content = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever the format's reader stumbles over
+    except Exception as error:  # whatever the format's reader raises
         refused = re.search(r"GLOBAL ([\w.]+)|global[: ]+`?([\w.]+\.[\w.]+)", str(error))
         reason = f"it has a {next(filter(None, refused.groups()))}" if refused else "it is damaged, or no checkpoint"
         raise RegardError(
@@ -95,122 +101,168 @@ def _opened(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return settings, {str(name): tensor for name, tensor in theirs.items()}
 
 
-def _text(settings: Mapping[str, Any], name: str) -> str:
-    found = settings.get(name)
-    if not isinstance(found, str) or not found.replace("_", "").replace("-", "").isalnum():
+def _language(settings: Mapping[str, Any], name: str) -> str:
+    language = settings.get(name)
+    if not isinstance(language, str) or not language.replace("_", "").replace("-", "").isalnum():
         raise RegardError(f"the checkpoint does not name its {name}.")
+    return language
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+def _configuration(settings: Mapping[str, Any], languages: tuple[str, ...]) -> dict[str, Any]:
+    """The config.json that import reads. Raises RegardError for a model that is not known here."""
+    for name in UNSUPPORTED:
+        if settings.get(name):
+            raise RegardError(f"the checkpoint's {name} = {settings[name]!r} is not supported.")
+    for name in ("decoder_output_dim", "decoder_input_dim"):
+        if settings.get(name) not in (None, settings.get("decoder_embed_dim")):
+            raise RegardError(f"the checkpoint's {name} = {settings[name]!r} is not supported.")
+    if settings.get("activation_fn", "relu") not in ACTIVATIONS:
+        raise RegardError(f"the checkpoint's activation {settings['activation_fn']!r} is not known.")
+    if settings.get("share_all_embeddings"):
+        tie = "all"
+    else:
+        tie = "target" if settings.get("share_decoder_input_output_embed") else "none"
+    return {
+        "model_type": MODEL_TYPE,
+        "source": languages[0],
+        "target": languages[1],
+        "tie": tie,
+        "encoder": _side_settings(settings, "encoder", "max_source_positions"),
+        "decoder": _side_settings(settings, "decoder", "max_target_positions"),
+    }
+
+
+def _side_settings(settings: Mapping[str, Any], side: str, positions: str) -> dict[str, Any]:
+    """The settings of encoder or decoder, by our names."""
+    try:
+        found = {
+            "width": int(settings[f"{side}_embed_dim"]),
+            "layers": int(settings[f"{side}_layers"]),
+            "heads": int(settings[f"{side}_attention_heads"]),
+            "feedforward": int(settings[f"{side}_ffn_embed_dim"]),
+            "norm_place": "pre" if settings.get(f"{side}_normalize_before") else "post",
+            "positions": int(settings.get(positions) or DEFAULT_POSITIONS),
+            "norm_embedding": bool(settings.get("layernorm_embedding")),
+            "scale_embedding": not settings.get("no_scale_embedding"),
+            "activation": ACTIVATIONS[settings.get("activation_fn", "relu")],
+            "dropout": float(settings.get("dropout", 0.1)),
+            "attention_dropout": float(settings.get("attention_dropout", 0.0)),
+            "activation_dropout": float(settings.get("activation_dropout", 0.0)),
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise RegardError(f"the checkpoint does not say what its {side} is ({error}).") from None
+    check_sizes(side, found)
     return found
 
 
-def _config(settings: Mapping[str, Any], languages: tuple[str, ...]) -> dict[str, Any]:
-    """What import needs to know."""
-    for name in ABSENT:
-        if settings.get(name):
-            raise RegardError(f"the checkpoint's {name} = {settings[name]!r} is not possible here.")
-    for name in ("decoder_output_dim", "decoder_input_dim"):
-        if settings.get(name) not in (None, settings.get("decoder_embed_dim")):
-            raise RegardError(f"the checkpoint's {name} = {settings[name]!r} is not possible here.")
-    tie = "all" if settings.get("share_all_embeddings") else "none"
-    tie = "target" if tie == "none" and settings.get("share_decoder_input_output_embed") else tie
-    if settings.get("activation_fn", "relu") not in ACTIVATIONS:
-        raise RegardError(f"the checkpoint's activation {settings['activation_fn']!r} is not known.")
-    parts = {}
-    for part, most in (("encoder", "max_source_positions"), ("decoder", "max_target_positions")):
-        try:
-            parts[part] = {
-                "width": int(settings[f"{part}_embed_dim"]),
-                "layers": int(settings[f"{part}_layers"]),
-                "heads": int(settings[f"{part}_attention_heads"]),
-                "feedforward": int(settings[f"{part}_ffn_embed_dim"]),
-                "norm_place": "pre" if settings.get(f"{part}_normalize_before") else "post",
-                "positions": int(settings.get(most) or 1024),
-                "norm_embedding": bool(settings.get("layernorm_embedding")),
-                "scale_embedding": not settings.get("no_scale_embedding"),
-                "activation": ACTIVATIONS[settings.get("activation_fn", "relu")],
-                "dropout": float(settings.get("dropout", 0.1)),
-                "attention_dropout": float(settings.get("attention_dropout", 0.0)),
-                "activation_dropout": float(settings.get("activation_dropout", 0.0)),
-            }
-        except (KeyError, TypeError, ValueError) as error:
-            raise RegardError(f"the checkpoint does not say what its {part} is ({error}).") from None
-        _check_sizes(part, parts[part])
-    return {"model_type": MODEL_TYPE, "source": languages[0], "target": languages[1], "tie": tie, **parts}
-
-
-def _check_sizes(part: str, settings: Mapping[str, Any]) -> None:
-    """Raises RegardError for what no model has."""
-    limits = {"width": WIDE, "layers": MANY, "heads": WIDE, "feedforward": LONG, "positions": LONG}
-    for name, most in limits.items():
-        if not 1 <= settings[name] <= most:
+def check_sizes(side: str, settings: Mapping[str, Any]) -> None:
+    """Raises RegardError for sizes that no model has."""
+    limits = {
+        "width": MAX_WIDTH,
+        "layers": MAX_LAYERS,
+        "heads": MAX_WIDTH,
+        "feedforward": MAX_ROWS,
+        "positions": MAX_ROWS,
+    }
+    for name, limit in limits.items():
+        if not 1 <= settings[name] <= limit:
             raise RegardError(
-                f"the checkpoint's {part} has {name} {settings[name]:,}; it must lie between 1 and {most:,}."
+                f"the checkpoint's {side} has {name} {settings[name]:,}; it must lie between 1 and {limit:,}."
             )
 
 
-def _plain(theirs: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The tensors by one set of names, whatever version of fairseq wrote them; places as tables from the first word."""
-    found = {
-        name: tensor for name, tensor in theirs.items() if name.rpartition(".")[2] not in ("version", "_float_tensor")
-    }
-    for name in ("encoder", "decoder"):
-        part = config[name]
-        found.pop(f"{name}.embed_positions.weights", None)
-        table = found.pop(f"{name}.embed_positions.weight", None)
-        table = sinusoids(part["positions"] + BEFORE, part["width"]) if table is None else table
-        found[f"{name}.embed_positions.weight"] = table[BEFORE:].clone()
-        for number in range(part["layers"]):
-            here = f"{name}.layers.{number}"
-            for old, new in enumerate(OLD_NORMS[name]):
-                for each in BOTH:
-                    if f"{here}.layer_norms.{old}.{each}" in found:
-                        found[f"{here}.{new}.{each}"] = found.pop(f"{here}.layer_norms.{old}.{each}")
-            for look in ("self_attn", "encoder_attn"):
-                for each in BOTH:
-                    whole = found.pop(f"{here}.{look}.in_proj_{each}", None)
-                    for kind, tensor in zip("qkv", whole.chunk(3) if whole is not None else (), strict=False):
-                        found[f"{here}.{look}.{kind}_proj.{each}"] = tensor.clone()
-    said = found.pop("decoder.embed_out", None)
-    if said is not None:
-        found["decoder.output_projection.weight"] = said
-    shared = {"all": ("decoder.embed_tokens.weight", "decoder.output_projection.weight"), "none": ()}
-    for name in shared.get(config["tie"], ("decoder.output_projection.weight",)):
-        first = found["encoder.embed_tokens.weight" if config["tie"] == "all" else "decoder.embed_tokens.weight"]
-        if name in found and not torch.equal(found.pop(name), first):
-            raise RegardError(f"the checkpoint says that {name} is shared, and it is not.")
+# --- tensors --------------------------------------------------------------------------------------------------------
+
+
+def _normalize_tensors(theirs: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors under one set of names, whatever version of fairseq wrote them."""
+    ignored = ("version", "_float_tensor")
+    tensors = {name: tensor for name, tensor in theirs.items() if name.rpartition(".")[2] not in ignored}
+    for side in ("encoder", "decoder"):
+        _write_positions(tensors, side, config[side])
+        for number in range(config[side]["layers"]):
+            _rename_norms(tensors, f"{side}.layers.{number}", NORM_NAMES[side])
+            _split_projections(tensors, f"{side}.layers.{number}")
+    if "decoder.embed_out" in tensors:
+        tensors["decoder.output_projection.weight"] = tensors.pop("decoder.embed_out")
+    _drop_shared(tensors, config["tie"])
     if config["tie"] == "none":
-        found["output.bias"] = torch.zeros(len(found["decoder.output_projection.weight"]))
-    return {name: tensor.float().contiguous() for name, tensor in found.items()}
+        tensors["output.bias"] = torch.zeros(len(tensors["decoder.output_projection.weight"]))
+    return {name: tensor.float().contiguous() for name, tensor in tensors.items()}
 
 
-def sinusoids(length: int, width: int) -> Tensor:
-    """Places as fairseq has them: all sines, then all cosines, of frequencies from 1 to 1/10,000. [length, width]"""
+def _write_positions(tensors: dict[str, Tensor], side: str, settings: Mapping[str, Any]) -> None:
+    """The table of positions from a text's first token on, computed where the checkpoint has none."""
+    tensors.pop(f"{side}.embed_positions.weights", None)
+    table = tensors.pop(f"{side}.embed_positions.weight", None)
+    if table is None:
+        table = fairseq_sinusoids(settings["positions"] + FIRST_POSITION, settings["width"])
+    tensors[f"{side}.embed_positions.weight"] = table[FIRST_POSITION:].clone()
+
+
+def _rename_norms(tensors: dict[str, Tensor], layer: str, names: tuple[str, ...]) -> None:
+    """Norms had numbers in older versions."""
+    for number, name in enumerate(names):
+        for parameter in PARAMETERS:
+            old = f"{layer}.layer_norms.{number}.{parameter}"
+            if old in tensors:
+                tensors[f"{layer}.{name}.{parameter}"] = tensors.pop(old)
+
+
+def _split_projections(tensors: dict[str, Tensor], layer: str) -> None:
+    """Queries, keys and values were one projection in older versions."""
+    for attention in ("self_attn", "encoder_attn"):
+        for parameter in PARAMETERS:
+            joint = tensors.pop(f"{layer}.{attention}.in_proj_{parameter}", None)
+            if joint is not None:
+                for name, tensor in zip("qkv", joint.chunk(3), strict=False):
+                    tensors[f"{layer}.{attention}.{name}_proj.{parameter}"] = tensor.clone()
+
+
+def _drop_shared(tensors: dict[str, Tensor], tie: str) -> None:
+    """Remove tensors that are another one. Raises RegardError if they are not."""
+    output = "decoder.output_projection.weight"
+    shared = {"all": ("decoder.embed_tokens.weight", output), "target": (output,), "none": ()}[tie]
+    original = f"{'encoder' if tie == 'all' else 'decoder'}.embed_tokens.weight"
+    for name in shared:
+        if name in tensors and not torch.equal(tensors.pop(name), tensors[original]):
+            raise RegardError(f"the checkpoint says that {name} is shared, and it is not.")
+
+
+def fairseq_sinusoids(length: int, width: int) -> Tensor:
+    """Sinusoidal positions as fairseq has them: all sines, then all cosines, of frequencies from 1 to 1/10,000;
+    padding's is zero. [length, width]"""
     half = width // 2
-    rates = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / max(1, half - 1)))
-    angles = torch.arange(length, dtype=torch.float)[:, None] * rates
+    frequencies = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / max(1, half - 1)))
+    angles = torch.arange(length, dtype=torch.float)[:, None] * frequencies
     table = torch.cat([angles.sin(), angles.cos(), torch.zeros(length, width % 2)], 1)
-    table[1] = 0  # padding's
+    table[1] = 0
     return table
 
 
-def vocabulary(folder: Path, side: str) -> ImportedTokenizer:
-    """A dictionary, and what cuts texts: sentencepiece, or the blanks of texts that are cut already."""
-    path = folder / f"{side}.dict.txt"
+# --- tokenizers -----------------------------------------------------------------------------------------------------
+
+
+def load_dictionary(folder: Path, side: str) -> ImportedTokenizer:
+    """A dictionary of a converted checkpoint, with its sentencepiece model; without one, texts must be tokenized
+    already, with blanks between the pieces."""
+    path, model = folder / f"{side}.dict.txt", folder / f"{side}.spm"
     try:
-        if path.stat().st_size > LARGEST:
-            raise RegardError(f"{path}: it is larger than any such file.")
-        lines = path.read_text("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_bytes(path).decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
         raise RegardError(f"{path}: it cannot be read ({error}).") from None
     own = [line.removesuffix(" #fairseq:overwrite").rpartition(" ")[0] for line in lines if line.strip()]
-    pieces = [*SPECIAL, *own]
-    model = folder / f"{side}.spm"
-    about: dict[str, Any] = {
+    pieces = [*SPECIAL_TOKENS, *own]
+    description: dict[str, Any] = {
         "kind": "sentencepiece" if model.is_file() else "words",
         "size": len(pieces),
-        "special": [pieces.index(name) for name in ("<pad>", "<unk>", "</s>", "</s>")],
+        "special": [SPECIAL_TOKENS.index(name) for name in ("<pad>", "<unk>", "</s>", "</s>")],
         "mask": None,
         "pieces": pieces,
     }
     if model.is_file():
-        about["model"] = base64.b64encode(model.read_bytes()).decode()
-    return ImportedTokenizer.from_description(about)
+        description["model"] = base64.b64encode(read_bytes(model)).decode()
+    return ImportedTokenizer.from_description(description)

@@ -1,272 +1,171 @@
-"""Runs that were trained here in Hugging Face's format: the architecture there that is the same model.
+"""Runs in Hugging Face's format.
+
+A run that was imported is exported as it came, with its own configuration and vocabulary files and its present weights.
+A run that was trained here is exported as the family whose architecture is the same model:
 
 | trained here | there |
 |---|---|
-| translates, norms before each part | Pegasus |
-| translates, norms after | Marian's architecture, its places written out |
-| goes on, rotary places | GPT-NeoX |
-| goes on, learned or sinusoidal places | GPT-2 |
-| guesses, rotary places, norms before | ESM |
-| guesses, learned places, norms after, as BERT has it | BERT |
-
-What is said with an embedding that is scaled when it is read is written as two tables: not every architecture scales.
+| translation, norms before each sublayer | Pegasus |
+| translation, norms after each sublayer | Marian, its positions written as a table |
+| language model, rotary positions | GPT-NeoX |
+| language model, learned or sinusoidal positions | GPT-2 |
+| masked language model, rotary positions, norms before each sublayer | ESM |
+| masked language model, learned positions, norms after each sublayer | BERT |
 """
 
 import json
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
-from regard.interop.families import family_of
-from regard.interop.families.common import ACTIVATIONS
-from regard.interop.new_run import NEVER
-from regard.interop.tensor_map import given
-from regard.interop.tokenizer_export import Framing, tokenizer_files
+from regard.interop.capabilities import (
+    architecture_of,
+    input_other_than_text,
+    is_autoregressive,
+    is_masked_lm,
+    output_other_than_tokens,
+)
+from regard.interop.families._output import SPECIAL_TOKEN_IDS
+from regard.interop.family import FAMILIES, THEIR_ACTIVATIONS, Family, family_of
+from regard.interop.import_folder import IMPORTED, TENSOR_NAMES, UNUSED
+from regard.interop.tensor_map import TokenizerPair, export_tensors
+from regard.interop.tokenizer_export import tokenizer_files
+from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
 from regard.models.settings import ModelSettings
-from regard.runs.bundle import Bundle, as_bytes, tensors_of
-from regard.runs.conversion import waves
+from regard.runs.bundle import Bundle, as_bytes, load_bundle, read_tensors, tensors_of
+from regard.runs.conversion import NEVER_PREDICTED
+from regard.runs.folder import Opened
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
-NAMED = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
-SPECIAL = {"pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id": END}
+
+def export_huggingface(opened: Opened) -> dict[str, bytes]:
+    """The files of a run in Hugging Face's format, by name. Raises RegardError."""
+    if (opened.folder / IMPORTED / "config.json").exists():
+        return _export_imported(opened)
+    try:
+        return export_trained(load_bundle(opened.folder))
+    except RegardError as error:
+        raise RegardError(f"{opened.folder}: {error}") from None
 
 
-def published(bundle: Bundle) -> dict[str, bytes]:
-    """Files by name. Raises RegardError, saying why, for a model that has no form there."""
-    about = bundle.description.model
-    words = bundle.target_side
-    _check(about)
-    if not isinstance(words, SubwordTokenizer) or isinstance(words, ImportedTokenizer):
-        raise RegardError("huggingface: this model has the vocabulary of another project.")
-    config, framing = _config(bundle)
-    tensors = {name: tensor.clone() for name, tensor in tensors_of(bundle.model).items()}
-    _adapt(tensors, bundle, config)
-    masks = about.guesses
-    longest = int(config.get("max_position_embeddings") or config["n_positions"])
-    files = tokenizer_files(words, framing, lowercase=bundle.description.lowercase, masks=masks, most=longest)
-    special = [PAD, UNKNOWN, BEGIN, END, *([MASK] if masks else [])]
-    described = {"kind": "metaspace", "size": len(words), "special": special}
-    same = ImportedTokenizer.from_description({**described, "tokenizer": json.loads(files["tokenizer.json"])})
-    names = {f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
-    family = family_of(config, {*names, "cls.predictions.bias"})
-    theirs = given(family, tensors, _unused(config), (same, same), "huggingface")
-    files["config.json"] = json.dumps(config, indent=2).encode()
-    files["model.safetensors"] = as_bytes(theirs, {"format": "pt"})
-    if about.step_by_step:
-        search = {**SPECIAL, "decoder_start_token_id": BEGIN} if framing == "translates" else SPECIAL
-        files["generation_config.json"] = json.dumps(search, indent=2).encode()
+# --- runs that were imported ----------------------------------------------------------------------------------------
+
+
+def _export_imported(opened: Opened) -> dict[str, bytes]:
+    imported, where = opened.folder / IMPORTED, str(opened.folder)
+    bundle = load_bundle(opened.folder)
+    vocabulary = bundle.target_side if isinstance(bundle.target_side, ImportedTokenizer) else bundle.source_side
+    assert isinstance(vocabulary, ImportedTokenizer)
+    family = family_of(read_json(imported / "config.json"))
+    names = set(read_json(imported / TENSOR_NAMES))
+    mapping = family.mapping(names, TokenizerPair(vocabulary, vocabulary))
+    if _comparable(mapping.settings) != _comparable(bundle.description.model):
+        raise RegardError(f"{where}: this is no longer the kind of model that was imported.")
+    ours = tensors_of(bundle.model)
+    if not mapping.settings.output_bias and mapping.settings.tie != "none":
+        _drop_added_bias(ours, where)
+    theirs = export_tensors(mapping, ours, read_tensors(imported / UNUSED), where)
+    files = {"model.safetensors": as_bytes(theirs, {"format": "pt"})}
+    for name in ("config.json", *TOKENIZER_FILES):
+        if (imported / name).exists():
+            files[name] = (imported / name).read_bytes()
     return files
 
 
-def _check(about: ModelSettings) -> None:
-    """Raises RegardError, saying why, for what none of the architectures has."""
-    parts = [part for part in (about.encoder, about.decoder) if part.kind not in ("none", "places")]
-    why = ""
-    if about.source.kind not in ("text", "nothing"):
-        why = f"it reads {about.source.kind}"
-    elif not (about.step_by_step or about.guesses):
-        why = {"label": "it tells classes apart", "tags": "it says tags", "span": "it says spans"}.get(
-            about.says, "it says nothing"
-        )
-    elif about.copies:
-        why = "it copies words"
-    elif getattr(about.source, "segments", 1) > 1:
-        why = "its sources have parts"
-    elif about.step_by_step and about.source.kind == "text" and about.tie != "all":
-        why = "its source and its target have tables of their own"
-    for part in parts:
-        if part.kind != "transformer":
-            why = why or f"it has a {part.kind} part"
-            continue
-        for name, usual in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("shared", False)):
-            if getattr(part, name) != usual:
-                why = why or f"its {name} is {getattr(part, name)}"
-        if part.activation not in NAMED:
-            why = why or f"its activation is {part.activation}"
-        if part.embedding_width != part.width:
-            why = why or "its embeddings are not as wide as its layers"
-        if part.norm_embedding and not about.guesses:
-            why = why or "it normalises its embeddings"
-    if why:
-        raise RegardError(f"huggingface: no architecture there is this model, since {why}.")
+def _drop_added_bias(tensors: dict[str, Tensor], where: str) -> None:
+    """Remove the bias that an import adds for tokens that are never predicted."""
+    bias = tensors.pop("output.bias", None)
+    if bias is not None and not bool(((bias == 0) | (bias == NEVER_PREDICTED)).all()):
+        raise RegardError(f"{where}: tensor output.bias was trained, and has no place in such a model.")
 
 
-def _config(bundle: Bundle) -> tuple[dict[str, Any], Framing]:
-    """Its configuration there, and what stands around a text. Raises RegardError."""
-    about, longest = bundle.description.model, bundle.description.longest
-    if about.guesses:
-        return _guessing(about, longest, len(bundle.target_side)), "reads"
-    if about.source.kind == "nothing":
-        return _going_on(about, longest, len(bundle.target_side)), "goes on"
-    return _translating(about, longest, len(bundle.target_side)), "translates"
+def _comparable(model: ModelSettings) -> str:
+    """The settings that an imported model and its family must agree on."""
+    return json.dumps(model.model_dump(exclude={"output_bias"}), sort_keys=True, default=str)
 
 
-def _refuse(what: str, positions: str, place: str) -> ValueError:
-    return ValueError(
-        f"huggingface: no architecture there is this model: {what} with {positions} places and norms {place}-parts."
+# --- runs that were trained here ------------------------------------------------------------------------------------
+
+
+def export_trained(bundle: Bundle) -> dict[str, bytes]:
+    """Files by name. Raises RegardError, saying why, for a model that no family has."""
+    model, vocabulary = bundle.description.model, bundle.target_side
+    if reason := _unsupported(model):
+        raise RegardError(f"huggingface: no architecture there is this model, since {reason}.")
+    if not isinstance(vocabulary, SubwordTokenizer) or isinstance(vocabulary, ImportedTokenizer):
+        raise RegardError("huggingface: this model has the vocabulary of another project.")
+    family = _family_for(bundle)
+    masks, architecture = is_masked_lm(model), architecture_of(model)
+    files = tokenizer_files(
+        vocabulary,
+        architecture,
+        lowercase=bundle.description.lowercase,
+        masks=masks,
+        max_length=family.max_positions,
     )
+    same = _as_imported(vocabulary, files["tokenizer.json"], masks=masks)
+    tensors = {name: tensor.clone() for name, tensor in tensors_of(bundle.model).items()}
+    tensors = family.adapt(tensors, model)
+    mapping = family.mapping(family.exported_names(), TokenizerPair(same, same))
+    theirs = export_tensors(mapping, tensors, family.unused_tensors(), "huggingface")
+    files["config.json"] = json.dumps(family.config, indent=2).encode()
+    files["model.safetensors"] = as_bytes(theirs, {"format": "pt"})
+    if is_autoregressive(model):
+        start = {"decoder_start_token_id": BEGIN} if architecture == "encoder-decoder" else {}
+        files["generation_config.json"] = json.dumps({**SPECIAL_TOKEN_IDS, **start}, indent=2).encode()
+    return files
 
 
-def _guessing(about: ModelSettings, longest: int, size: int) -> dict[str, Any]:
-    encoder: Any = about.encoder
-    common = {
-        "vocab_size": size,
-        "hidden_size": encoder.width,
-        "num_hidden_layers": encoder.layers,
-        "num_attention_heads": encoder.heads,
-        "intermediate_size": encoder.feedforward,
-        "hidden_dropout_prob": encoder.dropout,
-        "attention_probs_dropout_prob": encoder.attention_dropout,
-        "layer_norm_eps": encoder.norm_epsilon or 1e-5,
-        "pad_token_id": PAD,
-        "dtype": "float32",
-    }
-    gelu = encoder.activation == "gelu" and getattr(about.decoder, "activation", "") == "gelu"
-    if encoder.position == "rotary" and encoder.norm_place == "pre" and not encoder.norm_embedding and gelu:
-        return {
-            "model_type": "esm",
-            "architectures": ["EsmForMaskedLM"],
-            "position_embedding_type": "rotary",
-            "emb_layer_norm_before": False,
-            "token_dropout": False,
-            "is_folding_model": False,
-            "tie_word_embeddings": False,
-            "mask_token_id": MASK,
-            "max_position_embeddings": longest,
-            **common,
-        }
-    if (
-        encoder.position == "learned"
-        and encoder.norm_place == "post"
-        and encoder.norm_embedding
-        and not encoder.scale_embedding
-    ):
-        return {
-            "model_type": "bert",
-            "architectures": ["BertForMaskedLM"],
-            "hidden_act": NAMED[encoder.activation],
-            "type_vocab_size": 2,
-            "max_position_embeddings": encoder.positions,
-            **common,
-        }
-    raise _refuse("an encoder", encoder.position, encoder.norm_place)
+def _family_for(bundle: Bundle) -> Family:
+    """The family that a run's model belongs to. Raises RegardError, saying what each one has otherwise."""
+    model, reasons = bundle.description.model, []
+    for name, family in FAMILIES.items():
+        if family.exports == architecture_of(model):
+            reason = family.difference(model)
+            if not reason:
+                size, max_length = len(bundle.target_side), bundle.description.longest
+                return family_of(family.configuration(model, max_length=max_length, vocabulary_size=size))
+            reasons.append(f"as {name}, {reason}")
+    raise RegardError(f"huggingface: no architecture there is this model: {'; '.join(reasons)}.")
 
 
-def _going_on(about: ModelSettings, longest: int, size: int) -> dict[str, Any]:
-    decoder: Any = about.decoder
-    if decoder.norm_place != "pre" or decoder.position not in ("rotary", "learned", "sinusoidal"):
-        raise _refuse("a decoder", decoder.position, decoder.norm_place)
-    if decoder.position == "rotary":
-        return {
-            "model_type": "gpt_neox",
-            "architectures": ["GPTNeoXForCausalLM"],
-            "vocab_size": size,
-            "hidden_size": decoder.width,
-            "num_hidden_layers": decoder.layers,
-            "num_attention_heads": decoder.heads,
-            "intermediate_size": decoder.feedforward,
-            "hidden_act": NAMED[decoder.activation],
-            "rotary_pct": 1.0,
-            "rotary_emb_base": 10000,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
-            "max_position_embeddings": longest,
-            "layer_norm_eps": decoder.norm_epsilon or 1e-5,
-            "hidden_dropout": decoder.dropout,
-            "attention_dropout": decoder.attention_dropout,
-            "use_parallel_residual": False,
-            "attention_bias": True,
-            "tie_word_embeddings": False,
-            "dtype": "float32",
-            **SPECIAL,
-        }
-    return {
-        "model_type": "gpt2",
-        "architectures": ["GPT2LMHeadModel"],
-        "vocab_size": size,
-        "n_embd": decoder.width,
-        "n_layer": decoder.layers,
-        "n_head": decoder.heads,
-        "n_inner": decoder.feedforward,
-        "n_positions": decoder.positions if decoder.position == "learned" else longest + 1,
-        "activation_function": NAMED[decoder.activation],
-        "layer_norm_epsilon": decoder.norm_epsilon or 1e-5,
-        "resid_pdrop": decoder.dropout,
-        "embd_pdrop": decoder.dropout,
-        "attn_pdrop": decoder.attention_dropout,
-        "tie_word_embeddings": not decoder.scale_embedding and about.tie != "none",
-        "dtype": "float32",
-        **SPECIAL,
-    }
+def _as_imported(vocabulary: SubwordTokenizer, tokenizer: bytes, *, masks: bool) -> ImportedTokenizer:
+    """A run's vocabulary as an import of its exported tokenizer gives it."""
+    special = [PAD, UNKNOWN, BEGIN, END, *([MASK] if masks else [])]
+    description = {"kind": "metaspace", "size": len(vocabulary), "special": special}
+    return ImportedTokenizer.from_description({**description, "tokenizer": json.loads(tokenizer)})
 
 
-def _translating(about: ModelSettings, longest: int, size: int) -> dict[str, Any]:
-    encoder: Any = about.encoder
-    decoder: Any = about.decoder
-    for name in ("norm_place", "activation", "position", "scale_embedding", "norm_epsilon", "positions", "width"):
-        if getattr(encoder, name) != getattr(decoder, name):
-            raise RegardError(f"huggingface: encoder and decoder must have the same {name} there.")
-    if encoder.position not in ("sinusoidal", "learned") or encoder.norm_epsilon not in (None, 1e-5):
-        raise _refuse("a translator", encoder.position, encoder.norm_place)
-    pre = encoder.norm_place == "pre"
-    sides = {}
-    for name, part in (("encoder", encoder), ("decoder", decoder)):
-        sides[f"{name}_layers"] = part.layers
-        sides[f"{name}_attention_heads"] = part.heads
-        sides[f"{name}_ffn_dim"] = part.feedforward
-    return {
-        "model_type": "pegasus" if pre else "marian",
-        "architectures": ["PegasusForConditionalGeneration" if pre else "MarianMTModel"],
-        "vocab_size": size,
-        "d_model": encoder.width,
-        **sides,
-        "activation_function": NAMED[encoder.activation],
-        "scale_embedding": encoder.scale_embedding,
-        "dropout": encoder.dropout,
-        "attention_dropout": encoder.attention_dropout,
-        "activation_dropout": encoder.activation_dropout,
-        "max_position_embeddings": encoder.positions if encoder.position == "learned" else longest + 1,
-        "is_encoder_decoder": True,
-        "decoder_start_token_id": BEGIN,
-        "forced_eos_token_id": None,
-        "tie_word_embeddings": True,
-        "dtype": "float32",
-        **SPECIAL,
-    }
+def _unsupported(model: ModelSettings) -> str:
+    """What none of the families has, as a clause; empty if nothing."""
+    if kind := input_other_than_text(model):
+        return f"it reads {kind}"
+    if reason := output_other_than_tokens(model):
+        return reason
+    if model.copies:
+        return "it copies tokens from its source"
+    if getattr(model.source, "segments", 1) > 1:
+        return "its sources have segments"
+    if architecture_of(model) == "encoder-decoder" and model.tie != "all":
+        return "its source and its target have embeddings of their own"
+    for part in (model.encoder, model.decoder):
+        if part.kind not in ("none", "places") and (reason := _unsupported_part(part, masks=is_masked_lm(model))):
+            return reason
+    return ""
 
 
-@torch.no_grad()
-def _adapt(tensors: dict[str, Tensor], bundle: Bundle, config: dict[str, Any]) -> None:
-    """Our tensors as those of the same model without what the architecture lacks."""
-    about, kind = bundle.description.model, config["model_type"]
-    size = len(bundle.target_side)
-    for name, side in (("encoder", about.encoder), ("decoder", about.decoder)):
-        if getattr(side, "position", "") == "sinusoidal":
-            length = int(config.get("max_position_embeddings") or config["n_positions"])
-            tensors[f"{name}.embedding.place.table.weight"] = torch.from_numpy(waves(length, side.width))
-    if kind == "bert":
-        tensors["encoder.embedding.segment"] = torch.zeros(2, about.encoder.width)
-    elif kind in ("pegasus", "marian"):
-        tensors.setdefault("output.bias", torch.zeros(size))[[PAD, BEGIN]] = NEVER
-    elif not config["tie_word_embeddings"]:
-        part: Any = about.encoder if about.guesses else about.decoder
-        table = tensors[f"{'encoder' if about.guesses else 'decoder'}.embedding.weight"]
-        tensors.setdefault("output.weight", table.clone())
-        tensors.setdefault("output.bias", torch.zeros(size))
-        if part.scale_embedding:
-            table *= part.width**0.5
-
-
-def _unused(config: dict[str, Any]) -> dict[str, Tensor]:
-    """What the architecture has, and nothing here needs."""
-    if config["model_type"] == "esm":
-        looks = config["num_hidden_layers"] * config["num_attention_heads"]
-        name = "esm.contact_head.regression"
-        width = config["hidden_size"] // config["num_attention_heads"]
-        rates = 1 / (10000 ** (torch.arange(0, width, 2, dtype=torch.float) / width))
-        found = {f"{name}.weight": torch.zeros(1, looks), f"{name}.bias": torch.zeros(1)}
-        return {**found, "esm.rotary_embeddings.inv_freq": rates}
-    return {}
+def _unsupported_part(part: Any, *, masks: bool) -> str:
+    """The same of an encoder or a decoder."""
+    if part.kind != "transformer":
+        return f"it has a {part.kind} part"
+    for name, usual in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("shared", False)):
+        if getattr(part, name) != usual:
+            return f"its {name} is {getattr(part, name)}"
+    if part.activation not in THEIR_ACTIVATIONS:
+        return f"its activation is {part.activation}"
+    if part.embedding_width != part.width:
+        return "its embeddings are not as wide as its layers"
+    return "it normalizes its embeddings" if part.norm_embedding and not masks else ""

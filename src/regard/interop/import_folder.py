@@ -1,7 +1,8 @@
-"""Hugging Face's folders as runs: config.json, safetensors, vocabulary files. Nothing is run or fetched.
+"""Folders of other projects' models as runs. Nothing in them is executed, and nothing is downloaded.
 
-What has no use here but belongs to the model (its configuration, its vocabulary's files, tensors that only training
-there would need) is kept in the run's folder `imported`, so that an export gives back what came.
+A folder of Hugging Face's has a config.json, weights as safetensors, and vocabulary files. What has no use here but
+belongs to the model (its configuration, its vocabulary files, tensors that only training there needs) is kept in the
+run's folder `imported`, so that an export gives back what came.
 """
 
 import json
@@ -12,81 +13,93 @@ from typing import Any
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.interop import fairseq
-from regard.interop.families import family_of
-from regard.interop.new_run import arrived, check_new, save
-from regard.interop.vocabularies import FILES, read_json, vocabularies
+from regard.interop.family import Family, family_of
+from regard.interop.new_run import build_bundle, check_is_new, save_run
+from regard.interop.tensor_map import ModelMapping, TokenizerPair
+from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
 from regard.runs.bundle import Bundle, as_bytes, read_tensors
 from regard.runs.folder import write_durably
 
-KEPT = "imported"  # the folder of what an export gives back
+IMPORTED = "imported"  # the folder with what an export gives back
+UNUSED = "rest.safetensors"  # in it: the tensors that are unused here
+TENSOR_NAMES = "tensors.json"  # in it: the names of all tensors that came
 
 
 def import_folder(folder: Path, run: Path) -> Bundle:
-    """A model of Hugging Face's, or of CTranslate2's, into a new run. Raises RegardError, naming what does not fit."""
+    """Import a model of Hugging Face's or CTranslate2's into a new run. Raises RegardError for what does not fit."""
     if not folder.is_dir():
         raise RegardError(f"{folder}: there is no such folder; give one with a config.json.")
     if not (folder / "config.json").exists():
         raise RegardError(f"{folder}: it has no config.json; a folder of Hugging Face's or CTranslate2's has one.")
+    check_is_new(run)
     if (folder / "model.bin").exists():
-        from regard.interop.ctranslate2_import import import_ctranslate
+        from regard.interop.ctranslate2_import import import_ctranslate2
 
-        return import_ctranslate(folder, run)
+        return import_ctranslate2(folder, run)
     if any((folder / f"{name}_vocabulary.json").exists() for name in ("shared", "source", "target")):
         raise RegardError(f"{folder}: it looks like a folder of CTranslate2's, and has no model.bin.")
-    check_new(run)
+    return _import_huggingface(folder, run)
+
+
+def _import_huggingface(folder: Path, run: Path) -> Bundle:
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
         raise RegardError(f"{folder / 'config.json'}: expected a JSON object.")
-    theirs = weights_in(folder)
+    theirs = read_weights(folder)
+    family = _find_family(folder, config)
+    tokenizers = _load_tokenizers(folder, family)
+    mapping = _map_model(folder, family, set(theirs), tokenizers)
+    bundle, unused = build_bundle(mapping, theirs, tokenizers, str(folder), family.languages(folder))
+    run.mkdir(parents=True, exist_ok=True)
+    if family.exports_imported:
+        _keep_for_export(folder, run / IMPORTED, unused, sorted(theirs))
+    save_run(run, bundle)
+    return bundle
+
+
+def _find_family(folder: Path, config: dict[str, Any]) -> Family:
     try:
-        family = family_of(config, set(theirs))
+        return family_of(config)
+    except RegardError as error:
+        raise RegardError(f"{folder}: {error}") from None
+
+
+def _load_tokenizers(folder: Path, family: Family) -> TokenizerPair:
+    try:
+        return family.tokenizers(folder)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise RegardError(f"{folder}: its vocabulary cannot be understood ({error}).") from None
+    except ValueError as error:
+        raise RegardError(str(error) if str(error).startswith(str(folder)) else f"{folder}: {error}") from None
+
+
+def _map_model(folder: Path, family: Family, names: set[str], tokenizers: TokenizerPair) -> ModelMapping:
+    try:
+        return family.mapping(names, tokenizers)
     except KeyError as error:
         raise RegardError(f"{folder / 'config.json'}: {error.args[0]} is missing.") from None
     except RegardError as error:
         raise RegardError(f"{folder}: {error}") from None
     except (TypeError, AttributeError, IndexError) as error:
         raise RegardError(f"{folder / 'config.json'}: it cannot be understood ({error}).") from None
-    try:
-        source, target = vocabularies(folder, config)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise RegardError(f"{folder}: its vocabulary cannot be understood ({error}).") from None
-    except RegardError as error:
-        raise RegardError(str(error) if str(error).startswith(str(folder)) else f"{folder}: {error}") from None
-    languages = _language(folder, config, "source"), _language(folder, config, "target")
-    bundle, kept = arrived(family, theirs, (source, target), str(folder), languages)
-    run.mkdir(parents=True, exist_ok=True)
-    if config["model_type"] != fairseq.MODEL_TYPE:  # to which nothing goes back
-        _keep(folder, run / KEPT, kept, sorted(theirs))
-    save(run, bundle)
-    return bundle
 
 
-def _keep(folder: Path, into: Path, rest: dict[str, Tensor], names: list[str]) -> None:
+def _keep_for_export(folder: Path, into: Path, unused: dict[str, Tensor], names: list[str]) -> None:
     into.mkdir()
-    for name in ("config.json", *FILES):
+    for name in ("config.json", *TOKENIZER_FILES):
         if (folder / name).is_file():
             shutil.copyfile(folder / name, into / name)
-    write_durably(into / "rest.safetensors", as_bytes(rest))
-    write_durably(into / "tensors.json", json.dumps(names).encode())
+    write_durably(into / UNUSED, as_bytes(unused))
+    write_durably(into / TENSOR_NAMES, json.dumps(names).encode())
 
 
-def weights_in(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a folder, of one safetensors file or of several that an index names."""
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All tensors of a folder, from one safetensors file or from several that an index names. Raises RegardError."""
     index = folder / "model.safetensors.index.json"
     if (folder / "model.safetensors").exists():
         return read_tensors(folder / "model.safetensors")
     if index.exists():
-        content = read_json(index)
-        named = content.get("weight_map") if isinstance(content, dict) else None
-        if not isinstance(named, dict):
-            raise RegardError(f"{index}: it has no weight_map.")
-        tensors: dict[str, Tensor] = {}
-        for name in sorted({str(each) for each in named.values()}):
-            if Path(name).name != name or not name.endswith(".safetensors"):
-                raise RegardError(f"{index}: {name!r} is no safetensors file of this folder.")
-            tensors |= read_tensors(folder / name)
-        return tensors
+        return _read_indexed(folder, index)
     if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
         raise RegardError(
             f"{folder}: the format of its weights can run anything when it is opened; save them as safetensors first, "
@@ -95,14 +108,14 @@ def weights_in(folder: Path) -> dict[str, Tensor]:
     raise RegardError(f"{folder}: it has no model.safetensors.")
 
 
-def _language(folder: Path, config: dict[str, Any], side: str) -> str | None:
-    """As Marian's vocabulary or configuration names it: opus-mt-en-de."""
-    if config["model_type"] == fairseq.MODEL_TYPE:
-        return str(config[side])
-    told = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}
-    known = told.get(f"{side}_lang") if isinstance(told, dict) else None
-    if config["model_type"] == "marian" and isinstance(known, str) and known.isascii() and 2 <= len(known) <= 12:
-        return known
-    name = str(config.get("_name_or_path") or "")
-    parts = name.rpartition("opus-mt-")[2].split("-") if "opus-mt-" in name else []
-    return parts[0 if side == "source" else 1] if len(parts) == 2 else None
+def _read_indexed(folder: Path, index: Path) -> dict[str, Tensor]:
+    content = read_json(index)
+    files = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(files, dict):
+        raise RegardError(f"{index}: it has no weight_map.")
+    tensors: dict[str, Tensor] = {}
+    for name in sorted({str(each) for each in files.values()}):
+        if Path(name).name != name or not name.endswith(".safetensors"):
+            raise RegardError(f"{index}: {name!r} is no safetensors file of this folder.")
+        tensors |= read_tensors(folder / name)
+    return tensors

@@ -1,8 +1,8 @@
 """Models as ONNX graphs, which onnxruntime runs without PyTorch.
 
-What reads and what says are graphs of their own: `encoder.onnx` (tokens, mask -> states) and `decoder.onnx` (the words
-so far, states, mask -> logits of the next word); a decoder alone has the second only, an encoder alone one `model.onnx`
-from tokens to what it says. `export.json` names them, and the special entries.
+A translation model has two graphs: `encoder.onnx` (tokens, mask -> states) and `decoder.onnx` (the target so far as
+`words`, states, mask -> logits of the next token). A decoder alone has only the second, an encoder alone one
+`model.onnx` from tokens to its output. `export.json` names the graphs and the special tokens.
 """
 
 import io
@@ -16,123 +16,129 @@ from torch import Tensor, nn
 from regard.attention import Attention
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
+from regard.interop.capabilities import (
+    architecture_of,
+    encoder_output,
+    input_other_than_text,
+    is_masked_lm,
+    predicts_text,
+)
 from regard.models.outputs import EncoderOutput
+from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
 OPSET = 17
-EXAMPLE = 7  # places of the example that a graph is made from
+EXAMPLE_LENGTH = 7  # tokens of the source from which a graph is traced
+UNSUPPORTED = ("recurrent", "convolutional")  # encoders and decoders that cannot be traced for every length
+BATCH = {0: "batch"}
+POSITIONS = {0: "batch", 1: "positions"}
+STEPS = {0: "batch", 1: "steps"}
 
 
-class _Encoder(nn.Module):
-    def __init__(self, model: Any) -> None:
+class _Graph(nn.Module):
+    def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
-        self.model = model
+        self.model: Any = model
 
+    def next_logits(self, words: Tensor, memory: EncoderOutput) -> Tensor:
+        logits: Tensor = self.model.logits(self.model.decoder(words, memory).features[:, -1])
+        return logits
+
+
+class _Encoder(_Graph):
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         states: Tensor = self.model.encode(tokens, mask).states
         return states
 
 
-class _Decoder(nn.Module):
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
+class _Decoder(_Graph):
     def forward(self, words: Tensor, states: Tensor, mask: Tensor) -> Tensor:
-        memory = EncoderOutput(states=states, mask=mask, pooled=states.mean(1), values=states)
-        logits: Tensor = self.model.logits(self.model.decoder(words, memory).features[:, -1])
-        return logits
+        return self.next_logits(words, EncoderOutput(states=states, mask=mask, pooled=states.mean(1), values=states))
 
 
-class _Alone(nn.Module):
-    """A decoder that reads nothing."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
+class _DecoderAlone(_Graph):
     def forward(self, words: Tensor) -> Tensor:
         nothing = torch.zeros(words.shape[0], 0, self.model.encoder.memory_width)
         memory = EncoderOutput(states=nothing, mask=nothing[..., 0].bool(), pooled=nothing.sum(1), values=nothing)
-        logits: Tensor = self.model.logits(self.model.decoder(words, memory).features[:, -1])
-        return logits
+        return self.next_logits(words, memory)
 
 
-class _Reader(nn.Module):
-    """An encoder, and what is said of it at once: logits of every place, of a class, or its vector."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
+class _EncoderAlone(_Graph):
+    """An encoder with its head: logits at every position, logits of a class, or the mean vector."""
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         memory = self.model.encode(tokens, mask)
-        if self.model.settings.decoder.kind == "none":
+        output = encoder_output(self.model.settings)
+        if output == "vector":
             mean: Tensor = memory.mean()
             return mean
-        features = self.model.decoder(tokens[:, :1], memory).features
-        logits: Tensor = self.model.logits(features)
-        return logits if self.model.settings.decoder.kind == "places" else logits[:, 0]
+        logits: Tensor = self.model.logits(self.model.decoder(tokens[:, :1], memory).features)
+        return logits if output == "positions" else logits[:, 0]
 
 
-def graphs(bundle: Bundle) -> dict[str, bytes]:
-    """Files by name. Raises RegardError for a model that has none."""
+def export_onnx(bundle: Bundle) -> dict[str, bytes]:
+    """Files by name. Raises RegardError for a model that cannot be exported."""
     try:
         import onnx  # noqa: F401
     except ImportError:
         raise RegardError("onnx: the package onnx is needed: pip install 'regard[interop]'.") from None
-    about = bundle.description.model
-    if about.source.kind not in ("text", "nothing"):
-        raise RegardError(f"onnx: only models of text can be exported, and this one reads {about.source.kind}.")
-    if about.copies or any(part.kind in ("recurrent", "convolutional") for part in (about.encoder, about.decoder)):
+    settings = bundle.description.model
+    if kind := input_other_than_text(settings):
+        raise RegardError(f"onnx: only models of text can be exported, and this one reads {kind}.")
+    if settings.copies or any(part.kind in UNSUPPORTED for part in (settings.encoder, settings.decoder)):
         raise RegardError("onnx: only Transformers can be exported, without copying.")
-    model = bundle.model.eval()
-    changed = [(part, part.backend) for part in model.modules() if isinstance(part, Attention)]
-    for part, _ in changed:
-        part.backend = "dense"  # plain tensor algebra, which every runtime has
-    try:
-        files = _made(model, about)
-    except (AssertionError, RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
-        reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
-        raise RegardError(f"onnx: this model has parts that ONNX does not know ({reason}).") from None
-    finally:
-        for part, before in changed:
-            part.backend = before
+    files = _trace(bundle.model.eval(), settings)
     special = {"pad": PAD, "unknown": UNKNOWN, "begin": BEGIN, "end": END}
-    if about.guesses:
+    if is_masked_lm(settings):
         special["mask"] = MASK
     record = {"files": sorted(files), "special": special, "longest": bundle.description.longest}
     files["export.json"] = json.dumps(record, indent=2).encode()
     if isinstance(bundle.source_side, SubwordTokenizer):
         files["source.subwords"] = bundle.source_side.model
-    files["target.subwords" if about.says == "text" else "target.labels"] = bundle.target_side.model
+    files["target.subwords" if predicts_text(settings) else "target.labels"] = bundle.target_side.model
     return files
 
 
-def _made(model: Any, about: Any) -> dict[str, bytes]:
-    batch, places = {0: "batch"}, {0: "batch", 1: "places"}
-    steps = {0: "batch", 1: "steps"}
-    tokens = torch.full((2, EXAMPLE), END)
-    mask = torch.ones(2, EXAMPLE, dtype=torch.bool)
-    mask[1, 4:] = False  # with a mask, so that the graph has one
+def _trace(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
+    """The graphs, with attention in plain tensor algebra, which every runtime has."""
+    backends = [(part, part.backend) for part in model.modules() if isinstance(part, Attention)]
+    for part, _ in backends:
+        part.backend = "dense"
+    try:
+        return _graphs(model, settings)
+    except (AssertionError, RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
+        reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
+        raise RegardError(f"onnx: this model has parts that ONNX does not know ({reason}).") from None
+    finally:
+        for part, backend in backends:
+            part.backend = backend
+
+
+def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
+    tokens = torch.full((2, EXAMPLE_LENGTH), END)
+    mask = torch.ones(2, EXAMPLE_LENGTH, dtype=torch.bool)
+    mask[1, 4:] = False  # so that the graph applies the mask
     words = torch.full((2, 5), BEGIN)
-    if about.source.kind == "nothing":
-        return {"decoder.onnx": _graph(_Alone(model), (words,), {"words": steps}, {"logits": batch})}
-    given = {"tokens": places, "mask": places}
-    if not about.step_by_step:
-        says = "vectors" if about.decoder.kind == "none" else "logits"
-        shape = places if about.decoder.kind == "places" else batch
-        return {"model.onnx": _graph(_Reader(model), (tokens, mask), given, {says: shape})}
-    states = torch.randn(2, EXAMPLE, model.encoder.memory_width)
-    names = {"words": steps, "states": places, "mask": places}
+    architecture = architecture_of(settings)
+    if architecture == "decoder":
+        return {"decoder.onnx": _graph(_DecoderAlone(model), (words,), {"words": STEPS}, {"logits": BATCH})}
+    inputs = {"tokens": POSITIONS, "mask": POSITIONS}
+    if architecture == "encoder":
+        output = encoder_output(settings)
+        outputs = {"vectors" if output == "vector" else "logits": POSITIONS if output == "positions" else BATCH}
+        return {"model.onnx": _graph(_EncoderAlone(model), (tokens, mask), inputs, outputs)}
+    states = torch.randn(2, EXAMPLE_LENGTH, model.encoder.memory_width)
+    decoder_inputs = {"words": STEPS, "states": POSITIONS, "mask": POSITIONS}
     return {
-        "encoder.onnx": _graph(_Encoder(model), (tokens, mask), given, {"states": places}),
-        "decoder.onnx": _graph(_Decoder(model), (words, states, mask), names, {"logits": batch}),
+        "encoder.onnx": _graph(_Encoder(model), (tokens, mask), inputs, {"states": POSITIONS}),
+        "decoder.onnx": _graph(_Decoder(model), (words, states, mask), decoder_inputs, {"logits": BATCH}),
     }
 
 
 def _graph(module: nn.Module, example: tuple[Tensor, ...], inputs: dict[str, Any], outputs: dict[str, Any]) -> bytes:
+    """inputs, outputs: names, each with its axes of any length."""
     content: Any = io.BytesIO()
     with torch.inference_mode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -146,5 +152,5 @@ def _graph(module: nn.Module, example: tuple[Tensor, ...], inputs: dict[str, Any
             opset_version=OPSET,
             dynamo=False,
         )
-    made: bytes = content.getvalue()
-    return made
+    graph: bytes = content.getvalue()
+    return graph

@@ -34,7 +34,7 @@ from regard.interpret.capture import chosen
 from regard.models.settings import ModelSettings
 from regard.renames import migrated
 from regard.runs.bundle import Bundle, new_model
-from regard.runs.conversion import KINDS, converted, refuses
+from regard.runs.conversion import PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.devices import device_named
 from regard.runs.folder import ALIGNMENT, Description, open_folder, write_durably
 from regard.settings import read_toml
@@ -207,9 +207,9 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
         joint = side.model == corpus.target_side.model
         found = shortlist_of(lexicon, source_vocabulary=len(side), joint=joint)
         write_durably(run / "shortlist.safetensors", found.as_bytes())
-    if not refuses(bundle.description.model):
-        for kind in KINDS:
-            converted(open_folder(run), kind)
+    if not unsupported_by_ctranslate2(bundle.description.model):
+        for precision in PRECISIONS:
+            convert_to_ctranslate2(open_folder(run), precision)
 
 
 def _check_unfinished(run: Path) -> None:

@@ -18,7 +18,7 @@ from regard.models.presets import PRESETS
 from regard.models.settings import ModelSettings
 from regard.runs import conversion
 from regard.runs.bundle import Bundle, save_bundle
-from regard.runs.conversion import converted, refuses
+from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_folder
 from regard.special_tokens import END
 from tests.bundles import LINES, bundle_of
@@ -52,7 +52,7 @@ def test_every_transformer_that_it_runs_says_the_same(
     for ends in (-3, -2, -1, 0, 1, 2):
         bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
         opened = open_folder(tmp_path)
-        assert not refuses(opened.description.model)
+        assert not unsupported_by_ctranslate2(opened.description.model)
         fast, exact = CTranslate2Engine(opened, kind="float32", threads=1), TorchEngine(bundle)
         for how in (Search(1, longest=20), Search(4, nbest=3, longest=20, patient=False, length_penalty=0.7)):
             assert not fast.refuses(how)
@@ -73,13 +73,13 @@ def test_every_transformer_that_it_runs_says_the_same(
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
 def test_what_it_cannot_run_it_refuses_in_words(encoder: str, decoder: str) -> None:
     settings = ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"})
-    why = refuses(settings)
+    why = unsupported_by_ctranslate2(settings)
     assert bool(why) == (encoder != "transformer" or decoder not in RUN or decoder == "rms")
 
 
 @pytest.mark.parametrize("name", [name for name in TRANSLATING if "transformer" in name or name == "deep-shallow"])
 def test_presets_of_transformers_run(name: str) -> None:
-    assert not refuses(ModelSettings.parse(PRESETS[name][1]["model"]))
+    assert not unsupported_by_ctranslate2(ModelSettings.parse(PRESETS[name][1]["model"]))
 
 
 def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
@@ -121,15 +121,15 @@ def test_a_model_is_converted_once_and_again_when_it_has_changed(
         original(opened, folder, kind, stamp)
 
     monkeypatch.setattr(conversion, "_write", counted)
-    first = converted(open_folder(tmp_path), "int8")
+    first = convert_to_ctranslate2(open_folder(tmp_path), "int8")
     assert first == tmp_path / "ctranslate2" / "int8"
-    assert converted(open_folder(tmp_path), "int8") == first
+    assert convert_to_ctranslate2(open_folder(tmp_path), "int8") == first
     assert len(written) == 1
     other = bundle_of(subwords, "transformer", "transformer", tie="target")
     save_bundle(tmp_path, other)
-    assert converted(open_folder(tmp_path), "int8") == first
+    assert convert_to_ctranslate2(open_folder(tmp_path), "int8") == first
     assert len(written) == 2
-    converted(open_folder(tmp_path), "float32")
+    convert_to_ctranslate2(open_folder(tmp_path), "float32")
     assert sorted(path.name for path in first.parent.iterdir()) == ["float32", "int8"], "nothing half-made is left"
 
 
@@ -138,7 +138,7 @@ def test_a_run_that_may_not_be_written_to_is_converted_elsewhere(subwords: Subwo
     saved(subwords, tmp_path, "transformer", "transformer")
     tmp_path.chmod(0o500)
     try:
-        assert not converted(open_folder(tmp_path), "int8").is_relative_to(tmp_path)
+        assert not convert_to_ctranslate2(open_folder(tmp_path), "int8").is_relative_to(tmp_path)
     finally:
         tmp_path.chmod(0o700)
 
@@ -167,7 +167,9 @@ def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Pat
 
 def test_pytorch_is_not_imported_until_it_is_needed(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
-    converted(open_folder(tmp_path), "int8")  # CTranslate2's converter looks for PyTorch; training has done it before
+    convert_to_ctranslate2(
+        open_folder(tmp_path), "int8"
+    )  # CTranslate2's converter looks for PyTorch; training has done it before
     script = (
         "import sys, regard\n"
         "for engine in ('native', 'ctranslate2'):\n"

@@ -8,7 +8,7 @@ import ctranslate2
 from regard.data.vocabulary import in_text
 from regard.inference.engines import cores
 from regard.inference.results import Hypothesis, Search, Wish
-from regard.runs.conversion import converted
+from regard.runs.conversion import convert_to_ctranslate2
 from regard.runs.folder import Opened
 from regard.special_tokens import END
 
@@ -23,7 +23,7 @@ class CTranslate2Engine:
         self.kind, self._shortlist = kind, shortlist
         threads = threads or cores()
         self._translator = ctranslate2.Translator(
-            str(converted(opened, kind)),
+            str(convert_to_ctranslate2(opened, kind)),
             device="cpu",
             compute_type=kind,
             # Sentences with a shortlist go one by one, each on a thread of its own.

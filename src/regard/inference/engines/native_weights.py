@@ -21,8 +21,7 @@ from regard.models.settings import (
     TransformerEncoder,
 )
 from regard.native.abi import Activation, Architecture, Attend, Extent, Score
-from regard.runs.conversion import Arrays, read_arrays, reads_or_says_more, waves
-from regard.runs.conversion import refuses as not_a_usual_transformer
+from regard.runs.conversion import Arrays, not_text_to_text, read_arrays, sinusoids, unsupported_by_ctranslate2
 from regard.runs.folder import Opened
 
 SCORES = ("additive", "bilinear", "dot", "scaled-dot")
@@ -33,10 +32,10 @@ Value = TypeVar("Value", bound=IntEnum)
 def unsupported_reason(model: ModelSettings) -> str:
     """Why our own engine cannot run this model, in words; empty if it can."""
     decoder = model.decoder
-    if beyond := reads_or_says_more(model):
+    if beyond := not_text_to_text(model):
         return beyond
     if not isinstance(model.encoder, RecurrentEncoder) or not isinstance(decoder, RecurrentDecoder):
-        return not_a_usual_transformer(model)
+        return unsupported_by_ctranslate2(model)
     if decoder.attend != "never" and decoder.score not in SCORES:
         return f"the decoder's score is {decoder.score}"
     if decoder.attend != "never" and decoder.normalize not in ("softmax", "hard"):
@@ -133,7 +132,7 @@ def _stack(
         weights.put(f"{side}.position_embedding.weight", table)
     elif settings.position == "sinusoidal":
         positions = max_length
-        weights.put(f"{side}.position_embedding.weight", waves(positions, D))
+        weights.put(f"{side}.position_embedding.weight", sinusoids(positions, D))
     weights.put(f"{side}.embedding.weight", weights.get(embedding, (vocabulary_size, D)))
     weights.settings |= {
         f"{side}.layers": settings.layers,

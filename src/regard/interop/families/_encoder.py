@@ -1,0 +1,128 @@
+"""An encoder alone, and the heads that BERT and its relatives put on it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from regard.interop.family import Config, labels_of
+from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, layer, tensor
+from regard.interop.transforms import AbsentThere, ClassRows, VocabularyRows, Zeros
+from regard.models.settings import ModelSettings
+
+SEGMENTS = "encoder.embedding.segment"
+
+
+def post_norm_encoder(**settings: Any) -> dict[str, Any]:
+    """The settings of an encoder as BERT has it."""
+    return {
+        "kind": "transformer",
+        "norm_place": "post",
+        "norm_embedding": True,
+        "position": "learned",
+        "scale_embedding": False,
+        **settings,
+    }
+
+
+@dataclass(frozen=True)
+class MaskedLMHead:
+    """The names of its tensors: a layer, a norm, and the bias of an output whose weight is the embedding."""
+
+    dense: str
+    norm: str
+    output: str
+    bias: str
+    activation: str
+    norm_epsilon: float
+
+
+@dataclass(frozen=True)
+class EncoderMapping:
+    """An encoder in both projects; the methods add a head. The first tensor is the embedding."""
+
+    source: dict[str, Any]
+    encoder: dict[str, Any]
+    tensors: list[TensorMapping]
+    unused: list[str] = field(default_factory=list)
+
+    def without_head(self) -> ModelMapping:
+        return self._with({"kind": "none", "width": self.encoder["width"]}, [])
+
+    def masked_lm(
+        self, head: MaskedLMHead, vocabulary: VocabularyRows, *, next_sentence: list[TensorMapping] | None = None
+    ) -> ModelMapping:
+        """next_sentence: the tensors of a head for next-sentence prediction, if there is one."""
+        decoder = {
+            "kind": "places",
+            "width": self.encoder["width"],
+            "norm_epsilon": head.norm_epsilon,
+            "follows": bool(next_sentence),
+            "activation": head.activation,
+        }
+        tensors = [
+            *layer(head.dense, "decoder.inner"),
+            *layer(head.norm, "decoder.norm"),
+            tensor(head.bias, "output.bias", vocabulary),
+            *(next_sentence or []),
+        ]
+        (embedding,) = self.tensors[0].theirs
+        duplicates = {f"{head.output}.weight": embedding}
+        if head.bias != f"{head.output}.bias":
+            duplicates[f"{head.output}.bias"] = head.bias
+        return self._with(decoder, tensors, duplicates=duplicates, tie="all", output_bias=True)
+
+    def token_classifier(self, config: Config) -> ModelMapping:
+        decoder = {"kind": "places", "says": "tags", "width": self.encoder["width"], "inner": False}
+        return self._with(decoder, class_output("classifier"), labels=labels_of(config))
+
+    def span_classifier(self) -> ModelMapping:
+        """Where an answer begins and ends in a passage: the source has two segments."""
+        decoder = {"kind": "places", "says": "span", "width": self.encoder["width"], "inner": False}
+        source = {**self.source, "segments": max(2, self.source.get("segments", 1))}
+        tensors = class_output("qa_outputs")
+        if not any(SEGMENTS in each.ours for each in self.tensors):
+            tensors.append(TensorMapping((), (SEGMENTS,), AbsentThere(Zeros((2, self.encoder["width"])))))
+        return self._with(decoder, tensors, source=source)
+
+    def sequence_classifier(self, config: Config, dense: str, output: str, activation: str) -> ModelMapping:
+        """A class of the whole text, from the state of its first token."""
+        decoder = {
+            "kind": "pooling",
+            "width": self.encoder["width"],
+            "pool": "first",
+            "state": False,
+            "activation": activation,
+            "dropout": self.encoder["dropout"],
+        }
+        tensors = [*layer(dense, "decoder.inner"), *class_output(output)]
+        return self._with(decoder, tensors, labels=labels_of(config))
+
+    def _with(
+        self,
+        decoder: dict[str, Any],
+        tensors: list[TensorMapping],
+        *,
+        source: dict[str, Any] | None = None,
+        labels: tuple[str, ...] = (),
+        duplicates: dict[str, str] | None = None,
+        tie: str = "none",
+        output_bias: bool = False,
+    ) -> ModelMapping:
+        settings = {
+            "source": source or self.source,
+            "encoder": self.encoder,
+            "decoder": decoder,
+            "tie": tie,
+            "output_bias": output_bias,
+        }
+        return ModelMapping(
+            ModelSettings.parse(settings),
+            [*self.tensors, *tensors],
+            labels=labels,
+            duplicates=duplicates or {},
+            unused=self.unused,
+        )
+
+
+def class_output(theirs: str) -> list[TensorMapping]:
+    """The output layer of a classifier."""
+    return [tensor(f"{theirs}.{parameter}", f"output.{parameter}", ClassRows()) for parameter in PARAMETERS]

@@ -1,0 +1,145 @@
+"""Families: other projects' kinds of models, by Hugging Face's `model_type`.
+
+A family is one class in one file of `interop/families/`. It says what a configuration means here, which tensors are
+which, and, if runs that were trained here can be exported as such models, which ones. A configuration that asks for
+anything else than what is described is refused, not guessed.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from regard.errors import RegardError
+from regard.interop.capabilities import Architecture
+from regard.interop.tensor_map import ModelMapping, TokenizerPair
+from regard.interop.tokenizer_import import import_tokenizer
+from regard.models.settings import ModelSettings
+from regard.registry import Registry
+
+Config = dict[str, Any]  # a config.json
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+MAX_LAYERS, MAX_WIDTH, MAX_ROWS = 1_000, 1 << 16, 1 << 20  # no model has more
+LIMITS = {
+    **dict.fromkeys(("num_hidden_layers", "n_layers", "n_layer", "encoder_layers", "decoder_layers"), MAX_LAYERS),
+    **dict.fromkeys(("hidden_size", "dim", "n_embd", "d_model", "num_attention_heads", "n_heads", "n_head"), MAX_WIDTH),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads", "type_vocab_size"), MAX_WIDTH),
+    **dict.fromkeys(("intermediate_size", "hidden_dim", "encoder_ffn_dim", "decoder_ffn_dim"), MAX_ROWS),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "vocab_size"), MAX_ROWS),
+}
+
+
+class Family(ABC):
+    """A model of one family, by its configuration."""
+
+    # The special tokens, by the names that tokenizer_config.json has for them, where a folder does not say them.
+    special_tokens: ClassVar[Mapping[str, str | None]] = {}
+    # The names of the tokens that begin and end a text.
+    begin_and_end: ClassVar[tuple[str, str]] = ("bos_token", "eos_token")
+    # Whether an imported model can be exported again as it came.
+    exports_imported: ClassVar[bool] = True
+    # The architecture of runs trained here that can be exported as this family; None if none can be.
+    exports: ClassVar[Architecture | None] = None
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    @abstractmethod
+    def mapping(self, names: set[str], tokenizers: TokenizerPair) -> ModelMapping:
+        """The model in both projects. names: of the tensors that are there. Raises RegardError for what is unknown
+        here, KeyError for what config.json lacks."""
+
+    def tokenizers(self, folder: Path) -> TokenizerPair:
+        """From the files that lie beside the model. Raises RegardError."""
+        one = import_tokenizer(folder, self.config, self.special_tokens, self.begin_and_end)
+        return TokenizerPair(one, one)
+
+    def languages(self, folder: Path) -> tuple[str | None, str | None]:
+        """Of source and target, where they are known."""
+        return None, None
+
+    # --- runs that were trained here, as models of this family ------------------------------------------------------
+
+    @classmethod
+    def difference(cls, model: ModelSettings) -> str:
+        """Why a model with the architecture `exports` is none of this family; empty if it is one."""
+        raise NotImplementedError
+
+    @classmethod
+    def configuration(cls, model: ModelSettings, *, max_length: int, vocabulary_size: int) -> Config:
+        """The config.json of a run's model."""
+        raise NotImplementedError
+
+    @property
+    def max_positions(self) -> int:
+        """The length of its table of positions, or the longest text where it has none."""
+        return int(self.config["max_position_embeddings"])
+
+    def exported_names(self) -> set[str]:
+        """Names of tensors, as far as `mapping` asks for them, of a run's model."""
+        return set()
+
+    def adapt(self, tensors: dict[str, Tensor], model: ModelSettings) -> dict[str, Tensor]:
+        """A run's tensors as those of the same model without what the family lacks; may change what it is given."""
+        return tensors
+
+    def unused_tensors(self) -> dict[str, Tensor]:
+        """Tensors of the family that nothing here uses."""
+        return {}
+
+
+FAMILIES: Registry[type[Family]] = Registry("family", "regard.interop.families")
+
+
+def family_of(config: Config) -> Family:
+    """The family of a config.json. Raises RegardError for one that is not known here."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise RegardError(f"config.json: model_type {kind!r} is not known; known are {', '.join(FAMILIES)}.")
+    for name, value in config.items():
+        limit = LIMITS.get(name)
+        if limit and not (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= limit):
+            raise RegardError(f"config.json: {name} = {value!r} is not possible; it must lie between 1 and {limit:,}.")
+    return FAMILIES.get(kind)(config)
+
+
+def require(config: Config, **supported: Any) -> None:
+    """Raises RegardError if the configuration differs from the only values that are supported."""
+    for name, value in supported.items():
+        if config.get(name, value) != value:
+            raise RegardError(f"config.json: {name} = {config[name]!r} is not supported, only {value!r}.")
+
+
+def activation_of(name: object) -> str:
+    """Our name of an activation. Raises RegardError."""
+    if not isinstance(name, str) or name not in ACTIVATIONS:
+        raise RegardError(f"config.json: the activation {name!r} is not known; known are {', '.join(ACTIVATIONS)}.")
+    return ACTIVATIONS[name]
+
+
+def labels_of(config: Config) -> tuple[str, ...]:
+    """The classes of a classifier, in their order. Raises RegardError."""
+    labels = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    numbered = isinstance(labels, dict) and all(str(number).isdecimal() for number in labels)
+    if not numbered or not all(isinstance(label, str) and label.isprintable() and label for label in labels.values()):
+        raise RegardError("config.json: id2label must give each class, by its number, a name of one line.")
+    return tuple(labels[number] for number in sorted(labels, key=int))
+
+
+def differing_setting(part: Any, **supported: tuple[object, ...]) -> str:
+    """The first setting of an encoder or a decoder that has none of these values, as a clause; empty if none."""
+    for name, values in supported.items():
+        value = getattr(part, name)
+        if value not in values:
+            return f"its {name} is {value}, not {' or '.join(str(each) for each in values)}"
+    return ""
