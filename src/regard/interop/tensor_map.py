@@ -85,7 +85,7 @@ def load_tensors(
         try:
             loaded = each.transform.load(*(theirs[name] for name in each.theirs))
         except TensorError as error:
-            raise RegardError(f"{where}: tensor {each.theirs[0]} {error}.") from None
+            raise RegardError(f"{where}: tensor {(each.theirs or each.ours)[0]} {error}.") from None
         for name, value in zip(each.ours, loaded, strict=True):
             (unused if name in mapping.unused else ours)[name] = value.contiguous()
     if remaining:
@@ -114,7 +114,7 @@ def export_tensors(
         try:
             exported = each.transform.export(*(available[name] for name in each.ours))
         except TensorError as error:
-            raise RegardError(f"{where}: tensor {each.ours[0]} {error}.") from None
+            raise RegardError(f"{where}: tensor {(each.ours or each.theirs)[0]} {error}.") from None
         theirs |= {name: value.contiguous() for name, value in zip(each.theirs, exported, strict=True)}
     if remaining := set(ours) - {name for each in mapping.tensors for name in each.ours}:
         raise RegardError(f"{where}: tensor {min(remaining)} has no place in such a model.")

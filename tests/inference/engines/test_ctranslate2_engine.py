@@ -1,6 +1,5 @@
 """CTranslate2 says what PyTorch says: the same tokens in float32, whatever the Transformer is made of."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +13,11 @@ from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
 from regard.inference.engines.torch_engine import TorchEngine
 from regard.inference.loading import load
 from regard.inference.results import Sampling, Search
-from regard.models.presets import PRESETS
-from regard.models.settings import ModelSettings
-from regard.runs import conversion
 from regard.runs.bundle import Bundle, save_bundle
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_folder
 from regard.special_tokens import END
 from tests.bundles import LINES, bundle_of
-from tests.models.variants import DECODERS, ENCODERS, TRANSLATING
 
 RUN = ["transformer", "post norm", "rms", "gelu", "gelu-tanh", "silu", "swiglu", "geglu", "no position", "learned"]
 TEXTS = [*LINES[:4], "the dog ran", "cat", "park on the mat", "zebra!"]
@@ -69,19 +64,6 @@ def test_every_transformer_that_it_runs_says_the_same(
     assert len(lengths) > (1 if tie == "none" else 0)
 
 
-@pytest.mark.parametrize("decoder", sorted(DECODERS))
-@pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
-def test_what_it_cannot_run_it_refuses_in_words(encoder: str, decoder: str) -> None:
-    settings = ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"})
-    why = unsupported_by_ctranslate2(settings)
-    assert bool(why) == (encoder != "transformer" or decoder not in RUN or decoder == "rms")
-
-
-@pytest.mark.parametrize("name", [name for name in TRANSLATING if "transformer" in name or name == "deep-shallow"])
-def test_presets_of_transformers_run(name: str) -> None:
-    assert not unsupported_by_ctranslate2(ModelSettings.parse(PRESETS[name][1]["model"]))
-
-
 def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     fast = CTranslate2Engine(open_folder(tmp_path), threads=1)
@@ -109,40 +91,6 @@ def test_company_changes_nothing(subwords: SubwordTokenizer, tmp_path: Path, kin
         assert [fast.search([source], how)[0][0].tokens for source in sources] == together
 
 
-def test_a_model_is_converted_once_and_again_when_it_has_changed(
-    subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
-    written: list[Path] = []
-    original = conversion._write
-
-    def counted(opened, folder, kind, stamp) -> None:
-        written.append(folder)
-        original(opened, folder, kind, stamp)
-
-    monkeypatch.setattr(conversion, "_write", counted)
-    first = convert_to_ctranslate2(open_folder(tmp_path), "int8")
-    assert first == tmp_path / "ctranslate2" / "int8"
-    assert convert_to_ctranslate2(open_folder(tmp_path), "int8") == first
-    assert len(written) == 1
-    other = bundle_of(subwords, "transformer", "transformer", tie="target")
-    save_bundle(tmp_path, other)
-    assert convert_to_ctranslate2(open_folder(tmp_path), "int8") == first
-    assert len(written) == 2
-    convert_to_ctranslate2(open_folder(tmp_path), "float32")
-    assert sorted(path.name for path in first.parent.iterdir()) == ["float32", "int8"], "nothing half-made is left"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_run_that_may_not_be_written_to_is_converted_elsewhere(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
-    tmp_path.chmod(0o500)
-    try:
-        assert not convert_to_ctranslate2(open_folder(tmp_path), "int8").is_relative_to(tmp_path)
-    finally:
-        tmp_path.chmod(0o700)
-
-
 def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     for name, part in (("a", ("transformer", "transformer")), ("b", ("recurrent", "transformer"))):
         (tmp_path / name).mkdir()
@@ -167,9 +115,8 @@ def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Pat
 
 def test_pytorch_is_not_imported_until_it_is_needed(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
-    convert_to_ctranslate2(
-        open_folder(tmp_path), "int8"
-    )  # CTranslate2's converter looks for PyTorch; training has done it before
+    # CTranslate2's converter imports PyTorch; training has converted the run before.
+    convert_to_ctranslate2(open_folder(tmp_path), "int8")
     script = (
         "import sys, regard\n"
         "for engine in ('native', 'ctranslate2'):\n"

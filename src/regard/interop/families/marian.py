@@ -28,6 +28,7 @@ from regard.runs.conversion import NEVER_PREDICTED
 from regard.special_tokens import BEGIN, PAD
 
 SIDES = ("encoder", "decoder")
+MAX_TABLE = 1 << 28  # numbers in a table of positions that is computed
 
 
 @FAMILIES.register("marian")
@@ -61,8 +62,12 @@ class Marian(Family):
         if positions in names:
             tensors = [tensor(positions, table)]
         else:
-            computed = SplitSinusoids(self.config["max_position_embeddings"], self.config["d_model"])
-            tensors = [TensorMapping((), (table,), AbsentThere(computed))]
+            length, width = self.config["max_position_embeddings"], self.config["d_model"]
+            if length * width > MAX_TABLE:
+                raise RegardError(
+                    f"config.json: max_position_embeddings = {length:,} with d_model {width:,} is too large."
+                )
+            tensors = [TensorMapping((), (table,), AbsentThere(SplitSinusoids(length, width)))]
         if self.norm_place == "pre":
             tensors += layer(f"model.{side}.layer_norm", f"{side}.norm")
         for number in range(self.config[f"{side}_layers"]):

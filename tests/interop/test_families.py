@@ -1,6 +1,5 @@
-"""Imported models say what they said there: states, logits and tokens."""
+"""Every family: an imported model has the states, logits, predictions and tokens of transformers."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +8,8 @@ import torch
 from regard.data.batching import padded
 from regard.inference.loading import load
 from regard.inference.results import Search
-from regard.interop.import_folder import import_folder
-from regard.runs.bundle import Bundle
 from regard.special_tokens import BEGIN, END, MASK, PAD
-from tests.interop.foreign import HARD, LINES, make
+from tests.interop.huggingface_models import HARD_TEXTS, LINES
 
 pytest.importorskip("transformers")
 
@@ -36,29 +33,15 @@ ENCODERS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made: dict[str, tuple[Any, Bundle, Path]] = {}
-
-    def get(kind: str) -> tuple[Any, Bundle, Path]:
-        if kind not in made:
-            folder = tmp_path_factory.mktemp("foreign")
-            model = make(kind, folder / "theirs")
-            made[kind] = model, import_folder(folder / "theirs", folder / "run"), folder
-        return made[kind]
-
-    return get
-
-
 def sequences(bundle: Any) -> torch.Tensor:
-    """Texts of several lengths, padded, in our numbers."""
+    """Our tokens of texts of several lengths, padded."""
     tokens = bundle.source_side.encode(LINES)
     return padded([[BEGIN, *each[:40], END] for each in tokens])
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
-def test_an_encoder_has_the_same_states(imported: Any, kind: str) -> None:
-    theirs, bundle, _ = imported(kind)
+def test_encoders_have_the_same_states(imported: Any, kind: str) -> None:
+    theirs, bundle, _, _ = imported(kind)
     ours = sequences(bundle)
     mask = ours != PAD
     entries = torch.from_numpy(bundle.source_side.original_ids)
@@ -69,8 +52,8 @@ def test_an_encoder_has_the_same_states(imported: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [each for each in ENCODERS if "MaskedLM" in each or "PreTraining" in each])
-def test_hidden_words_have_the_same_logits(imported: Any, kind: str) -> None:
-    theirs, bundle, _ = imported(kind)
+def test_masked_lms_have_the_same_logits(imported: Any, kind: str) -> None:
+    theirs, bundle, _, _ = imported(kind)
     ours = sequences(bundle)
     mask = ours != PAD
     ours[:, 3] = MASK
@@ -79,16 +62,16 @@ def test_hidden_words_have_the_same_logits(imported: Any, kind: str) -> None:
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long())
         memory = bundle.model.encode(ours, mask)
         logits = bundle.model.logits(bundle.model.decoder(ours, memory).features)
-    told = expected.logits if "MaskedLM" in kind else expected.prediction_logits
-    torch.testing.assert_close(logits[mask], told[..., entries][mask], rtol=1e-4, atol=1e-4)
-    if "PreTraining" in kind:  # there 0 says that it follows
+    theirs_logits = expected.logits if "MaskedLM" in kind else expected.prediction_logits
+    torch.testing.assert_close(logits[mask], theirs_logits[..., entries][mask], rtol=1e-4, atol=1e-4)
+    if "PreTraining" in kind:  # class 0 there: the second segment follows
         found = bundle.model.decoder.following(memory.states[:, 0])
         torch.testing.assert_close(found, expected.seq_relationship_logits.flip(1), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", [each for each in ENCODERS if "SequenceClassification" in each])
-def test_classes_have_the_same_logits(imported: Any, kind: str) -> None:
-    theirs, bundle, _ = imported(kind)
+def test_sequence_classifiers_have_the_same_logits(imported: Any, kind: str) -> None:
+    theirs, bundle, _, _ = imported(kind)
     ours = sequences(bundle)
     mask = ours != PAD
     entries = torch.from_numpy(bundle.source_side.original_ids)
@@ -100,31 +83,31 @@ def test_classes_have_the_same_logits(imported: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [each for each in ENCODERS if "TokenClassification" in each])
-def test_tags_have_the_same_logits(imported: Any, kind: str) -> None:
+def test_token_classifiers_predict_the_same_tags(imported: Any, kind: str) -> None:
     from transformers import AutoTokenizer
 
-    theirs, bundle, folder = imported(kind)
+    theirs, bundle, folder, run = imported(kind)
     assert bundle.target_side.labels == ("bad", "fair", "good")
     split = {"add_prefix_space": True} if "roberta" in kind else {}
-    tokenizer = AutoTokenizer.from_pretrained(folder / "theirs", **split)
-    tagger = load(folder / "run")
+    tokenizer = AutoTokenizer.from_pretrained(folder, **split)
+    tagger = load(run)
     text = "a dog runs in the park 13 again"
     whole = tokenizer(text.split(), is_split_into_words=True, return_tensors="pt")
     with torch.no_grad():
         expected = theirs(**whole).logits[0].argmax(-1)
     words = whole.word_ids(0)
     firsts = [words.index(at) for at in range(len(text.split()))]
-    said = [("bad", "fair", "good")[int(expected[place])] for place in firsts]
-    assert [tag for _, tag in tagger.tags(text)] == said  # type: ignore[attr-defined]
+    tags = [("bad", "fair", "good")[int(expected[position])] for position in firsts]
+    assert [tag for _, tag in tagger.tags(text)] == tags  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", [each for each in ENCODERS if "QuestionAnswering" in each])
-def test_spans_have_the_same_logits(imported: Any, kind: str) -> None:
+def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None:
     from transformers import AutoTokenizer
 
-    theirs, bundle, folder = imported(kind)
-    answerer = load(folder / "run")
-    tokenizer = AutoTokenizer.from_pretrained(folder / "theirs")
+    theirs, bundle, folder, run = imported(kind)
+    answerer = load(run)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     passage, question = "A dog runs in the park, and two cats sleep.", "the quick fox?"
     whole = tokenizer(question, passage, return_tensors="pt", return_offsets_mapping=True)
     offsets = whole.pop("offset_mapping")[0].tolist()
@@ -139,8 +122,8 @@ def test_spans_have_the_same_logits(imported: Any, kind: str) -> None:
     assert [list(each) for each in read.about[0][0].offsets] == offsets[first:-1]
 
 
-def test_two_parts_are_bert_s_segments(imported: Any) -> None:
-    theirs, bundle, _ = imported("bert BertForMaskedLM")
+def test_two_segments_have_the_same_states(imported: Any) -> None:
+    theirs, bundle, _, _ = imported("bert BertForMaskedLM")
     first, second = bundle.source_side.encode(LINES[:2])
     ours = torch.tensor([[BEGIN, *first, END, *second, END]])
     entries = torch.from_numpy(bundle.source_side.original_ids)
@@ -152,8 +135,8 @@ def test_two_parts_are_bert_s_segments(imported: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpt2 GPT2LMHeadModel", "gpt_neox GPTNeoXForCausalLM"])
-def test_a_decoder_alone_has_the_same_logits(imported: Any, kind: str) -> None:
-    theirs, bundle, _ = imported(kind)
+def test_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
+    theirs, bundle, _, _ = imported(kind)
     side = bundle.target_side
     rows = [side.encode([line])[0][:12] for line in LINES]
     entries = torch.from_numpy(side.original_ids)
@@ -167,8 +150,8 @@ def test_a_decoder_alone_has_the_same_logits(imported: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["marian MarianMTModel", "pegasus PegasusForConditionalGeneration"])
-def test_a_translator_has_the_same_logits(imported: Any, kind: str) -> None:
-    theirs, bundle, _ = imported(kind)
+def test_encoder_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
+    theirs, bundle, _, _ = imported(kind)
     ours = padded([[*each[:40], END] for each in bundle.source_side.encode(LINES)])
     mask = ours != PAD
     before = padded([[BEGIN, *each[:20]] for each in bundle.target_side.encode(LINES[::-1])])
@@ -181,24 +164,24 @@ def test_a_translator_has_the_same_logits(imported: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bert BertModel", "roberta RobertaModel", "gpt2 GPT2LMHeadModel"])
-def test_texts_are_cut_alike(imported: Any, kind: str) -> None:
+def test_texts_are_tokenized_alike(imported: Any, kind: str) -> None:
     import transformers
 
-    _, bundle, folder = imported(kind)
+    _, bundle, folder, _ = imported(kind)
     side = bundle.target_side
     family = {"bert": "BertTokenizerFast", "roberta": "RobertaTokenizerFast", "gpt2": "GPT2TokenizerFast"}
-    tokenizer = getattr(transformers, family[kind.split(maxsplit=1)[0]]).from_pretrained(folder / "theirs")
-    for text in HARD:
+    tokenizer = getattr(transformers, family[kind.split(maxsplit=1)[0]]).from_pretrained(folder)
+    for text in HARD_TEXTS:
         expected = tokenizer(text, add_special_tokens=False)["input_ids"]
         assert side.to_original_ids(side.encode([text])[0]) == expected, text
 
 
-def test_marian_texts_are_cut_alike(imported: Any) -> None:
+def test_marian_tokenizes_source_and_target_alike(imported: Any) -> None:
     import transformers
 
-    _, bundle, folder = imported("marian MarianMTModel")
-    tokenizer = transformers.MarianTokenizer.from_pretrained(folder / "theirs")
-    for text in HARD:
+    _, bundle, folder, _ = imported("marian MarianMTModel")
+    tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+    for text in HARD_TEXTS:
         expected = tokenizer(text)["input_ids"][:-1]
         source = bundle.source_side
         assert source.to_original_ids(source.encode([text])[0]) == expected, text
@@ -207,47 +190,49 @@ def test_marian_texts_are_cut_alike(imported: Any) -> None:
         assert target.to_original_ids(target.encode([text])[0]) == expected, text
 
 
-def said_there(side: Any, row: Any, begun: int) -> list[int]:
-    """What was generated, up to its end, in our numbers."""
-    tokens = [int(each) for each in side._token_ids[row[begun:].numpy()]]
+def predicted_tokens(side: Any, row: Any, prefix_length: int) -> list[int]:
+    """The tokens that were generated, up to the end, as ours."""
+    tokens = [int(each) for each in side._token_ids[row[prefix_length:].numpy()]]
     return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
 @pytest.mark.parametrize("kind", ["gpt2 GPT2LMHeadModel", "gpt_neox GPTNeoXForCausalLM"])
 @pytest.mark.parametrize("text", ["A dog runs", "Two  cats\nsleep", "狗在公园里跑"])
-def test_a_decoder_alone_goes_on_alike(imported: Any, text: str, kind: str) -> None:
-    theirs, bundle, folder = imported(kind)
-    model = load(folder / "run")
+def test_decoders_continue_a_text_alike(imported: Any, text: str, kind: str) -> None:
+    theirs, bundle, _, run = imported(kind)
+    model = load(run)
     side = bundle.target_side
-    begun = side.encode([text])[0]
-    prompt = torch.tensor([side.to_original_ids(begun)])
+    prefix = side.encode([text])[0]
+    prompt = torch.tensor([side.to_original_ids(prefix)])
     for beam in (1, 4):
         row = theirs.generate(
             prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, do_sample=False, num_beams=beam,
             pad_token_id=0, length_penalty=0.0,
         )[0]  # fmt: skip
         found = model.translate(text, beam=beam, most=20, length_penalty=0.0)
-        expected = said_there(side, row, len(begun))[: 20 if beam == 1 else 19]  # the limit ends a beam in another way
-        assert found.tokens[len(begun) :][: len(expected)] == expected
+        expected = predicted_tokens(side, row, len(prefix))[
+            : 20 if beam == 1 else 19
+        ]  # the limit ends a beam in another way
+        assert found.tokens[len(prefix) :][: len(expected)] == expected
         assert found.text.startswith(text)
 
 
-def test_gpt2_goes_on_from_nothing(imported: Any) -> None:
-    theirs, bundle, folder = imported("gpt2 GPT2LMHeadModel")
+def test_gpt2_continues_an_empty_text_alike(imported: Any) -> None:
+    theirs, bundle, _, run = imported("gpt2 GPT2LMHeadModel")
     row = theirs.generate(torch.tensor([[0]]), max_new_tokens=8, do_sample=False, pad_token_id=0)[0]
-    found = load(folder / "run").translate("", beam=1, most=8)
-    expected = said_there(bundle.target_side, row, 1)
+    found = load(run).translate("", beam=1, most=8)
+    expected = predicted_tokens(bundle.target_side, row, 1)
     assert found.tokens[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("kind", ["marian MarianMTModel", "pegasus PegasusForConditionalGeneration"])
-def test_a_translator_translates_alike(imported: Any, kind: str) -> None:
-    theirs, bundle, folder = imported(kind)
+def test_encoder_decoders_translate_alike(imported: Any, kind: str) -> None:
+    theirs, bundle, _, run = imported(kind)
     side = bundle.target_side
     sources = [[*each[:30], END] for each in bundle.source_side.encode(LINES)]
     ours = padded(sources)
     entries = torch.from_numpy(side.original_ids)
-    engine = load(folder / "run", engine="torch").engine
+    engine = load(run, engine="torch").engine
     for beam in (1, 4):
         rows = theirs.generate(
             entries[ours], attention_mask=(ours != PAD).long(), max_new_tokens=60, num_beams=beam, length_penalty=1.0,
@@ -255,18 +240,18 @@ def test_a_translator_translates_alike(imported: Any, kind: str) -> None:
         how = Search(beam=beam, length_penalty=1.0, longest=60, per_token=100.0)
         ended = 0
         for row, found in zip(rows, engine.search(sources, how), strict=True):
-            expected = said_there(side, row, 1)
-            if len(expected) < 60:  # there, an end that is forced by the limit costs nothing
+            expected = predicted_tokens(side, row, 1)
+            if len(expected) < 60:  # there, an end that the limit forces costs nothing
                 assert found[0].tokens == expected
                 ended += 1
             elif beam == 1:
                 assert found[0].tokens[:59] == expected[:59]
-        assert ended >= 3 or "pegasus" in kind  # whose random weights never end a text
+        assert ended >= 3 or "pegasus" in kind  # its random weights never end a text
 
 
 @pytest.mark.parametrize("engine", ["native", "ctranslate2"])
-def test_marian_runs_in_every_engine(imported: Any, engine: str) -> None:
-    _, _, folder = imported("marian MarianMTModel")
-    expected = [each.text for each in load(folder / "run", engine="torch").translate(LINES, beam=4)]
-    found = load(folder / "run", engine=engine, precision="float32").translate(LINES, beam=4)
+def test_marian_translates_alike_in_every_engine(imported: Any, engine: str) -> None:
+    run = imported("marian MarianMTModel").run
+    expected = [each.text for each in load(run, engine="torch").translate(LINES, beam=4)]
+    found = load(run, engine=engine, precision="float32").translate(LINES, beam=4)
     assert [each.text for each in found] == expected

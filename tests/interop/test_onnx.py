@@ -1,0 +1,71 @@
+"""ONNX: onnxruntime gives the logits and the tokens that PyTorch gives."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.data.batching import padded
+from regard.inference.loading import load
+from regard.interop.export_run import export_run
+from regard.runs.bundle import load_bundle
+from regard.special_tokens import BEGIN, END, MASK, PAD
+from tests.interop.huggingface_models import LINES
+
+
+def run_graph(path: Path, **inputs: Any) -> Any:
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, inputs)[0]
+
+
+def test_a_translation_model_predicts_the_same_tokens(imported: Any, tmp_path: Path) -> None:
+    run = imported("marian MarianMTModel").run
+    export_run(run, "onnx", tmp_path / "onnx")
+    model = load(run, engine="torch")
+    results = model.translate(LINES, beam=1)
+    tokens = padded([result.source_tokens for result in results])
+    mask = (tokens != PAD).numpy()
+    states = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=tokens.numpy(), mask=mask)
+    words = np.full((len(tokens), 1), BEGIN)
+    for _ in range(max(len(result.tokens) for result in results)):
+        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=words, states=states, mask=mask)
+        logits[:, [PAD, BEGIN]] = -np.inf
+        words = np.concatenate([words, logits.argmax(-1)[:, None]], 1)
+    for row, result in zip(words[:, 1:].tolist(), results, strict=True):
+        if len(result.tokens) < 40:  # it ended by itself
+            assert row[: len(result.tokens)] == result.tokens
+
+
+def test_an_encoder_gives_the_same_logits(imported: Any, tmp_path: Path) -> None:
+    for kind in ("bert BertForPreTraining", "bert BertForSequenceClassification"):
+        run = imported(kind).run
+        export_run(run, "onnx", tmp_path / kind)
+        bundle = load_bundle(run)
+        tokens = padded([[BEGIN, *each, END] for each in bundle.source_side.encode(LINES)])
+        tokens[:, 2] = MASK
+        mask = tokens != PAD
+        with torch.no_grad():
+            memory = bundle.model.encode(tokens, mask)
+            expected = bundle.model.logits(bundle.model.decoder(tokens, memory).features)
+        found = run_graph(tmp_path / kind / "model.onnx", tokens=tokens.numpy(), mask=mask.numpy())
+        if bundle.description.model.labels:
+            np.testing.assert_allclose(found[:, END + 1 :], expected[:, 0, END + 1 :].numpy(), atol=1e-4)
+        else:
+            np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
+
+
+def test_a_language_model_continues_alike(imported: Any, tmp_path: Path) -> None:
+    run = imported("gpt2 GPT2LMHeadModel").run
+    export_run(run, "onnx", tmp_path / "onnx")
+    result = load(run).translate("A dog runs", beam=1, most=10)
+    words = np.array([load(run).target_side.encode(["A dog runs"])[0]])
+    prefix_length = words.shape[1]
+    for _ in range(10):
+        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=words)
+        logits[:, [PAD, BEGIN]] = -np.inf
+        words = np.concatenate([words, logits.argmax(-1)[:, None]], 1)
+    predicted = words[0, prefix_length:].tolist()
+    predicted = predicted[: predicted.index(END)] if END in predicted else predicted
+    assert result.tokens[prefix_length : prefix_length + len(predicted)] == predicted

@@ -1,0 +1,68 @@
+"""Conversion to CTranslate2's format: which models have one, and when a run is converted."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
+from regard.models.presets import PRESETS
+from regard.models.settings import ModelSettings
+from regard.runs import conversion
+from regard.runs.bundle import save_bundle
+from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
+from regard.runs.folder import open_folder
+from tests.bundles import bundle_of
+from tests.inference.engines.test_ctranslate2_engine import RUN
+from tests.models.variants import DECODERS, ENCODERS, TRANSLATING
+
+
+def save_transformer(subwords: SubwordTokenizer, folder: Path, tie: str = "none") -> None:
+    save_bundle(folder, bundle_of(subwords, "transformer", "transformer", tie=tie, longest=40))
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+@pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
+def test_models_that_ctranslate2_cannot_run_are_refused(encoder: str, decoder: str) -> None:
+    settings = ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"})
+    assert bool(unsupported_by_ctranslate2(settings)) == (
+        encoder != "transformer" or decoder not in RUN or decoder == "rms"
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in TRANSLATING if "transformer" in name or name == "deep-shallow"])
+def test_presets_of_transformers_are_supported(name: str) -> None:
+    assert not unsupported_by_ctranslate2(ModelSettings.parse(PRESETS[name][1]["model"]))
+
+
+def test_a_model_is_converted_once_and_again_when_it_has_changed(
+    subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_transformer(subwords, tmp_path)
+    written: list[Path] = []
+    original = conversion._write
+
+    def counted(opened, folder, precision, stamp) -> None:
+        written.append(folder)
+        original(opened, folder, precision, stamp)
+
+    monkeypatch.setattr(conversion, "_write", counted)
+    first = convert_to_ctranslate2(open_folder(tmp_path), "int8")
+    assert first == tmp_path / "ctranslate2" / "int8"
+    assert convert_to_ctranslate2(open_folder(tmp_path), "int8") == first
+    assert len(written) == 1
+    save_transformer(subwords, tmp_path, tie="target")
+    assert convert_to_ctranslate2(open_folder(tmp_path), "int8") == first
+    assert len(written) == 2
+    convert_to_ctranslate2(open_folder(tmp_path), "float32")
+    assert sorted(path.name for path in first.parent.iterdir()) == ["float32", "int8"], "no temporary folder is left"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_run_that_is_not_writable_is_converted_elsewhere(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+    save_transformer(subwords, tmp_path)
+    tmp_path.chmod(0o500)
+    try:
+        assert not convert_to_ctranslate2(open_folder(tmp_path), "int8").is_relative_to(tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
