@@ -31,6 +31,26 @@ def test_subwords_make_words(labels: list[str], special: list[int], words: list[
     assert axis.merged().special.count(True) == sum(special)
 
 
+@pytest.mark.parametrize(
+    ("labels", "special", "words"),
+    [
+        (["▁a", "▁b", "c", "▁d"], [], True),
+        (["▁a", "▁b", "c"], [], False),
+        (["a", "b", "c", "d", "</s>"], [4], False),
+        (["▁a", "▁b", "c", "<s>", "</s>"], [3, 4], False),
+        (["▁a", "▁b", "</s>"], [2], True),
+        (["▁a"], [], True),
+        ([], [], True),
+    ],
+)
+def test_views_show_tokens_if_merging_leaves_fewer_than_three_words(
+    labels: list[str], special: list[int], words: bool
+) -> None:
+    marks = tuple(index in special for index in range(len(labels)))
+    assert Axis(tuple(labels), marks).merges_by_default == words
+    assert Axis(tuple(labels), marks, "frames").merges_by_default, "there is nothing to merge"
+
+
 def test_pieces_that_are_nothing_but_a_blank_can_be_seen() -> None:
     assert text_of_pieces(["▁"]) == "▁"
 

@@ -21,6 +21,7 @@ KINDS: dict[Kind, tuple[str, str]] = {  # what looks, and at what
 }
 Weights = NDArray[np.float32]
 SPACE = "▁"
+MIN_WORDS = 3  # that views show in place of tokens
 MOST_SAID = 60  # characters of what was written, in a line about it
 # Scripts that put no blanks between words: each piece stands for itself.
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "BOPOMOFO")
@@ -73,6 +74,13 @@ class Axis:
             parts[word].append(label)
         special = [self.special[words.index(word)] for word in range(len(parts))]
         return Axis(tuple(text_of_pieces(pieces) for pieces in parts), tuple(special), "words")
+
+    @property
+    def merges_by_default(self) -> bool:
+        """Whether views show words at first. They show tokens if fewer than `MIN_WORDS` words would be left of more
+        tokens: the text of a character-level model may be a single word."""
+        words = len({word for word, special in zip(self.words, self.special, strict=True) if not special})
+        return words >= MIN_WORDS or words == len(self) - sum(self.special)
 
     def only(self, places: Sequence[int]) -> "Axis":
         """Some of its places."""
