@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 import regard
-from regard.interpret.capture import branches
+from regard.inference.attention import branches
 from regard.views.page import write_page
 
 HERE = Path(__file__).parent

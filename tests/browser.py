@@ -35,6 +35,6 @@ def watched(browser: Browser, url: str, *, harmless: str = "", **context: object
     page.on("request", lambda request: asked.append(request.url))
     page.goto(url)
     yield page
-    assert not wrong, "nothing fails, and the policy refuses nothing"
+    assert not wrong, f"nothing fails, and the policy refuses nothing: {wrong}"
     assert all(each.startswith((url, "data:", "blob:")) for each in asked), "nothing comes from elsewhere"
     opened.close()

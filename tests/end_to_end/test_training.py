@@ -169,6 +169,9 @@ def test_attention_is_seen(trained: Path, tmp_path: Path) -> None:
     run = trained / "run"
     drawn = regard("see", run, "3 March 2022", "--target", "2022-03-03").stdout
     assert "which aligns best" in drawn
+    assert not any(line.strip().startswith("2022-03-03") for line in drawn.splitlines()), (
+        "one word: its tokens are shown"
+    )
     assert "Weights say where a model looked, not why" in drawn
     record = json.loads(told("see", run, "3 March 2022", "--target", "2022-03-03", "--json", "--attribution"))
     assert sorted(record["weights"]) == ["cross", "decoder", "encoder"]

@@ -1,4 +1,4 @@
-"""What a model attends to, over HTTP and on the live page."""
+"""Attention over HTTP and on the live page."""
 
 import asyncio
 import threading
@@ -12,10 +12,11 @@ from playwright.sync_api import Browser, Page, Route, expect
 import regard
 from regard.serving import batching
 from regard.serving.batching import Batcher, Late, Overloaded
+from regard.views.page import write_page
 from regard.views.storage import from_record
 from tests.browser import needed, watched
 from tests.serving.conftest import Server
-from tests.views.samples import close
+from tests.views.samples import close, sample
 
 
 def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
@@ -49,7 +50,9 @@ def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
         ({"text": "x", "target": "a " * 70, "model": "en-de", "attribution": True}, 400, "of at most 64 subwords"),
     ],
 )
-def test_what_cannot_be_seen_is_a_sentence(server: Server, pair: dict[str, object], status: int, why: str) -> None:
+def test_requests_that_cannot_be_answered_get_a_sentence(
+    server: Server, pair: dict[str, object], status: int, why: str
+) -> None:
     answer = server.ask("/v1/attend", pair)
     assert answer.status == status
     assert why in answer.json()["error"]
@@ -88,25 +91,51 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
 
 
 @needed
-def test_attention_follows_what_is_typed_and_edited(page: Page, runs: list[Path]) -> None:
+def test_attention_follows_the_source_and_the_edited_target(page: Page, runs: list[Path]) -> None:
     translator = regard.load(runs[0])
     page.fill("#live-source", "the cat sat")
     page.wait_for_selector(".panel canvas", timeout=60_000)
     assert page.input_value("#live-target") == translator.translate("the cat sat").text
     page.fill("#live-target", "die Katze")
-    expect(page.locator("#live-state")).to_have_text("of your own words")
+    expect(page.locator("#live-status")).to_have_text("of your own words")
+    assert not page.is_checked("#words"), "of two words the tokens are shown"
+    page.check("#words")
     page.click("[data-view=table]")
     rows = page.locator(".numbers tr").evaluate_all(
         "rows => rows.slice(1).map(row => [...row.cells].slice(1).filter(c => !c.className).map(c => +c.textContent))"
     )
     seen = translator.attend("the cat sat", "die Katze").without_special().merged()
     close(np.array(rows), seen.aligned, atol=6e-4)
-    page.click("#live-own")
-    expect(page.locator("#live-state")).to_have_text("of its own words")
+    page.click("#live-reset")
+    expect(page.locator("#live-status")).to_have_text("of its own words")
     assert page.input_value("#live-target") == translator.translate("the cat sat").text
     page.fill("#live-source", "cat " * 2000)
-    page.wait_for_selector("#live-state.bad")
-    assert "subwords" in page.locator("#live-state").text_content()
+    page.wait_for_selector("#live-status.error")
+    assert "subwords" in page.locator("#live-status").text_content()
+
+
+@needed
+def test_the_live_page_and_the_saved_page_show_the_same(
+    browser: Browser, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules served as files and bundled into one script: every view has the same elements and pixels."""
+    with page.expect_response("**/v1/attend") as waiting:
+        page.fill("#live-source", "the cat sat on the mat")
+    record = waiting.value.json()["attention"]
+    page.wait_for_selector(".panel canvas")
+    monkeypatch.setattr("regard.views.page.pack_capture", lambda captured, name: record)
+    write_page([("", sample(1))], tmp_path / "saved.html")
+
+    def views(shown: Page) -> list[tuple[str, str, str | None]]:
+        found = []
+        for view in ("matrix", "arcs", "heads", "steps", "beam", "table"):
+            shown.click(f"[data-view={view}]")
+            pixels = shown.locator("canvas").evaluate_all("all => all.map((canvas) => canvas.toDataURL()).join()")
+            found.append((shown.inner_html("#panels"), pixels, shown.text_content("#status")))
+        return found
+
+    with watched(browser, (tmp_path / "saved.html").as_uri()) as saved:
+        assert views(saved) == views(page)
 
 
 def first_refused(page: Page, path: str, status: int, content: dict[str, object]) -> None:
@@ -123,37 +152,37 @@ def first_refused(page: Page, path: str, status: int, content: dict[str, object]
 
 
 @needed
-def test_what_is_typed_before_the_models_are_there_is_seen_when_they_are(browser: Browser, server: Server) -> None:
+def test_text_typed_before_the_models_are_loaded_is_shown_later(browser: Browser, server: Server) -> None:
     with watched(browser, server.url, harmless="status of 503") as opened:
         first_refused(opened, "**/ready", 503, {"ready": False})
         opened.goto(f"{server.url}/see")
         opened.fill("#live-source", "the cat sat")
-        expect(opened.locator("#live-state")).to_have_text("loading the models …")
-        expect(opened.locator("#live-state")).to_have_text("of its own words", timeout=60_000)
+        expect(opened.locator("#live-status")).to_have_text("loading the models …")
+        expect(opened.locator("#live-status")).to_have_text("of its own words", timeout=60_000)
         assert opened.locator("[data-view]").count() == 6
 
 
 @needed
-def test_a_busy_service_is_asked_again(browser: Browser, server: Server) -> None:
+def test_an_overloaded_service_is_asked_again(browser: Browser, server: Server) -> None:
     with watched(browser, server.url, harmless="status of 429") as opened:
         first_refused(opened, "**/v1/attend", 429, {"error": "too many requests are waiting; try again later."})
         opened.goto(f"{server.url}/see")
         opened.fill("#live-source", "the cat sat")
-        expect(opened.locator("#live-state")).to_have_text("many ask at once: trying again …", timeout=60_000)
-        expect(opened.locator("#live-state")).to_have_text("of its own words", timeout=60_000)
+        expect(opened.locator("#live-status")).to_have_text("many ask at once: trying again …", timeout=60_000)
+        expect(opened.locator("#live-status")).to_have_text("of its own words", timeout=60_000)
 
 
 @needed
-def test_what_is_typed_is_text(page: Page) -> None:
+def test_typed_text_is_never_markup(page: Page) -> None:
     page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
     texts = (("<b>", True), ("\u202e&", True), ("<img src=x onerror=alert(1)>", False), ("x" * 5000, False))
     for text, whole in texts:
         page.fill("#live-source", text)
         page.fill("#live-target", text)
-        state = page.locator("#live-state")
+        state = page.locator("#live-status")
         if not whole:
-            expect(state).to_have_class("bad", timeout=60_000)  # more than this small model reads
-            assert page.locator(".panel").count() == 0, "what was shown is of another text"
+            expect(state).to_have_class("error", timeout=60_000)  # more than this small model reads
+            assert page.locator(".panel").count() == 0, "attention of the previous text is removed"
             continue
         expect(state).to_have_text("of your own words", timeout=60_000)
         for view in ("matrix", "arcs", "heads", "steps", "table"):

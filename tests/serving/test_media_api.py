@@ -186,28 +186,28 @@ def test_a_picture_is_chosen_on_the_page(browser: Browser, server: Server, runs:
     wrong = tmp_path / "wrong.png"
     wrong.write_bytes(b"nothing")
     with watched(browser, server.url, harmless="responded with a status of 400") as page:
-        page.wait_for_selector("#pair:not([disabled])", timeout=60_000)
-        page.wait_for_selector("#reading:not([hidden])")
+        page.wait_for_selector("#model:not([disabled])", timeout=60_000)
+        page.wait_for_selector("#source-file:not([hidden])")
         assert page.locator("#source").is_hidden()
         page.set_input_files("#media", path)
         page.wait_for_selector("#target[data-text]:not([data-text=''])")
         assert page.evaluate("document.getElementById('target').dataset.text") == own(runs[0], picture_bytes()).text
-        assert page.evaluate("document.getElementById('seen').naturalWidth") == 64
-        page.select_option("#to", value="de")
+        assert page.evaluate("document.getElementById('source-image').naturalWidth") == 64
+        page.select_option("#target-language", value="de")
         german = own(runs[0], picture_bytes(), to="de").text
         page.wait_for_function("text => document.getElementById('target').dataset.text === text", arg=german)
         page.set_input_files("#media", wrong)
-        expect(page.locator("#state")).to_contain_text("not a picture")
-        page.select_option("#pair", label="spoken")
+        expect(page.locator("#status")).to_contain_text("not a picture")
+        page.select_option("#model", label="spoken")
         assert page.locator("#source-title").text_content() == "Recording"
         sound = tmp_path / "a.wav"
         sound.write_bytes(recording_bytes())
         page.set_input_files("#media", sound)
         page.wait_for_selector("#target[data-text]:not([data-text=''])")
-        assert page.locator("#heard").is_visible()
-        page.select_option("#pair", label="text")
+        assert page.locator("#source-audio").is_visible()
+        page.select_option("#model", label="text")
         assert page.locator("#source").is_visible()
-        assert page.locator("#reading").is_hidden()
+        assert page.locator("#source-file").is_hidden()
 
 
 @needed
@@ -216,24 +216,24 @@ def test_a_picture_is_looked_at_on_the_live_page(browser: Browser, server: Serve
     path.write_bytes(picture_bytes())
     with watched(browser, server.url, harmless="responded with a status of 400") as page:
         page.goto(f"{server.url}/see")
-        page.wait_for_selector("#live-choose:not([hidden])", timeout=60_000)
+        page.wait_for_selector("#live-file-label:not([hidden])", timeout=60_000)
         page.set_input_files("#live-file", path)
-        page.wait_for_selector(".looked canvas.picture")
+        page.wait_for_selector(".source-overlay canvas.picture")
         words = page.locator("button.word")
         count = words.count()
         assert count >= 1
         words.nth(count - 1).click()
-        assert "now" in (words.nth(count - 1).get_attribute("class") or "")
+        assert "current" in (words.nth(count - 1).get_attribute("class") or "")
         page.select_option("#layer", value="attribution")
         page.fill("#live-target", "a red circle")
-        expect(page.locator("#live-state")).to_have_text("of your own words")
+        expect(page.locator("#live-status")).to_have_text("of your own words")
         assert page.input_value("#layer") == "attribution"
         page.fill("#live-target", "字" * 30)  # of so many subwords only what is attended to
         expect(page.locator("#layer option[value=attribution]")).to_have_count(0)
-        expect(page.locator("#live-state")).to_have_text("of your own words")
+        expect(page.locator("#live-status")).to_have_text("of your own words")
         page.select_option("#live-model", value="spoken")
         sound = tmp_path / "a.wav"
         sound.write_bytes(recording_bytes())
         page.set_input_files("#live-file", sound)
-        page.wait_for_selector(".looked audio")
-        assert page.evaluate("document.querySelector('.looked audio').readyState >= 0")
+        page.wait_for_selector(".source-overlay audio")
+        assert page.evaluate("document.querySelector('.source-overlay audio').readyState >= 0")

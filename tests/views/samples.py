@@ -1,4 +1,4 @@
-"""Captured attention made by code."""
+"""Random captured attention."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from regard.interpret.captured import Axis, Captured, Kind
 
 
 def sample(seed: int, layers: int = 2, heads: int = 3) -> Captured:
-    """Of every kind, over words of one to three pieces."""
+    """Attention of every kind, over three to six words of one to three tokens."""
     dice = np.random.default_rng(seed)
 
     def side(letter: str) -> list[str]:
-        words = range(int(dice.integers(1, 5)))
+        words = range(int(dice.integers(3, 7)))
         return [
             f"{'▁' if piece == 0 else ''}{letter}{word}{piece}"
             for word in words

@@ -1,4 +1,4 @@
-"""What a notebook shows of captured attention: the page in a frame, put into another page as notebooks do it."""
+"""Captured attention in a notebook: the page in a frame, inserted into another page as notebooks do it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, FrameLocator, Page
 from regard.alignment.alignment_head import AlignmentHead
 from regard.inference.loading import in_torch
 from regard.interpret.captured import Axis, Captured
-from regard.views.notebook import framed
+from regard.views.notebook import CapturedView, render_frame
 from tests.browser import needed, watched
 from tests.media import media_bundle, picture_bytes, recording_bytes
 from tests.views.samples import sample
@@ -26,7 +26,7 @@ HARMLESS = "about:srcdoc"
 
 
 @pytest.fixture(scope="module")
-def looked() -> dict[str, Captured]:
+def captures() -> dict[str, Captured]:
     """A text, a picture and a recording."""
     sees: Any = in_torch(media_bundle("images"))
     hears: Any = in_torch(media_bundle("speech"))
@@ -38,21 +38,23 @@ def looked() -> dict[str, Captured]:
 
 
 @contextmanager
-def shown(browser: Browser, folder: Path, seen: Any, width: int = 1200) -> Iterator[tuple[Page, FrameLocator]]:
-    """A notebook's page, and the frame in it."""
+def open_notebook(
+    browser: Browser, folder: Path, seen: Captured, width: int = 1200
+) -> Iterator[tuple[Page, FrameLocator]]:
+    """The page of a notebook, and the frame in it."""
     path = folder / "notebook.html"
     path.write_text(
         "<!doctype html><meta charset=utf-8><title>notebook</title><style>body { margin: 0 } .output { overflow: auto }"
-        f"</style><div class=output>{seen._repr_html_()}</div>",
+        f"</style><div class=output>{CapturedView.of(seen)._repr_html_()}</div>",
         "utf-8",
     )
     with watched(browser, path.as_uri(), harmless=HARMLESS, viewport={"width": width, "height": 1000}) as page:
         yield page, page.frame_locator("iframe")
 
 
-def inside(page: Page, frame: FrameLocator, selector: str) -> bool:
-    """Whether all of something is seen without scrolling the frame: above the line at its lower edge."""
-    found, line = frame.locator(selector).first.bounding_box(), frame.locator("#told").bounding_box()
+def visible(page: Page, frame: FrameLocator, selector: str) -> bool:
+    """Whether an element is visible without scrolling the frame: above the status line."""
+    found, line = frame.locator(selector).first.bounding_box(), frame.locator("#status").bounding_box()
     assert found is not None
     assert line is not None
     return found["height"] > 0 and found["y"] + found["height"] <= line["y"]
@@ -60,15 +62,15 @@ def inside(page: Page, frame: FrameLocator, selector: str) -> bool:
 
 @needed
 @pytest.mark.parametrize("width", [1200, 850])
-def test_a_picture_has_room_below_its_words(
-    browser: Browser, looked: dict[str, Captured], tmp_path: Path, width: int
+def test_an_image_fits_below_its_words(
+    browser: Browser, captures: dict[str, Captured], tmp_path: Path, width: int
 ) -> None:
-    with shown(browser, tmp_path, looked["picture"], width) as (page, frame):
+    with open_notebook(browser, tmp_path, captures["picture"], width) as (page, frame):
         frame.locator("canvas.picture").wait_for()
         words = frame.locator("button.word")
         assert words.all_text_contents() == ["a", "red", "circle"]
-        assert inside(page, frame, "canvas.picture")
-        assert inside(page, frame, "button.word")
+        assert visible(page, frame, "canvas.picture")
+        assert visible(page, frame, "button.word")
 
         def pixels() -> str:
             return str(frame.locator("canvas.picture").evaluate("canvas => canvas.toDataURL()"))
@@ -76,7 +78,7 @@ def test_a_picture_has_room_below_its_words(
         frame.locator("#layer").select_option("attribution")
         first = pixels()
         words.nth(2).click()
-        assert "now" in (words.nth(2).get_attribute("class") or "")
+        assert "current" in (words.nth(2).get_attribute("class") or "")
         assert pixels() != first
         frame.locator("#layer").select_option("best")
         attended = pixels()
@@ -85,11 +87,11 @@ def test_a_picture_has_room_below_its_words(
 
 
 @needed
-def test_a_recording_is_played(browser: Browser, looked: dict[str, Captured], tmp_path: Path) -> None:
-    with shown(browser, tmp_path, looked["recording"]) as (page, frame):
+def test_a_recording_can_be_played(browser: Browser, captures: dict[str, Captured], tmp_path: Path) -> None:
+    with open_notebook(browser, tmp_path, captures["recording"]) as (page, frame):
         frame.locator("canvas.spectrogram").wait_for()
-        assert inside(page, frame, "audio")
-        assert inside(page, frame, "button.word")
+        assert visible(page, frame, "audio")
+        assert visible(page, frame, "button.word")
         seconds = frame.locator("audio").evaluate(
             """sound => new Promise((resolve, reject) => {
                 sound.addEventListener('timeupdate', () => sound.currentTime > 0 && resolve(sound.duration));
@@ -97,13 +99,13 @@ def test_a_recording_is_played(browser: Browser, looked: dict[str, Captured], tm
                 sound.play().catch(reject);
             })"""
         )
-        heard = looked["recording"].shown
+        heard = captures["recording"].shown
         assert heard is not None
         assert abs(seconds - heard.seconds) < 0.15
 
 
-def of_words(count: int) -> Captured:
-    """So many words, and an end, that look at five places."""
+def capture_of_length(count: int) -> Captured:
+    """Attention of so many words, and the end token, over five positions."""
     ends = (False,) * count, (True,)
     target = Axis((*(f"▁w{number}" for number in range(count)), "</s>"), ends[0] + ends[1])
     source = Axis(tuple(f"▁source{number}" for number in range(5)), (False,) * 5)
@@ -112,12 +114,12 @@ def of_words(count: int) -> Captured:
 
 
 @needed
-def test_a_matrix_has_room_and_not_much_more(browser: Browser, tmp_path: Path) -> None:
+def test_the_frame_is_as_high_as_the_matrix_needs(browser: Browser, tmp_path: Path) -> None:
     heights = []
     for count in (1, 12, 300):
-        with shown(browser, tmp_path, of_words(count)) as (page, frame):
+        with open_notebook(browser, tmp_path, capture_of_length(count)) as (page, frame):
             frame.locator("canvas.matrix").wait_for()
-            assert inside(page, frame, "canvas.matrix") or count == 300
+            assert visible(page, frame, "canvas.matrix") or count == 300
             heights.append(page.evaluate("document.querySelector('iframe').clientHeight"))
     assert heights == sorted(set(heights)), "more words have more room"
     assert heights[0] >= 480, "the other views need some, too"
@@ -125,8 +127,8 @@ def test_a_matrix_has_room_and_not_much_more(browser: Browser, tmp_path: Path) -
 
 
 @needed
-def test_every_view_opens_and_is_saved(browser: Browser, looked: dict[str, Captured], tmp_path: Path) -> None:
-    with shown(browser, tmp_path, looked["text"]) as (page, frame):
+def test_every_view_opens_and_can_be_saved(browser: Browser, captures: dict[str, Captured], tmp_path: Path) -> None:
+    with open_notebook(browser, tmp_path, captures["text"]) as (page, frame):
         for view in ("arcs", "heads", "steps", "table", "matrix"):
             frame.locator(f"[data-view={view}]").click()
             assert frame.locator("[aria-selected=true]").get_attribute("data-view") == view
@@ -138,8 +140,8 @@ def test_every_view_opens_and_is_saved(browser: Browser, looked: dict[str, Captu
 
 
 @needed
-def test_nothing_gets_out_of_it(browser: Browser, tmp_path: Path) -> None:
-    with shown(browser, tmp_path, hostile()) as (page, frame):
+def test_the_frame_cannot_reach_the_notebook(browser: Browser, tmp_path: Path) -> None:
+    with open_notebook(browser, tmp_path, hostile()) as (page, frame):
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
         frame.locator("[data-view=table]").click()
         assert "�evil" in frame.locator(".numbers th").all_text_contents()
@@ -150,7 +152,7 @@ def test_nothing_gets_out_of_it(browser: Browser, tmp_path: Path) -> None:
 
 
 class Text(HTMLParser):
-    """What is left of a page whose tags are taken out."""
+    """The text of a page without its tags."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -161,21 +163,21 @@ class Text(HTMLParser):
         self.text += data
 
 
-def test_in_words_it_is_a_line(looked: dict[str, Captured]) -> None:
-    """A notebook keeps that beside the page, and shows it where it is not trusted."""
-    for seen in (*looked.values(), hostile(), hostile().merged()):
+def test_the_text_representation_is_one_line(captures: dict[str, Captured]) -> None:
+    """A notebook stores it beside the page, and shows it if the notebook is not trusted."""
+    for seen in (*captures.values(), hostile(), hostile().merged()):
         line = repr(seen)
         assert "\n" not in line
         assert len(line) < 250
-        assert unescape(Text(framed("name", seen)).text).startswith(line)
-    assert repr(looked["picture"]).startswith(
+        assert unescape(Text(render_frame("name", seen)).text).startswith(line)
+    assert repr(captures["picture"]).startswith(
         "<Captured 'a red circle' over 64 cells; layers × heads: cross 1 × 1; grad"
     )
-    assert len(repr(looked["recording"].shown)) < 50
-    assert "gradient" not in repr(replace(looked["recording"], attribution={}))
+    assert len(repr(captures["recording"].shown)) < 50
+    assert "gradient" not in repr(replace(captures["recording"], attribution={}))
 
 
-def test_results_show_it_too() -> None:
+def test_results_show_their_attention() -> None:
     hears: Any = in_torch(media_bundle("speech"))
     result = hears.translate(recording_bytes(), attention=True)
     assert result._repr_html_() == result.attention._repr_html_()

@@ -125,14 +125,14 @@ def test_damaged_pictures_in_files_are_told(seen: Captured, tmp_path: Path) -> N
 def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: Captured, tmp_path: Path) -> None:
     write_page([("captions", seen)], tmp_path / "x.html")
     with watched(browser, (tmp_path / "x.html").as_uri()) as page:
-        page.wait_for_selector(".looked canvas.picture")
+        page.wait_for_selector(".source-overlay canvas.picture")
         words = page.locator("button.word")
         assert words.all_text_contents() == ["a", "red", "circle"]
 
         def light(row: int, column: int) -> float:
             return page.evaluate(
                 """([row, column]) => {
-                    const canvas = document.querySelector('.looked canvas');
+                    const canvas = document.querySelector('.source-overlay canvas');
                     const [w, h] = [canvas.width / 8, canvas.height / 8];
                     const pen = canvas.getContext('2d');
                     const { data } = pen.getImageData((column + .3) * w, (row + .3) * h, w * .4, h * .4);
@@ -147,7 +147,7 @@ def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: Cap
         assert first[0] > first[1] + 0.2
         words.nth(1).click()
         assert light(1, 1) > light(7, 0) + 0.2
-        assert "now" in (words.nth(1).get_attribute("class") or "")
+        assert "current" in (words.nth(1).get_attribute("class") or "")
         page.get_by_role("button", name="Play").click()
         page.click("[data-view=table]")
         assert page.locator(".numbers tr").count() >= 3
@@ -157,7 +157,7 @@ def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: Cap
 def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: Captured, tmp_path: Path) -> None:
     write_page([("spoken", heard)], tmp_path / "x.html")
     with watched(browser, (tmp_path / "x.html").as_uri()) as page:
-        page.wait_for_selector(".looked canvas.spectrogram")
+        page.wait_for_selector(".source-overlay canvas.spectrogram")
         seconds = page.evaluate(
             """() => new Promise((resolve, reject) => {
                 const sound = document.querySelector('audio');

@@ -1,4 +1,4 @@
-"""The page of captured attention in a real browser: every view, by pointer and by keyboard, its numbers true."""
+"""The saved page of attention in Chromium: the numbers of the tensors, in every view, by pointer and by keyboard."""
 
 import json
 import re
@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Position
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.interpret.captured import Axis, Branch, Captured, Kind, Weights
 from regard.views.page import write_page
 from regard.views.storage import from_record
 from tests.browser import needed, watched
+from tests.views.modules import defined_globals
 from tests.views.samples import close, sample
 
 pytestmark = needed
+CELL = 24  # pixels of a cell of a small matrix
 VIEWS = ["matrix", "arcs", "heads", "steps", "table"]
 
 
-def opened(browser: Browser, folder: Path, *captures: Captured, **context: Any):
+def open_page(browser: Browser, folder: Path, *captures: Captured, **context: Any):
     write_page([(f"model {number}", captured) for number, captured in enumerate(captures, 1)], folder / "x.html")
     return watched(browser, (folder / "x.html").as_uri(), **context)
 
@@ -34,18 +36,28 @@ def table(page: Page) -> np.ndarray:
     return np.array(rows)
 
 
-def told(page: Page) -> str:
-    """The line below, without the marks that keep directions of scripts apart."""
-    text = page.locator("#told").text_content() or ""
+def status(page: Page) -> str:
+    """The status line, without the isolates around labels."""
+    text = page.locator("#status").text_content() or ""
     return text.replace("\u2068", "").replace("\u2069", "")
+
+
+def first_cell(page: Page, shown: Captured) -> Position:
+    """The middle of the first cell of a matrix. Its cells end 2 pixels before the end of what can be scrolled."""
+    extent = page.locator(".scroll-extent").evaluate(
+        "box => [parseFloat(box.style.width), parseFloat(box.style.height)]"
+    )
+    sizes = len(shown.source), len(shown.target)
+    x, y = (length - 2 - CELL * count + CELL / 2 for length, count in zip(extent, sizes, strict=True))
+    return {"x": x, "y": y}
 
 
 def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> None:
     seen = sample(11)
     words = seen.without_special().merged()
-    with opened(browser, tmp_path, seen) as page:
+    with open_page(browser, tmp_path, seen) as page:
         close(table(page), words.aligned, atol=6e-4)
-        page.check("#marks")
+        page.check("#special")
         close(table(page), seen.merged().aligned, atol=6e-4)
         page.uncheck("#words")
         for kind in seen.kinds:
@@ -62,18 +74,18 @@ def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> N
         page.select_option("#layer", value="attribution")
         size = np.abs(seen.attribution["source"])
         close(table(page), size / size.max(1, keepdims=True), atol=6e-4)
-        page.uncheck("#marks")
+        page.uncheck("#special")
         page.check("#words")
         of_words = np.abs(words.attribution["source"])  # pieces add up with their signs, then their size is taken
         close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
-        assert page.locator("td.quiet").count() == 0, "gradients have no share on marks"
+        assert page.locator("td.muted").count() == 0, "attribution has no hidden weight"
         page.select_option("#layer", value="0")
         close(table(page), words.matrix("cross", 0), atol=6e-4)
 
 
-def test_every_view_opens_in_both_themes_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+def test_every_view_fits_in_both_themes_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     for context in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 700}}):
-        with opened(browser, tmp_path, sample(3), **context) as page:
+        with open_page(browser, tmp_path, sample(3), **context) as page:
             for kind in ("cross", "encoder", "decoder"):
                 page.select_option("#kind", value=kind)
                 for view in VIEWS:
@@ -82,56 +94,57 @@ def test_every_view_opens_in_both_themes_and_on_a_phone(browser: Browser, tmp_pa
                     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
 
 
-def test_a_pointer_tells_the_weight_below_it(browser: Browser, tmp_path: Path) -> None:
+def test_pointing_at_a_cell_or_word_reports_its_weights(browser: Browser, tmp_path: Path) -> None:
     seen = sample(5)
     words = seen.without_special().merged()
-    with opened(browser, tmp_path, seen) as page:
-        place = page.evaluate("({left: panels[0].views.get('matrix').left, top: panels[0].views.get('matrix').top})")
-        page.hover("canvas.matrix", position={"x": place["left"] + 12, "y": place["top"] + 12})
-        assert told(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}: {words.aligned[0, 0]:.3f}")
+    with open_page(browser, tmp_path, seen) as page:
+        page.hover("canvas.matrix", position=first_cell(page, words))
+        assert status(page).startswith(
+            f"{words.target.labels[0]} → {words.source.labels[0]}: {words.aligned[0, 0]:.3f}"
+        )
         page.click("[data-view=arcs]")
         page.hover("text.word >> nth=0")
-        assert told(page).startswith(f"{words.source.labels[0]} ←")
+        assert status(page).startswith(f"{words.source.labels[0]} ←")
 
 
-def test_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:
+def test_every_view_can_be_used_with_the_keyboard(browser: Browser, tmp_path: Path) -> None:
     seen = sample(6)
     words = seen.without_special().merged()
-    with opened(browser, tmp_path, seen) as page:
+    with open_page(browser, tmp_path, seen) as page:
         page.focus("canvas.matrix")
         page.keyboard.press("End")
         page.keyboard.press("End")
         last = f"{words.target.labels[-1]} → {words.source.labels[-1]}: {words.aligned[-1, -1]:.3f}"
-        assert told(page).startswith(last)
+        assert status(page).startswith(last)
         page.keyboard.press("Home")
-        assert told(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}")
+        assert status(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}")
         page.focus("[data-view=matrix]")
         for view in [*VIEWS[1:], VIEWS[0]]:
             page.keyboard.press("ArrowRight")
             assert page.locator("[aria-selected=true]").get_attribute("data-view") == view
         page.click("[data-view=heads]")
         page.focus(".head >> nth=4")
-        assert "layer 2, head 2: entropy" in told(page)
+        assert "layer 2, head 2: entropy" in status(page)
         page.keyboard.press("Enter")
         assert page.locator("[aria-selected=true]").get_attribute("data-view") == "matrix"
         assert (page.input_value("#layer"), page.input_value("#head")) == ("1", "1")
         page.click("[data-view=steps]")
         page.focus(".steps input")
         page.keyboard.press("End")
-        assert page.locator(".now").text_content() == words.target.labels[-1]
+        assert page.locator(".current").text_content() == words.target.labels[-1]
 
 
-def test_words_are_found(browser: Browser, tmp_path: Path) -> None:
+def test_search_counts_matching_words(browser: Browser, tmp_path: Path) -> None:
     seen = sample(6)
-    with opened(browser, tmp_path, seen) as page:
+    with open_page(browser, tmp_path, seen) as page:
         page.fill("#find", "t0")
         wanted = sum("t0" in label for label in (*seen.source.merged().labels, *seen.target.merged().labels))
-        assert told(page) == f"{wanted} found"
+        assert status(page) == f"{wanted} found"
 
 
-def test_pictures_and_numbers_can_be_saved(browser: Browser, tmp_path: Path) -> None:
+def test_pictures_and_weights_can_be_downloaded(browser: Browser, tmp_path: Path) -> None:
     seen = sample(8)
-    with opened(browser, tmp_path, seen) as page:
+    with open_page(browser, tmp_path, seen) as page:
         for view in ("matrix", "arcs"):
             page.click(f"[data-view={view}]")
             for name, begins in (("png", b"\x89PNG"), ("svg", b"<svg")):
@@ -170,9 +183,9 @@ def hostile() -> Captured:
     return Captured(side, side, before, weights, {}, attribution, aligned, choice=AlignmentHead(0), beam=beam)
 
 
-def test_tokens_are_text_in_every_view(browser: Browser, tmp_path: Path) -> None:
+def test_labels_are_never_markup_in_any_view(browser: Browser, tmp_path: Path) -> None:
     """Side by side, too."""
-    with opened(browser, tmp_path, hostile(), hostile()) as page:
+    with open_page(browser, tmp_path, hostile(), hostile()) as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
         for view in [*VIEWS, "beam"]:
             page.click(f"[data-view={view}]")
@@ -191,18 +204,18 @@ def test_tokens_are_text_in_every_view(browser: Browser, tmp_path: Path) -> None
         assert "<script" not in (tmp_path / "x.svg").read_text()
 
 
-def test_tokens_are_text_over_time(browser: Browser, tmp_path: Path) -> None:
+def test_labels_are_never_markup_over_time(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "x.html"
     write_page([("<img src=x onerror=alert(1)>", hostile()), ("</script>", hostile())], path, over_time=True)
     with watched(browser, path.as_uri()) as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
-        page.focus("#time input")
+        page.focus("#timeline input")
         page.keyboard.press("Home")
-        assert page.locator("#time output").text_content() == "<img src=x onerror=alert(1)>"
+        assert page.locator("#timeline output").text_content() == "<img src=x onerror=alert(1)>"
         assert page.locator("img, main script").count() == 0
 
 
-def test_the_beam_is_a_tree(browser: Browser, tmp_path: Path) -> None:
+def test_the_beam_is_a_prefix_tree(browser: Browser, tmp_path: Path) -> None:
     seen = sample(9)
     marks = (False, False, True)
     said = [Axis(("▁a", "▁b", "</s>"), marks), Axis(("▁a", "▁c", "</s>"), marks), Axis(("▁d", "▁b", "</s>"), marks)]
@@ -210,22 +223,22 @@ def test_the_beam_is_a_tree(browser: Browser, tmp_path: Path) -> None:
     weights = [dice.dirichlet(np.ones(len(seen.source)), 3).astype(np.float32) for _ in said]
     scores = [(-0.1, -0.2, -0.3), (-0.1, -1.0, -0.3), (-2.0, -0.2, -0.1)]
     beam = tuple(Branch(-0.1 * n, scores[n], said[n], weights[n]) for n in range(3))
-    with opened(browser, tmp_path, replace(seen, beam=beam)) as page:
+    with open_page(browser, tmp_path, replace(seen, beam=beam)) as page:
         page.click("[data-view=beam]")
-        assert page.locator("svg text.word").count() == 8, "what is shared stands once"
+        assert page.locator("svg text.word").count() == 8, "common prefixes are drawn once"
         page.focus("svg text.word >> nth=3")
         words = replace(seen, target=said[1], before=said[1], weights={}, attribution={}, aligned=weights[1]).merged()
         row = words.without_special().aligned[1]
         best = words.source.labels[int(row.argmax())]
         wanted = f"·c: probability {np.exp(-1.0):.3f}, from {best} {row.max():.3f}"
-        assert told(page) == wanted
-    with opened(browser, tmp_path, seen) as page:
+        assert status(page) == wanted
+    with open_page(browser, tmp_path, seen) as page:
         assert not page.locator("[data-view=beam]").is_visible()
 
 
-def test_two_are_shown_side_by_side(browser: Browser, tmp_path: Path) -> None:
+def test_two_captures_are_side_by_side(browser: Browser, tmp_path: Path) -> None:
     only = Captured(sample(2).source, sample(2).target, sample(2).before, {"cross": sample(2).weights["cross"][:1]})
-    with opened(browser, tmp_path, sample(1), only, viewport={"width": 1300, "height": 800}) as page:
+    with open_page(browser, tmp_path, sample(1), only, viewport={"width": 1300, "height": 800}) as page:
         boxes = [page.locator(".panel").nth(number).bounding_box() for number in range(2)]
         assert boxes[0]["y"] == boxes[1]["y"]
         assert boxes[1]["x"] > boxes[0]["x"]
@@ -233,11 +246,11 @@ def test_two_are_shown_side_by_side(browser: Browser, tmp_path: Path) -> None:
         assert "no attention of this kind" in page.locator(".panel").nth(1).text_content()
 
 
-def test_models_of_other_sizes_are_compared(browser: Browser, tmp_path: Path) -> None:
-    """What one of them has not, it says; the other is shown all the same."""
+def test_models_of_different_sizes_can_be_compared(browser: Browser, tmp_path: Path) -> None:
+    """A panel says what its model lacks; the other model is still shown."""
     large, small = sample(1, layers=4, heads=4), sample(2, layers=1, heads=1)
     small = replace(small, weights={"cross": small.weights["cross"]}, attribution={})
-    with opened(browser, tmp_path, large, small) as page:
+    with open_page(browser, tmp_path, large, small) as page:
         panels = page.locator(".panel")
         for head in ("3", "mean"):
             page.select_option("#layer", value="0")
@@ -257,9 +270,9 @@ def test_models_of_other_sizes_are_compared(browser: Browser, tmp_path: Path) ->
         assert "aligns best" not in panels.nth(1).text_content()
 
 
-def test_it_opens_where_it_is_told_to(browser: Browser, tmp_path: Path) -> None:
-    first = {"kind": "encoder", "layer": 1, "head": 2, "words": False, "marks": True}
-    write_page([("model", sample(3))], tmp_path / "x.html", first=first)
+def test_it_opens_with_the_initial_selection(browser: Browser, tmp_path: Path) -> None:
+    initial = {"kind": "encoder", "layer": 1, "head": 2, "words": False, "special": True}
+    write_page([("model", sample(3))], tmp_path / "x.html", initial=initial)
     with watched(browser, (tmp_path / "x.html").as_uri()) as page:
         close(table(page), sample(3).matrix("encoder", 1, 2), atol=6e-4)
         assert (page.input_value("#kind"), page.input_value("#layer"), page.input_value("#head")) == (
@@ -267,67 +280,105 @@ def test_it_opens_where_it_is_told_to(browser: Browser, tmp_path: Path) -> None:
             "1",
             "2",
         )
-        assert (page.is_checked("#words"), page.is_checked("#marks")) == (False, True)
+        assert (page.is_checked("#words"), page.is_checked("#special")) == (False, True)
 
 
-def test_what_lies_on_hidden_marks_is_told_in_every_view(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, tmp_path, sample(6)) as page:
+def characters(text: str) -> Captured:
+    """Attention of a character-level model: a text without blanks is one word."""
+    labels, special = (*text, "</s>"), (*[False] * len(text), True)
+    axis = Axis(labels, special)
+    weights = np.full((1, len(axis), len(axis)), 1 / len(axis), np.float32)
+    return Captured(
+        axis, axis, axis, {"cross": [weights], "decoder": [weights]}, aligned=weights[0], choice=AlignmentHead(0)
+    )
+
+
+def test_tokens_are_shown_if_merging_leaves_fewer_than_three_rows(browser: Browser, tmp_path: Path) -> None:
+    with open_page(browser, tmp_path, characters("abcdef")) as page:
+        assert not page.is_checked("#words")
+        assert table(page).shape == (6, 6)
+        page.check("#words")
+        assert table(page).shape == (1, 1)
+        page.select_option("#kind", value="decoder")
+        assert page.is_checked("#words"), "the user's choice stays"
+    with open_page(browser, tmp_path, sample(6)) as page:
+        assert page.is_checked("#words")
+    with open_page(browser, tmp_path, sample(6), characters("abc")) as page:
+        assert not page.is_checked("#words"), "one of the two would be a single row"
+    write_page([("", characters("abcdef"))], tmp_path / "x.html", initial={"words": True})
+    with watched(browser, (tmp_path / "x.html").as_uri()) as page:
+        assert table(page).shape == (1, 1)
+
+
+def test_no_name_of_a_module_is_global(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "blank.html").write_text("<!doctype html><title>blank</title>")
+    with open_page(browser, tmp_path, sample(6)) as page:
+        for view in VIEWS:
+            page.click(f"[data-view={view}]")
+        found = defined_globals(page)
+    with watched(browser, (tmp_path / "blank.html").as_uri()) as blank:
+        assert found == defined_globals(blank)
+
+
+def test_weight_on_hidden_special_tokens_is_reported_in_every_view(browser: Browser, tmp_path: Path) -> None:
+    with open_page(browser, tmp_path, sample(6)) as page:
         page.click("[data-view=table]")
         rows = page.locator(".numbers tr").evaluate_all(
             "rows => rows.slice(1).map(r => [...r.cells].slice(1).map(c => +c.textContent))"
         )
         close(np.array(rows).sum(1), np.ones(len(rows)), atol=5e-3)
         page.click("[data-view=steps]")
-        assert re.search(r"; 0\.\d+ of its row on marks that are hidden", told(page))
+        assert re.search(r"; 0\.\d+ of its row on marks that are hidden", status(page))
         page.click("[data-view=arcs]")
         page.hover("text.word >> nth=-1")
-        assert "of its row on marks that are hidden" in told(page)
+        assert "of its row on marks that are hidden" in status(page)
 
 
-def test_a_finger_tells_the_weight_below_it(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, tmp_path, sample(5), has_touch=True, viewport={"width": 390, "height": 700}) as page:
-        place = page.evaluate("({left: panels[0].views.get('matrix').left, top: panels[0].views.get('matrix').top})")
-        page.locator("canvas.matrix").tap(position={"x": place["left"] + 12, "y": place["top"] + 12})
-        assert "→" in told(page)
+def test_tapping_a_cell_reports_its_weight(browser: Browser, tmp_path: Path) -> None:
+    seen = sample(5)
+    words = seen.without_special().merged()
+    with open_page(browser, tmp_path, seen, has_touch=True, viewport={"width": 390, "height": 700}) as page:
+        page.locator("canvas.matrix").tap(position=first_cell(page, words))
+        assert status(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}: ")
 
 
-def test_playing_stops_when_something_else_is_shown(browser: Browser, tmp_path: Path) -> None:
-    with opened(browser, tmp_path, sample(8)) as page:
+def test_playing_stops_when_another_view_is_shown(browser: Browser, tmp_path: Path) -> None:
+    with open_page(browser, tmp_path, sample(8)) as page:
         page.click("[data-view=steps]")
         page.click(".steps button")
-        page.check("#marks")
+        page.check("#special")
         assert page.locator(".steps button").text_content() == "Play"
         page.click(".steps button")
         page.click("[data-view=table]")
         page.wait_for_timeout(900)
-        assert told(page) == ""
+        assert status(page) == ""
 
 
-def test_one_of_many_is_shown_over_time(browser: Browser, tmp_path: Path) -> None:
+def test_a_slider_selects_a_capture_over_time(browser: Browser, tmp_path: Path) -> None:
     whole = sample(4).aligned
     assert whole is not None
     several = [replace(sample(4), aligned=whole * np.float32(0.5**seed)) for seed in range(3)]
     path = tmp_path / "x.html"
     write_page([(f"step {seed}", each) for seed, each in enumerate(several)], path, over_time=True)
     with watched(browser, path.as_uri()) as page:
-        assert page.locator("#time output").text_content() == "step 2"
+        assert page.locator("#timeline output").text_content() == "step 2"
         close(table(page), several[2].without_special().merged().aligned, atol=6e-4)
-        page.focus("#time input")
+        page.focus("#timeline input")
         page.keyboard.press("Home")
         assert page.locator(".panel").count() == 1
         close(table(page), several[0].without_special().merged().aligned, atol=6e-4)
 
 
-def test_what_a_model_that_does_not_attend_depends_on_is_seen(browser: Browser, tmp_path: Path) -> None:
+def test_attribution_of_a_model_without_attention_is_shown(browser: Browser, tmp_path: Path) -> None:
     seen = replace(sample(2), weights={}, aligned=None, choice=None)
-    with opened(browser, tmp_path, seen, sample(3)) as page:
+    with open_page(browser, tmp_path, seen, sample(3)) as page:
         page.select_option("#layer", value="attribution")
         assert page.locator(".panel").nth(0).locator("canvas.matrix").count() == 1
         page.select_option("#layer", value="mean")
         assert "does not attend" in (page.locator(".panel").nth(0).text_content() or "")
         page.click("[data-view=heads]")
         assert "does not attend" in (page.locator(".panel").nth(0).text_content() or "")
-    with opened(browser, tmp_path, seen) as page:
+    with open_page(browser, tmp_path, seen) as page:
         assert page.input_value("#layer") == "attribution"
         of_words = np.abs(seen.without_special().merged().attribution["source"])
         close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
@@ -338,30 +389,30 @@ def test_what_a_model_that_does_not_attend_depends_on_is_seen(browser: Browser, 
     close(again.attribution["source"], seen.attribution["source"], atol=1e-4)
 
 
-def test_what_hardly_depends_on_anything_is_seen_as_well(browser: Browser, tmp_path: Path) -> None:
-    """Of a word that a model is sure of, gradients are tiny; which of them is the largest is seen all the same."""
+def test_tiny_attribution_is_scaled(browser: Browser, tmp_path: Path) -> None:
+    """Gradients are tiny for a word that the model is sure of; the largest of each row is still visible."""
     seen = sample(11)
     tiny = {over: values * np.float32(1e-9) for over, values in seen.attribution.items()}
-    write_page([("", replace(seen, attribution=tiny))], tmp_path / "x.html", first={"layer": "attribution"})
+    write_page([("", replace(seen, attribution=tiny))], tmp_path / "x.html", initial={"layer": "attribution"})
     with watched(browser, (tmp_path / "x.html").as_uri()) as page:
         of_words = np.abs(seen.without_special().merged().attribution["source"])
         close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
 
 
-def test_a_model_that_does_not_attend_says_so(browser: Browser, tmp_path: Path) -> None:
+def test_a_model_without_attention_says_so(browser: Browser, tmp_path: Path) -> None:
     none = Captured(sample(2).source, sample(2).target, sample(2).before, {})
-    with opened(browser, tmp_path, none) as page:
+    with open_page(browser, tmp_path, none) as page:
         assert "does not attend" in page.locator("#panels").text_content()
 
 
-def test_of_much_the_largest_weights_are_kept(
+def test_only_the_largest_weights_of_a_large_capture_are_kept(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.views.page.DENSE", 10)
-    monkeypatch.setattr("regard.views.page.TOP", 2)
+    monkeypatch.setattr("regard.views.page.MAX_DENSE_WEIGHTS", 10)
+    monkeypatch.setattr("regard.views.page.TOP_WEIGHTS", 2)
     seen = sample(12)
-    with opened(browser, tmp_path, seen) as page:
-        page.check("#marks")
+    with open_page(browser, tmp_path, seen) as page:
+        page.check("#special")
         page.uncheck("#words")
         page.select_option("#kind", value="encoder")
         page.select_option("#layer", value="1")
@@ -372,11 +423,11 @@ def test_of_much_the_largest_weights_are_kept(
 
 
 @pytest.mark.parametrize("how", ["merged", "without_special"])
-def test_what_was_merged_or_hidden_shows_itself_too(browser: Browser, tmp_path: Path, how: str) -> None:
+def test_a_capture_that_was_already_merged_is_shown(browser: Browser, tmp_path: Path, how: str) -> None:
     seen = getattr(sample(7), how)()
-    with opened(browser, tmp_path, seen) as page:
+    with open_page(browser, tmp_path, seen) as page:
         for view in VIEWS:
             page.click(f"[data-view={view}]")
-        page.check("#marks")
+        page.check("#special")
         page.select_option("#layer", value="1")
         close(table(page), seen.merged().matrix("cross", 1), atol=6e-4)

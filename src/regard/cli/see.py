@@ -90,18 +90,18 @@ def see(
         raise RegardError("--json: it prints what -o x.json writes; leave out -o and --over-time.")
     if top is not None and not (as_json or suffix == ".json"):
         raise RegardError("--top: it is for .json and --json.")
-    first: dict[str, str | int | bool] = {
+    initial: dict[str, str | int | bool] = {
         "kind": kind,
         **({"layer": "attribution"} if attribution else {}),
         **({} if layer is None else {"layer": layer - 1}),
         **({} if head is None else {"head": head - 1, **({"layer": "mean"} if layer is None else {})}),
-        "words": not subwords,
-        "marks": special,
+        **({"words": False} if subwords else {}),
+        "special": special,
     }
     if over_time:
         if text is not None or target is not None or compare is not None or also or attribution or kind != "cross":
             raise RegardError("--over-time: it is of an example of the run's own; leave out texts, kinds and runs.")
-        _show_over_time(run, output, (layer, head), subwords=subwords, special=special, first=first)
+        _show_over_time(run, output, (layer, head), subwords=subwords, special=special, initial=initial)
         return
     if text is None:
         raise RegardError("name a text for the model to read, or --over-time.")
@@ -120,9 +120,9 @@ def see(
         for number, each in enumerate([text, *(also or [])]):
             about = translator.description.model
             if about.source.kind == "nothing":  # there is only one kind of attention
-                which, first["kind"] = "decoder", "decoder"
+                which, initial["kind"] = "decoder", "decoder"
             elif not (about.step_by_step or about.labels):
-                which, first["kind"] = "encoder", "encoder"
+                which, initial["kind"] = "encoder", "encoder"
             searched = tree and about.source.kind == "text" and about.step_by_step
             found = translator.translate(each, beam=beam, nbest=beam, to=language) if searched else None
             own = target if number == 0 and target is not None else found
@@ -131,7 +131,7 @@ def see(
             if found is not None:
                 captured = replace(captured, beam=branches(translator, found))
             if which == "cross" and "cross" not in captured.kinds and captured.kinds and not attribution:
-                which, first["kind"] = captured.kinds[0], captured.kinds[0]
+                which, initial["kind"] = captured.kinds[0], captured.kinds[0]
             several.append((name, captured))
     if as_json:
         records = [storing.as_record(captured, top=top) for _, captured in several]
@@ -149,7 +149,7 @@ def see(
         from regard.views.page import write_page
 
         _check_place(several, which, layer, head)
-        write_page(several, output, first=first)
+        write_page(several, output, initial=initial)
         typer.echo(f"{output}: {several[0][1].about}; open it in a browser")
     else:
         _draw(several, which, (layer, head), output, attribution=attribution, subwords=subwords, special=special)
@@ -179,7 +179,7 @@ def _show_over_time(
     *,
     subwords: bool,
     special: bool,
-    first: dict[str, str | int | bool],
+    initial: dict[str, str | int | bool],
 ) -> None:
     """A strip of pictures, a page with a slider, or one below the other in the terminal."""
     from regard.runs.folder import open_folder
@@ -191,7 +191,7 @@ def _show_over_time(
 
         several = [(f"step {step:,}", captured) for step, captured in found]
         _check_place(several, "cross", *place)
-        write_page(several, output, over_time=True, first=first)
+        write_page(several, output, over_time=True, initial=initial)
         typer.echo(f"{output}: {len(found)} validations; open it in a browser")
         return
     if output is not None and output.suffix.lower() in (".json", ".safetensors"):
@@ -217,11 +217,12 @@ def _draw(
     from regard.views.alignment_plot import Alignment, write_picture
     from regard.views.terminal import below, matrix
 
+    words = not subwords and all(captured.rows(kind).merges_by_default for _, captured in several)
     panels = []
     overlaid: list[tuple[str, Captured, Weights]] = []
     for name, captured in several:
         shown = captured if special else captured.without_special()
-        shown = shown if subwords else shown.merged()
+        shown = shown.merged() if words else shown
         weights, where = _chosen(shown, kind, *place, attribution)
         about = name if strip else where if len(several) == 1 else f"{name}: {where}"
         if captured.shown is not None and kind == "cross":

@@ -5,7 +5,6 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from importlib import resources
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Request, Response
@@ -22,7 +21,7 @@ from regard.documents.formats.text import LINE_ENDS
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving import attention_api as seeing
-from regard.serving import deepl, libretranslate
+from regard.serving import deepl, libretranslate, pages
 from regard.serving import file_api as files
 from regard.serving import media_api as media
 from regard.serving.api_keys import Keys
@@ -43,14 +42,6 @@ from regard.serving.requests import (
     within,
 )
 from regard.views.storage import as_record as as_attention
-
-PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/docs": ("docs.html", "text/html; charset=utf-8"),
-    "/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
-}
 
 
 class Asked(BaseModel):
@@ -169,6 +160,7 @@ def new_app(
     deepl.add_to(app, service)
     seeing.add_to(app, service)
     media.add_to(app, service)
+    pages.add_to(app)
     _errors(app)
 
     def tell(line: str) -> None:
@@ -282,18 +274,6 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         document = await files.opened(await request.body(), plain, layout, service.limits)
         content = files.translated_file(document, plain, chosen, Options(), service.limits)
         return StreamingResponse(content, media_type="application/x-ndjson")
-
-    for path, (name, kind) in PAGE.items():
-        app.add_api_route(path, _page(name, kind), methods=["GET", "HEAD"], include_in_schema=False)
-
-
-def _page(name: str, kind: str) -> Any:
-    content = (resources.files("regard.serving") / "page" / name).read_bytes()
-
-    async def serve() -> Response:
-        return Response(content, media_type=kind)
-
-    return serve
 
 
 def _errors(app: FastAPI) -> None:

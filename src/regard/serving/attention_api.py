@@ -1,10 +1,9 @@
-"""What a model attends to, over HTTP, and the live page at /see, made of the same parts as a saved one."""
+"""What a model attends to, over HTTP."""
 
 from dataclasses import replace
-from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import FastAPI, Header, Request, Response
+from fastapi import FastAPI, Header, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.data.input_validation import LONE_SURROGATE
@@ -12,7 +11,7 @@ from regard.errors import RegardError
 from regard.serving.limits import Limits
 from regard.serving.model_pool import Unknown
 from regard.serving.requests import Refused, answered, bearer, checked
-from regard.views.page import filled, packed, parts
+from regard.views.page import pack_capture
 from regard.views.storage import as_record
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from regard.serving.app import Service
 
 BEAM = 5  # hypotheses of the page's tree
-EMPTY = '{"captures": []}'
 
 
 class Pair(BaseModel):
@@ -81,29 +79,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             captured = replace(captured, model=model.name)
             if found is not None and pair.packed and searched:
                 captured = replace(captured, beam=branches(translator, found))
-            record = packed(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
+            record = pack_capture(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
             return {"model": model.name, "text": said, "attention": record}
 
         return await answered(request, model.batcher.run(looked, seconds=service.limits.seconds))
-
-    folder = resources.files("regard.serving") / "page"
-    script, style = parts()
-    page = filled(
-        head='<link rel="stylesheet" href="/see/page.css">\n<link rel="icon" href="data:,">',
-        live=(folder / "live.html").read_text("utf-8"),
-        scripts=f'<script type="application/json" id="data">{EMPTY}</script>\n<script src="/see/page.js"></script>',
-    )
-    live = (folder / "live.js").read_text("utf-8")
-    for path, content, kind in (
-        ("/see", page, "text/html"),
-        ("/see/page.js", f"{script}\n{live}", "text/javascript"),
-        ("/see/page.css", style, "text/css"),
-    ):
-        app.add_api_route(path, _served(content, kind), methods=["GET", "HEAD"], include_in_schema=False)
-
-
-def _served(content: str, kind: str) -> Any:
-    async def serve() -> Response:
-        return Response(content, media_type=f"{kind}; charset=utf-8")
-
-    return serve

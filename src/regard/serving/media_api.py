@@ -18,7 +18,7 @@ from regard.inference.options import Options
 from regard.serving.attention_api import within_reach
 from regard.serving.model_pool import Model, Unknown
 from regard.serving.requests import Refused, answered, bearer, wished, within
-from regard.views.page import packed
+from regard.views.page import pack_capture
 from regard.views.storage import as_record
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             captured = replace(captured, model=chosen.name)
             if captured.shown is not None:
                 captured = replace(captured, shown=replace(captured.shown, sound=sound))
-            record = packed(captured, chosen.name) if as_packed else as_record(captured)
+            record = pack_capture(captured, chosen.name) if as_packed else as_record(captured)
             return {"model": chosen.name, "text": target if found is None else found.text, "attention": record}
 
         assert chosen.batcher is not None

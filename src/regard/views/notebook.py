@@ -1,15 +1,15 @@
-"""The page in a notebook: as a frame, which neither needs anything of the notebook nor can reach it."""
+"""The page of attention in a notebook: in a sandboxed frame."""
 
 import html
 from dataclasses import fields
 from typing import Self
 
 from regard.interpret.captured import Captured
-from regard.views.page import page_of
+from regard.views.page import render_page
 
-LOW, HIGH = 500, 720  # pixels: room for the arcs, and less than a screen
-AROUND = 350  # of the matrix: controls above it, names of columns, the line below
-ROW = 24
+MIN_HEIGHT, MAX_HEIGHT = 500, 720  # pixels: room for the arcs, and less than a screen
+CONTROLS_HEIGHT = 350  # around the matrix: the controls, the labels of its columns, the status line
+ROW_HEIGHT = 24
 
 
 class CapturedView(Captured):
@@ -17,21 +17,20 @@ class CapturedView(Captured):
 
     @classmethod
     def of(cls, captured: Captured) -> Self:
-        """The same attention."""
+        """A view of the same attention."""
         return cls(**{each.name: getattr(captured, each.name) for each in fields(captured)})
 
     def _repr_html_(self) -> str:
-        return framed(self.model or "attention", self)
+        return render_frame(self.model or "attention", self)
 
 
-def framed(name: str, captured: Captured) -> str:
-    """The page as part of another one.
+def render_frame(name: str, captured: Captured) -> str:
+    """The page as an iframe.
 
-    Its script runs, since the frame has its own policy, but sees nothing outside of it, and so cannot tell how high it
-    would like to be. What stands between the tags is seen only where frames are taken out, as of a notebook that is
-    not trusted yet.
+    Its script runs under the frame's own policy and has no access to the notebook, so it cannot set the frame's height.
+    The text between the tags is shown where frames are removed, as in a notebook that is not trusted yet.
     """
-    page = html.escape(page_of([(name, captured)]), quote=True)
+    page = html.escape(render_page([(name, captured)]), quote=True)
     style = f"width:100%;height:{_height(captured)}px;border:0"
     return (
         f'<iframe title="What a model attends to" style="{style}" sandbox="allow-scripts allow-downloads" '
@@ -40,7 +39,8 @@ def framed(name: str, captured: Captured) -> str:
 
 
 def _height(captured: Captured) -> int:
-    """Pixels in which what is seen first has room: the words above a picture or a recording, or the matrix."""
+    """Pixels for the first view: an image or a recording below its words, or the matrix."""
     if captured.shown is not None:
-        return HIGH
-    return min(HIGH, max(LOW, AROUND + ROW * len(captured.target.merged())))
+        return MAX_HEIGHT
+    rows = captured.target.merged() if captured.target.merges_by_default else captured.target
+    return min(MAX_HEIGHT, max(MIN_HEIGHT, CONTROLS_HEIGHT + ROW_HEIGHT * len(rows)))

@@ -1,5 +1,8 @@
-"""Captured attention as a page: one file that needs nothing else, asks nothing of any network, and runs only its own
-script. Everything from a person or a model is put in as text."""
+"""Captured attention as a page: one HTML file that needs no network and runs only its own script.
+
+Its modules are in page/; the service serves the same modules as separate files. Text of a person or a model is inserted
+as text, never as markup.
+"""
 
 import base64
 import hashlib
@@ -15,12 +18,15 @@ from numpy.typing import NDArray
 
 from regard.interpret.captured import Axis, Captured
 from regard.interpret.measures import rollout, statistics
+from regard.views.es_modules import bundle_modules
 from regard.views.storage import attribution_record, shown_record
 
-SCRIPTS = ("data.js", "matrix.js", "media.js", "views.js", "beam.js", "page.js")
-DENSE = 4_000_000  # weights up to which all are kept
-TOP = 16  # of each row, the largest, where there are more
-FULL = 65535  # what a weight of one is written as
+FOLDER = resources.files("regard.views") / "page"
+ENTRY = "saved_page.js"
+STYLES = ("theme.css", "attention.css")
+MAX_DENSE_WEIGHTS = 4_000_000  # a capture with more of them keeps the largest of each row
+TOP_WEIGHTS = 16  # of each row, in this case
+FULL_WEIGHT = 65535  # a weight of 1
 
 
 def write_page(
@@ -28,70 +34,65 @@ def write_page(
     path: Path,
     *,
     over_time: bool = False,
-    first: Mapping[str, Any] | None = None,
+    initial: Mapping[str, Any] | None = None,
 ) -> None:
-    """One or several, each with its name, side by side; or one after the other, over time. first: see `page_of`."""
-    path.write_text(page_of(captures, over_time=over_time, first=first), "utf-8")
+    """Write captures, each with its name: side by side, or one at a time over time. initial: see `render_page`."""
+    path.write_text(render_page(captures, over_time=over_time, initial=initial), "utf-8")
 
 
-def page_of(
-    captures: Sequence[tuple[str, Captured]], *, over_time: bool = False, first: Mapping[str, Any] | None = None
+def render_page(
+    captures: Sequence[tuple[str, Captured]], *, over_time: bool = False, initial: Mapping[str, Any] | None = None
 ) -> str:
-    """The whole file's text.
+    """The HTML of the page.
 
-    first: what is shown first: kind; layer and head, from 0, or "mean", or "attribution" as a layer; words; marks.
+    initial: what is selected at first: kind; layer and head, from 0, or "mean", or "attribution" as a layer; words
+    (tokens merged into words; if absent, as `Axis.merges_by_default` says); special (special tokens shown).
     """
-    script, style = parts()
-    allowed = [f"'sha256-{_digest(part)}'" for part in (script, style)]
+    script = bundle_modules(FOLDER, ENTRY)
+    style = "".join((FOLDER / name).read_text("utf-8") for name in STYLES)
     policy = (
-        f"default-src 'none'; script-src {allowed[0]}; style-src {allowed[1]}; img-src data: blob:; "
-        "media-src data:; base-uri 'none'"
+        f"default-src 'none'; script-src '{_csp_hash(script)}'; style-src '{_csp_hash(style)}'; "
+        "img-src data: blob:; media-src data:; base-uri 'none'"
     )
-    records = [packed(captured, name) for name, captured in captures]
-    data = json.dumps({"captures": records, "over_time": over_time, "first": dict(first or {})}, ensure_ascii=True)
-    # In JSON nothing but a string has these signs; written so, none of them ends the element that holds it.
+    records = [pack_capture(captured, name) for name, captured in captures]
+    data = json.dumps({"captures": records, "over_time": over_time, "initial": dict(initial or {})}, ensure_ascii=True)
+    # In JSON these characters occur in strings only. Escaped, they cannot end the element that holds the data.
     data = data.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    return filled(
+    return fill_template(
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>',
-        scripts=f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>',
+        scripts=f'<script type="application/json" id="data">{data}</script>\n<script type="module">{script}</script>',
     )
 
 
-def parts() -> tuple[str, str]:
-    """The page's script and its style."""
-    folder = resources.files("regard.views") / "page"
-    script = "\n".join((folder / name).read_text("utf-8") for name in SCRIPTS)
-    return script, (folder / "page.css").read_text("utf-8")
-
-
-def filled(*, head: str, scripts: str, live: str = "") -> str:
-    """The page with these in their places."""
-    page = (resources.files("regard.views") / "page" / "page.html").read_text("utf-8")
-    for name, part in {"head": head, "live": live, "scripts": scripts}.items():  # scripts last: they have the data
+def fill_template(*, head: str, scripts: str, form: str = "") -> str:
+    """The HTML of the page with these parts in it."""
+    page = (FOLDER / "attention.html").read_text("utf-8")
+    for name, part in {"head": head, "form": form, "scripts": scripts}.items():  # scripts last: they hold the data
         page = page.replace(f"<!--{name}-->", part, 1)
     return page
 
 
-def _digest(part: str) -> str:
-    return base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+def _csp_hash(content: str) -> str:
+    """As a Content-Security-Policy names an inline script or style that is allowed."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
-def packed(captured: Captured, name: str) -> dict[str, Any]:
-    """What the page is told of one: weights as 16-bit shares, the largest of each row where there are many."""
+def pack_capture(captured: Captured, name: str) -> dict[str, Any]:
+    """A record for the page: weights in 16 bits, and only the largest of each row where there are many."""
     weights = {kind: captured.weights[kind] for kind in captured.kinds}
-    many = sum(layer.size for layers in weights.values() for layer in layers) > DENSE
+    many = sum(layer.size for layers in weights.values() for layer in layers) > MAX_DENSE_WEIGHTS
+    top = TOP_WEIGHTS if many else None
     return {
         "name": name,
-        "source": _axis(captured.source),
-        "target": _axis(captured.target),
-        "before": _axis(captured.before),
+        "source": _pack_axis(captured.source),
+        "target": _pack_axis(captured.target),
+        "before": _pack_axis(captured.before),
         "weights": {
-            kind: [[_matrix(head, TOP if many else None) for head in layer] for layer in layers]
-            for kind, layers in weights.items()
+            kind: [[_pack_matrix(head, top) for head in layer] for layer in layers] for kind, layers in weights.items()
         },
-        "aligned": None if captured.aligned is None else _matrix(captured.aligned, None),
+        "aligned": None if captured.aligned is None else _pack_matrix(captured.aligned),
         "choice": captured.choice and astuple(captured.choice),
-        "rollout": _matrix(rollout(captured)[0].astype(np.float32), None)
+        "rollout": _pack_matrix(rollout(captured)[0].astype(np.float32))
         if weights.get("cross") and captured.whole and captured.shown is None
         else None,
         "attribution": attribution_record(captured.attribution, digits=5),
@@ -99,8 +100,8 @@ def packed(captured: Captured, name: str) -> dict[str, Any]:
             {
                 "score": branch.score,
                 "token_scores": [round(each, 4) for each in branch.token_scores],
-                "labels": [_known(label) for label in branch.target.labels],
-                "aligned": _matrix(branch.aligned, None),
+                "labels": [_encodable(label) for label in branch.target.labels],
+                "aligned": _pack_matrix(branch.aligned),
             }
             for branch in captured.beam
         ],
@@ -109,30 +110,33 @@ def packed(captured: Captured, name: str) -> dict[str, Any]:
     }
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _pack_axis(axis: Axis) -> dict[str, Any]:
     return {
-        "labels": [_known(label) for label in axis.labels],
+        "labels": [_encodable(label) for label in axis.labels],
         "special": list(axis.special),
         "unit": axis.unit,
         "words": list(axis.words),
-        "word_labels": [_known(label) for label in axis.merged().labels],
+        "merge": axis.merges_by_default,
+        "word_labels": [_encodable(label) for label in axis.merged().labels],
     }
 
 
-def _known(label: str) -> str:
-    """Without half characters, which have no place in a file."""
+def _encodable(label: str) -> str:
+    """Without unpaired surrogates, which have no encoding in UTF-8."""
     return label.encode("utf-8", "replace").decode("utf-8")
 
 
-def _matrix(weights: NDArray[np.float32], top: int | None) -> dict[str, Any]:
+def _pack_matrix(weights: NDArray[np.float32], top: int | None = None) -> dict[str, Any]:
+    """top: only so many weights of each row, the largest, with their positions."""
     rows, columns = weights.shape
-    shares = np.round(np.clip(weights, 0, 1) * FULL).astype("<u2")
-    about: dict[str, Any] = {"rows": rows, "columns": columns}
+    quantized = np.round(np.clip(weights, 0, 1) * FULL_WEIGHT).astype("<u2")
+    shape: dict[str, Any] = {"rows": rows, "columns": columns}
     if top is None or top >= columns:
-        return {**about, "weights": _text(shares)}
-    at = np.sort(np.argpartition(-weights, top - 1, axis=1)[:, :top], axis=1)
-    return {**about, "at": _text(at.astype("<u2")), "weights": _text(np.take_along_axis(shares, at, 1))}
+        return {**shape, "weights": _base64(quantized)}
+    positions = np.sort(np.argpartition(-weights, top - 1, axis=1)[:, :top], axis=1)
+    largest = np.take_along_axis(quantized, positions, 1)
+    return {**shape, "at": _base64(positions.astype("<u2")), "weights": _base64(largest)}
 
 
-def _text(values: NDArray[Any]) -> str:
+def _base64(values: NDArray[Any]) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()

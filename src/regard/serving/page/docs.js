@@ -1,49 +1,53 @@
-// What openapi.json says, for reading.
+// The API, as openapi.json describes it.
 
-const about = await (await fetch("/openapi.json")).json();
-const schemas = about.components?.schemas ?? {};
+import { byId, element } from "../../views/page/dom.js";
+import { request } from "./client.js";
 
-function make(name, text, into) {
-  const element = document.createElement(name);
-  element.textContent = text;
-  into.append(element);
-  return element;
+function append(parent, name, text = "") {
+  const child = element(name, "", text);
+  parent.append(child);
+  return child;
 }
 
-function kind(schema) {
+function typeName(schema) {
   if (!schema) return "";
-  if (schema.anyOf) return schema.anyOf.map(kind).join(" or ");
-  if (schema.type === "array") return `list of ${kind(schema.items)}`;
+  if (schema.anyOf) return schema.anyOf.map(typeName).join(" or ");
+  if (schema.type === "array") return `list of ${typeName(schema.items)}`;
   return schema.type ?? schema.$ref?.split("/").pop() ?? "anything";
 }
 
-function rows(fields, into) {
-  const list = make("ul", "", into);
-  for (const { name, schema, needed, place } of fields) {
-    const item = make("li", "", list);
-    make("code", name, item);
-    const rest = [`${place}: ${kind(schema)}`];
-    if (schema?.description) rest.push(schema.description.replace(/\.$/, ""));
-    if (needed) rest.push("needed");
-    else if (schema?.default !== undefined && schema.default !== null && schema.default !== "")
-      rest.push(`otherwise ${JSON.stringify(schema.default)}`);
-    item.append(`  ${rest.join(", ")}`);
+function addFields(section, fields) {
+  const list = append(section, "ul");
+  for (const { name, schema, required, location } of fields) {
+    const item = append(list, "li");
+    append(item, "code", name);
+    const details = [`${location}: ${typeName(schema)}`];
+    if (schema?.description) details.push(schema.description.replace(/\.$/, ""));
+    if (required) details.push("needed");
+    else if (!["", null, undefined].includes(schema?.default)) {
+      details.push(`otherwise ${JSON.stringify(schema.default)}`);
+    }
+    item.append(`  ${details.join(", ")}`);
   }
 }
 
-for (const [path, methods] of Object.entries(about.paths)) {
-  for (const [method, route] of Object.entries(methods)) {
-    const section = make("section", "", document.getElementById("routes"));
-    make("h2", `${method.toUpperCase()} ${path}`, section);
-    make("p", route.summary ?? "", section);
-    const body = route.requestBody?.content?.["application/json"]?.schema;
-    const shape = body?.$ref ? schemas[body.$ref.split("/").pop()] : body;
-    const fields = (route.parameters ?? [])
-      .filter((each) => each.in === "query")
-      .map((each) => ({ name: each.name, schema: each.schema, needed: each.required, place: "in the address" }));
-    for (const [name, schema] of Object.entries(shape?.properties ?? {}))
-      fields.push({ name, schema, needed: (shape.required ?? []).includes(name), place: "in the body" });
-    if (fields.length) rows(fields, section);
-    if (route.description) make("pre", route.description, section);
+function addRoute(path, method, route, schemas) {
+  const section = append(byId("routes"), "section");
+  append(section, "h2", `${method.toUpperCase()} ${path}`);
+  append(section, "p", route.summary);
+  const fields = (route.parameters ?? [])
+    .filter((parameter) => parameter.in === "query")
+    .map(({ name, schema, required }) => ({ name, schema, required, location: "in the address" }));
+  const content = route.requestBody?.content?.["application/json"]?.schema;
+  const body = content?.$ref ? schemas[content.$ref.split("/").pop()] : content;
+  for (const [name, schema] of Object.entries(body?.properties ?? {})) {
+    fields.push({ name, schema, required: (body.required ?? []).includes(name), location: "in the body" });
   }
+  if (fields.length) addFields(section, fields);
+  if (route.description) append(section, "pre", route.description);
+}
+
+const api = await request("/openapi.json");
+for (const [path, methods] of Object.entries(api.paths)) {
+  for (const [method, route] of Object.entries(methods)) addRoute(path, method, route, api.components?.schemas ?? {});
 }

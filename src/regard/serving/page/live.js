@@ -1,134 +1,114 @@
-// The live page: a sentence is typed, its translation edited, and the attention follows.
+// The live page of attention: it follows the source and the target as they are typed.
 
-const PAUSE = 400; // milliseconds after the last key
-const AGAIN = 1000; // milliseconds until a service that has too much to do is asked again
-const SHORT = 120; // characters of a text whose attribution is asked for, too
-let asked = 0; // the number of the newest question: older answers are dropped
-let waiting = 0;
-let models = [];
-let limits = {};
-let edited = false; // whether the translation is a person's
+import { showCaptures, startPage } from "../../views/page/attention_page.js";
+import { byId, option, showStatus } from "../../views/page/dom.js";
+import { request, sizeError, startRequest, waitUntilReady } from "./client.js";
 
-function live(text, bad = false) {
-  $("live-state").textContent = text;
-  $("live-state").classList.toggle("bad", bad);
+const TYPING_MILLISECONDS = 400; // after the last key
+const RETRY_MILLISECONDS = 1000; // if the service is overloaded
+const MAX_ATTRIBUTION_CHARACTERS = 120; // of longer texts only attention is requested
+let timer = 0;
+let service = { models: [], limits: {} };
+let targetEdited = false;
+
+function showLiveStatus(text, isError = false) {
+  showStatus(text, isError, "live-status");
 }
 
-/** What the service answers to an object, to a file, or to nothing. */
-async function answered(path, given) {
-  const key = $("live-key").value.trim();
-  const file = given instanceof Blob;
-  const headers = { ...(file ? {} : { "content-type": "application/json" }), ...(key ? { authorization: `Bearer ${key}` } : {}) };
-  const response = await fetch(path, given ? { method: "POST", headers, body: file ? given : JSON.stringify(given) } : {});
-  const content = await response.json().catch(() => ({}));
-  if (!response.ok) {
-    const error = new Error(content.error || `the service answered ${response.status}`);
-    throw Object.assign(error, { busy: response.status === 429 });
-  }
-  return content;
+/** text, images or speech */
+function sourceKind() {
+  return service.models.find(({ name }) => name === byId("live-model").value)?.reads || "text";
 }
 
-const reads = () => models.find((each) => each.name === $("live-model").value)?.reads || "text";
-
-/** A picture or a recording where the model reads such, a text where it reads text. */
-function arrange() {
-  const files = reads() !== "text";
-  $("live-choose").hidden = !files;
-  $("live-file").accept = reads() === "images" ? "image/*" : "audio/*";
-  $("live-source").parentElement.hidden = files;
+/** Show the input that fits the selected model. */
+function showInput() {
+  const kind = sourceKind();
+  byId("live-file-label").hidden = kind === "text";
+  byId("live-file").accept = kind === "images" ? "image/*" : "audio/*";
+  byId("live-source").parentElement.hidden = kind !== "text";
 }
 
-async function look() {
-  if (!$("live-model").value) return; // until the models are there
-  arrange();
-  const number = (asked += 1);
-  const file = reads() === "text" ? null : $("live-file").files[0];
-  const text = $("live-source").value.trim();
-  const target = $("live-target").value.trim();
-  const given = reads() === "text" ? text : file;
-  if (!given || (edited && !target)) {
-    nothing();
-    live(given ? "write something, or take its own words" : "");
+function clearAttention() {
+  showCaptures([]);
+  showStatus("");
+  if (!targetEdited) byId("live-target").value = "";
+}
+
+/** Request the attention of what is entered, and show it. */
+async function updateAttention() {
+  const model = byId("live-model").value;
+  if (!model) return; // the models are not loaded yet
+  showInput();
+  const isLatest = startRequest();
+  const isText = sourceKind() === "text";
+  const source = isText ? byId("live-source").value.trim() : byId("live-file").files[0];
+  const target = byId("live-target").value.trim();
+  if (!source || (targetEdited && !target)) {
+    clearAttention();
+    showLiveStatus(source ? "write something, or take its own words" : "");
     return;
   }
-  live("looking …");
+  showLiveStatus("looking …");
   try {
-    const wished = { model: $("live-model").value, packed: true, ...(edited ? { target } : {}) };
-    const ask = file ? (attribution) => lookedAt(file, { ...wished, attribution }) : (attribution) => answered("/v1/attend", { text, ...wished, attribution });
-    const found = await looked(ask, Math.max(file ? 0 : text.length, target.length) < SHORT);
-    if (number !== asked) return;
-    if (!edited) $("live-target").value = found.text;
-    present([found.attention]);
-    live(edited ? "of your own words" : "of its own words");
+    const length = Math.max(isText ? source.length : 0, target.length);
+    const options = { model, packed: true, ...(targetEdited ? { target } : {}) };
+    const { text, attention } = await requestAttention(source, options, length < MAX_ATTRIBUTION_CHARACTERS);
+    if (!isLatest()) return;
+    if (!targetEdited) byId("live-target").value = text;
+    showCaptures([attention]);
+    showLiveStatus(targetEdited ? "of your own words" : "of its own words");
   } catch (error) {
-    if (number !== asked) return;
-    nothing();
-    live(error.busy ? "many ask at once: trying again …" : error.message, !error.busy);
-    if (error.busy) waiting = setTimeout(look, AGAIN * (1 + Math.random()));
+    if (!isLatest()) return;
+    clearAttention();
+    showLiveStatus(error.busy ? "many ask at once: trying again …" : error.message, !error.busy);
+    if (error.busy) timer = setTimeout(updateAttention, RETRY_MILLISECONDS * (1 + Math.random()));
   }
 }
 
-async function lookedAt(file, wished) {
-  if (limits.file && file.size > limits.file) throw new Error(`the file is over ${limits.file.toLocaleString()} bytes.`);
-  return answered(`/v1/look?${new URLSearchParams(wished)}`, file);
-}
-
-/** What was shown is of other words. */
-function nothing() {
-  present([]);
-  tell("");
-  if (!edited) $("live-target").value = "";
-}
-
-/** With attribution, unless it is too much after all: some scripts have many subwords. */
-async function looked(ask, attribution) {
+/** If the attribution is refused, since the text has too many tokens, only attention is requested. */
+async function requestAttention(source, options, attribution) {
+  const key = byId("live-key").value.trim();
   try {
-    return await ask(attribution);
+    if (!(source instanceof Blob)) {
+      return await request("/v1/attend", { body: { text: source, ...options, attribution }, key });
+    }
+    const tooLarge = sizeError(source, service.limits);
+    if (tooLarge) throw new Error(`the file is ${tooLarge}.`);
+    return await request("/v1/look", { body: source, key, query: { ...options, attribution } });
   } catch (error) {
     if (!attribution || !error.message.startsWith("attribution")) throw error;
-    return ask(false);
+    return requestAttention(source, options, false);
   }
 }
 
-function soon() {
-  clearTimeout(waiting);
-  waiting = setTimeout(look, PAUSE);
+function scheduleUpdate() {
+  clearTimeout(timer);
+  timer = setTimeout(updateAttention, TYPING_MILLISECONDS);
 }
 
-$("live-source").addEventListener("input", () => {
-  edited = false;
-  soon();
-});
-$("live-target").addEventListener("input", () => {
-  edited = true;
-  soon();
-});
-$("live-own").addEventListener("click", () => {
-  edited = false;
-  look();
-});
-$("live-file").addEventListener("change", () => {
-  edited = false;
-  look();
-});
-for (const id of ["live-model", "live-key"]) $(id).addEventListener("change", look);
-$("live").addEventListener("submit", (event) => event.preventDefault());
-
-async function whenReady() {
-  for (;;) {
-    const ready = await fetch("/ready").catch(() => null);
-    if (ready?.ok) break;
-    const why = await ready?.json().catch(() => null);
-    const wrong = ready ? why?.why && `a model could not be loaded: ${why.why}` : "the service cannot be reached.";
-    live(wrong || "loading the models …", Boolean(wrong));
-    await new Promise((resolve) => setTimeout(resolve, 700));
-  }
-  const about = await answered("/v1/models");
-  models = about.models;
-  limits = about.limits;
-  $("live-model").replaceChildren(...about.models.map((model) => option(model.name, model.name)));
-  $("live-key").parentElement.hidden = !about.needs_key;
-  look();
+async function startLivePage() {
+  await waitUntilReady(showLiveStatus);
+  service = await request("/v1/models");
+  byId("live-model").replaceChildren(...service.models.map(({ name }) => option(name, name)));
+  byId("live-key").parentElement.hidden = !service.needs_key;
+  updateAttention();
 }
 
-whenReady().catch((error) => live(error.message, true));
+/** Call a function at an event; edited: whether the target then is the user's, undefined if that stays as it is. */
+function on(id, name, callback, edited) {
+  byId(id).addEventListener(name, () => {
+    targetEdited = edited ?? targetEdited;
+    callback();
+  });
+}
+
+on("live-source", "input", scheduleUpdate, false);
+on("live-target", "input", scheduleUpdate, true);
+on("live-reset", "click", updateAttention, false);
+on("live-file", "change", updateAttention, false);
+on("live-model", "change", updateAttention);
+on("live-key", "change", updateAttention);
+byId("live").addEventListener("submit", (event) => event.preventDefault());
+startPage();
+showCaptures([]);
+startLivePage().catch((error) => showLiveStatus(error.message, true));

@@ -1,246 +1,246 @@
-// The page: what the controls say is shown in a panel for each capture.
+// The page of attention: a panel for each capture, which shows what is selected in the controls.
 
-const $ = (id) => document.getElementById(id);
-const VIEWS = { matrix: MatrixView, arcs: ArcsView, heads: HeadsView, steps: StepsView, beam: BeamView, table: TableView };
-const NAMES = { matrix: "Matrix", arcs: "Arcs", heads: "Heads", steps: "Steps", beam: "Beam", table: "Table" };
+import { selectedMatrix } from "./aggregate.js";
+import { ArcsView } from "./arcs_view.js";
+import { BeamView } from "./beam_view.js";
+import { AXES, Capture, KIND_LABELS } from "./capture.js";
+import { byId, element, option, showStatus } from "./dom.js";
+import { attentionRecord, download, downloadPng, downloadSvg } from "./export.js";
+import { HeadsView } from "./heads_view.js";
+import { isolate, truncate } from "./labels.js";
+import { MatrixView } from "./matrix_view.js";
+import { StepsView } from "./steps_view.js";
+import { TableView } from "./table_view.js";
 
+const VIEWS = {
+  matrix: { label: "Matrix", View: MatrixView },
+  arcs: { label: "Arcs", View: ArcsView },
+  heads: { label: "Heads", View: HeadsView },
+  steps: { label: "Steps", View: StepsView },
+  beam: { label: "Beam", View: BeamView },
+  table: { label: "Table", View: TableView },
+};
+const DRAWINGS = ["matrix", "arcs"]; // views that can be saved as pictures
+const SINGLE_MATRIX = ["best", "rollout", "attribution"]; // layers without heads
+
+// words: whether tokens are merged into words; null: as the captures' axes say.
+const state = { view: "matrix", kind: "cross", layer: "best", head: "mean", words: null, special: false, find: "" };
 let captures = [];
-const state = { view: "matrix", kind: "cross", layer: "best", head: "mean", words: true, marks: false, find: "" };
-let panels = [];
-let shownLast = "";
+let panels = []; // { capture, heading, body, views }
+let lastView = "";
 
-function tell(text) {
-  $("told").textContent = text;
+/** Prepare the controls. initial: what is selected at first, in place of the defaults. */
+export function startPage(initial = {}) {
+  Object.assign(state, initial);
+  byId("special").checked = state.special;
+  addTabs();
+  addSelections();
+  addSearch();
+  addDownloads();
+  byId("controls").addEventListener("submit", (event) => event.preventDefault());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
 }
 
-function option(value, text) {
-  const made = element("option", "", text);
-  made.value = String(value);
-  return made;
+/** Show these captures in place of the previous ones. What is selected stays, where it exists. */
+export function showCaptures(records) {
+  captures = records.map((record) => new Capture(record));
+  panels.forEach(disposeViews);
+  panels = [];
+  const attends = captures.some(({ kinds }) => kinds.length);
+  byId("controls").hidden = !attends;
+  byId("panels").replaceChildren();
+  if (!attends) {
+    if (captures.length) byId("panels").append(element("p", "muted", "This model does not attend."));
+    return;
+  }
+  if (captures.some(({ record }) => record.shown)) state.view = "steps"; // the view that shows an image or a recording
+  const kinds = Object.keys(KIND_LABELS).filter((kind) => captures.some((capture) => capture.kinds.includes(kind)));
+  byId("kind").replaceChildren(...kinds.map((kind) => option(kind, KIND_LABELS[kind])));
+  if (!kinds.includes(state.kind)) [state.kind] = kinds;
+  byId("kind").value = state.kind;
+  panels = captures.map(addPanel);
+  render();
 }
 
-/** A choice of the controls as it is kept: numbers are numbers. */
-function value(select) {
-  return /^\d+$/.test(select.value) ? Number(select.value) : select.value;
+/** Show one capture at a time, the last one first, with a slider to choose another. */
+export function showTimeline(records) {
+  const slider = byId("timeline").querySelector("input");
+  const choose = () => {
+    const record = records[Number(slider.value)];
+    byId("timeline").querySelector("output").textContent = record.name;
+    showCaptures([record]);
+  };
+  byId("timeline").hidden = false;
+  slider.max = records.length - 1;
+  slider.value = slider.max;
+  slider.addEventListener("input", choose);
+  choose();
 }
 
-/** Choices that any of the models has; those that have it not say so in their panels. */
-function fill() {
-  const having = captures.filter((each) => each.kinds.includes(state.kind));
-  const has = (layer) => state.kind === "cross" && having.some((each) => !each.lacks({ kind: "cross", layer }));
-  const counts = having.map((each) => each.layers(state.kind));
-  const named = (sizes) => (at) => (new Set(sizes).size === 1 ? `${at + 1} of ${sizes[0]}` : String(at + 1));
-  const numbers = (sizes) => [...Array(Math.max(0, ...sizes)).keys()].map((at) => option(at, named(sizes)(at)));
-  const choices = [];
-  if (has("best")) choices.push(option("best", having.some((each) => each.record.choice?.[3]) ? "not known: a guess" : "aligns best"));
-  if (Math.max(0, ...counts)) choices.push(option("mean", "mean of all"), ...numbers(counts));
-  if (has("rollout")) choices.push(option("rollout", "rollout, all layers"));
-  if (has("attribution")) choices.push(option("attribution", "gradient × input"));
-  $("layer").replaceChildren(...choices);
-  if (!choices.some((each) => each.value === String(state.layer))) state.layer = choices[0].value;
-  $("layer").value = String(state.layer);
-  const single = ["best", "rollout", "attribution"].includes(state.layer);
-  const layer = typeof state.layer === "number" ? state.layer : 0;
-  const heads = having.filter((each) => layer < each.layers(state.kind)).map((each) => each.heads(state.kind, layer));
-  $("head").replaceChildren(option("mean", single ? "—" : "mean of all"), ...(single ? [] : numbers(heads)));
-  if (single || state.head >= Math.max(...heads)) state.head = "mean";
-  $("head").value = String(state.head);
-  $("head").disabled = single;
+function addPanel(capture) {
+  const { source, target, shown } = capture.record;
+  const isText = (axis) => (_, word) => !axis.special[axis.words.indexOf(word)];
+  const text = (axis) => isolate(axis.word_labels.filter(isText(axis)).map(truncate).join(" "));
+  const panel = element("section", "panel");
+  const pair = shown ? text(target) : `${text(source)} → ${text(target)}`;
+  const heading = element("p", "muted");
+  const body = element("div", "body");
+  panel.append(element("h2", "", capture.name), element("p", "pair", pair), heading, body);
+  byId("panels").append(panel);
+  return { capture, heading, body, views: new Map() };
 }
 
-function found(label) {
+function disposeViews({ views }) {
+  for (const view of views.values()) view.dispose?.();
+  views.clear();
+}
+
+function update(changes) {
+  Object.assign(state, changes);
+  render();
+}
+
+function isMatch(label) {
   return Boolean(state.find) && label.toLowerCase().includes(state.find.toLowerCase());
 }
 
-function where(capture) {
-  if (state.layer === "attribution") return "gradient times input: its size, the largest of each row full";
-  if (state.layer === "best") {
-    const [layer, head, shifted, guessed] = capture.record.choice;
-    const why = guessed ? "since nothing is known of which aligns best" : "which aligns best";
-    return `layer ${layer + 1}, ${head === null ? "all heads" : `head ${head + 1}`}, ${why}${shifted ? "; of the step after each word's own" : ""}`;
+function mergesWords() {
+  return state.words ?? captures.every(({ record }) => record[AXES[state.kind][0]].merge);
+}
+
+/** Offer the layers and heads that any of the captures has. */
+function fillSelections() {
+  const { kind } = state;
+  const available = captures.filter((capture) => capture.kinds.includes(kind));
+  const has = (layer) => kind === "cross" && available.some((capture) => !capture.missing({ kind, layer }));
+  const numbered = (counts) => Array.from({ length: Math.max(0, ...counts) }, (_, index) =>
+    option(index, new Set(counts).size === 1 ? `${index + 1} of ${counts[0]}` : index + 1));
+  const layerCounts = available.map((capture) => capture.layerCount(kind));
+  const layers = [];
+  if (has("best")) {
+    const guessed = available.some(({ record }) => record.choice?.[3]);
+    layers.push(option("best", guessed ? "not known: a guess" : "aligns best"));
   }
-  return "";
+  if (Math.max(0, ...layerCounts)) layers.push(option("mean", "mean of all"), ...numbered(layerCounts));
+  if (has("rollout")) layers.push(option("rollout", "rollout, all layers"));
+  if (has("attribution")) layers.push(option("attribution", "gradient × input"));
+  byId("layer").replaceChildren(...layers);
+  if (!layers.some(({ value }) => value === String(state.layer))) state.layer = layers[0].value;
+  byId("layer").value = String(state.layer);
+  const single = SINGLE_MATRIX.includes(state.layer);
+  const layer = typeof state.layer === "number" ? state.layer : 0;
+  const headCounts = available
+    .filter((capture) => layer < capture.layerCount(kind))
+    .map((capture) => capture.headCount(kind, layer));
+  byId("head").replaceChildren(
+    option("mean", single ? "—" : "mean of all"), ...(single ? [] : numbered(headCounts)));
+  if (single || state.head >= Math.max(...headCounts)) state.head = "mean";
+  byId("head").value = String(state.head);
+  byId("head").disabled = single;
+}
+
+/** What the selected matrix is, where the controls do not say it. */
+function describeSelection(capture) {
+  if (state.layer === "attribution") return "gradient times input: its size, the largest of each row full";
+  if (state.layer !== "best") return "";
+  const [layer, head, shifted, guessed] = capture.record.choice;
+  const heads = head === null ? "all heads" : `head ${head + 1}`;
+  const reason = guessed ? "since nothing is known of which aligns best" : "which aligns best";
+  return `layer ${layer + 1}, ${heads}, ${reason}${shifted ? "; of the step after each word's own" : ""}`;
 }
 
 function render() {
   if (!panels.length) return;
-  fill();
-  const searched = captures.some((each) => (each.record.beam || []).length > 1);
-  if (state.view === "beam" && !searched) state.view = "matrix";
-  for (const tab of $("views").children) {
-    if (tab.dataset.view === "beam") tab.hidden = !searched;
-    const chosen = tab.dataset.view === state.view;
-    tab.setAttribute("aria-selected", String(chosen));
-    tab.tabIndex = chosen ? 0 : -1;
+  fillSelections();
+  byId("words").checked = mergesWords();
+  const hasBeam = captures.some((capture) => capture.hasBeam);
+  if (state.view === "beam" && !hasBeam) state.view = "matrix";
+  for (const tab of byId("views").children) {
+    if (tab.dataset.view === "beam") tab.hidden = !hasBeam;
+    const selected = tab.dataset.view === state.view;
+    tab.setAttribute("aria-selected", String(selected));
+    tab.tabIndex = selected ? 0 : -1;
   }
-  if (state.view !== shownLast) tell(""); // what was told is of another view
-  shownLast = state.view;
-  for (const { capture, body, about, views } of panels) {
-    const leave = () => {
-      for (const each of views.values()) each.leave?.();
-      views.clear();
-    };
-    // All heads at once, and the beam, have no layer and no head of their own.
-    const free = { heads: { kind: state.kind, layer: "mean", head: "mean" }, beam: { kind: "cross", layer: "mean", head: "mean" } };
-    const lacking = capture.lacks(free[state.view] || state)
-      || (state.view === "beam" && (capture.record.beam || []).length < 2 ? "No search was captured of it." : "");
-    if (lacking) {
-      leave();
-      body.replaceChildren(element("p", "quiet", lacking));
-      about.textContent = "";
-      continue;
-    }
-    if (!views.has(state.view)) {
-      leave();
-      body.replaceChildren();
-      views.set(state.view, new VIEWS[state.view](body, tell, (layer, head) => {
-        Object.assign(state, { layer, head, view: "matrix" });
-        render();
-      }));
-    }
-    about.textContent = free[state.view] ? "" : where(capture);
-    const view = free[state.view] ? null : shown(capture, state); // heads and beam show other things
-    views.get(state.view).show(view, found, capture, state);
-  }
-  for (const id of ["png", "svg"]) $(id).disabled = !["matrix", "arcs"].includes(state.view);
+  if (state.view !== lastView) showStatus(""); // it was about another view
+  lastView = state.view;
+  panels.forEach(renderPanel);
+  for (const id of ["png", "svg"]) byId(id).disabled = !DRAWINGS.includes(state.view);
 }
 
-function saved(name, blob) {
-  const link = element("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
-function drawings() {
-  return panels.map(({ views }) => views.get(state.view)).filter(Boolean);
-}
-
-function asText(svg) {
-  svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  return new XMLSerializer().serializeToString(svg);
-}
-
-function savePicture(view, number) {
-  const name = `attention${number ? number + 1 : ""}.png`;
-  if (view.whole) {
-    view.whole().toBlob((blob) => saved(name, blob));
+function renderPanel(panel) {
+  const { capture, heading, body, views } = panel;
+  // The views of all heads and of the beam do not depend on the selected layer and head.
+  const independent = {
+    heads: { kind: state.kind, layer: "mean", head: "mean" },
+    beam: { kind: "cross", layer: "mean", head: "mean" },
+  }[state.view];
+  const missing = capture.missing(independent || state)
+    || (state.view === "beam" && !capture.hasBeam ? "No search was captured of it." : "");
+  heading.textContent = missing || independent ? "" : describeSelection(capture);
+  if (missing) {
+    disposeViews(panel);
+    body.replaceChildren(element("p", "muted", missing));
     return;
   }
-  const svg = view.drawing();
-  const picture = new Image();
-  picture.onload = () => {
-    const canvas = element("canvas");
-    canvas.width = 2 * svg.getAttribute("width");
-    canvas.height = 2 * svg.getAttribute("height");
-    const pen = canvas.getContext("2d");
-    pen.fillStyle = theme().paper;
-    pen.fillRect(0, 0, canvas.width, canvas.height);
-    pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
-    canvas.toBlob((blob) => saved(name, blob));
-  };
-  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(asText(svg))}`;
-}
-
-/** One of many at a time: the last, until another is asked for. */
-function presentOverTime(records) {
-  const bar = $("time");
-  bar.hidden = false;
-  const slider = bar.querySelector("input");
-  slider.max = records.length - 1;
-  const choose = () => {
-    const record = records[Number(slider.value)];
-    bar.querySelector("output").textContent = record.name;
-    present([record]);
-  };
-  slider.addEventListener("input", choose);
-  slider.value = slider.max;
-  choose();
-}
-
-/** Show these captures instead of what was shown; what the controls say stays, where it can. */
-function present(records) {
-  captures = records.map((record) => new Capture(record));
-  for (const { views } of panels) for (const each of views.values()) each.leave?.();
-  panels = [];
-  $("controls").hidden = !captures.some((each) => each.kinds.length);
-  $("panels").replaceChildren();
-  if (!captures.some((each) => each.kinds.length)) {
-    if (captures.length) $("panels").append(element("p", "quiet", "This model does not attend."));
-    return;
+  if (!views.has(state.view)) {
+    disposeViews(panel);
+    body.replaceChildren();
+    const selectHead = (layer, head) => update({ layer, head, view: "matrix" });
+    views.set(state.view, new VIEWS[state.view].View(body, selectHead));
   }
-  if (captures.some((each) => each.record.shown)) state.view = "steps"; // a picture is looked at, not read
-  const kinds = Object.keys(KINDS).filter((kind) => captures.some((each) => each.kinds.includes(kind)));
-  $("kind").replaceChildren(...kinds.map((kind) => option(kind, KINDS[kind])));
-  if (!kinds.includes(state.kind)) [state.kind] = kinds;
-  $("kind").value = state.kind;
-  panels = captures.map((capture) => {
-    const panel = element("section", "panel");
-    const text = (axis) => axis.word_labels.filter((_, word) => !axis.special[axis.words.indexOf(word)]).map(cut).join(" ");
-    panel.append(element("h2", "", capture.name), element("p", "pair", `${capture.record.shown ? "" : `${apart(text(capture.record.source))} → `}${apart(text(capture.record.target))}`));
-    const about = element("p", "quiet");
-    const body = element("div", "body");
-    panel.append(about, body);
-    $("panels").append(panel);
-    return { capture, about, body, views: new Map() };
-  });
-  render();
+  const matrix = independent ? null : selectedMatrix(capture, state, mergesWords());
+  views.get(state.view).show({ matrix, isMatch, capture, state });
 }
 
-function start() {
-  for (const [name, text] of Object.entries(NAMES)) {
-    const tab = element("button", "", text);
+function addTabs() {
+  const tabs = Object.entries(VIEWS).map(([view, { label }]) => {
+    const tab = element("button", "", label);
     tab.type = "button";
-    tab.dataset.view = name;
+    tab.dataset.view = view;
     tab.setAttribute("role", "tab");
-    tab.addEventListener("click", () => {
-      state.view = name;
-      render();
-    });
-    $("views").append(tab);
-  }
-  $("views").addEventListener("keydown", (event) => {
+    tab.addEventListener("click", () => update({ view }));
+    return tab;
+  });
+  byId("views").append(...tabs);
+  byId("views").addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const names = [...$("views").children].filter((tab) => !tab.hidden).map((tab) => tab.dataset.view);
-    state.view = names[(names.indexOf(state.view) + step + names.length) % names.length];
-    render();
-    $("views").querySelector('[aria-selected="true"]').focus();
+    const views = tabs.filter((tab) => !tab.hidden).map((tab) => tab.dataset.view);
+    update({ view: views[(views.indexOf(state.view) + step + views.length) % views.length] });
+    tabs.find((tab) => tab.dataset.view === state.view).focus();
   });
-  for (const id of ["kind", "layer", "head"]) {
-    $(id).addEventListener("change", () => {
-      state[id] = value($(id));
-      render();
-    });
-  }
-  for (const id of ["words", "marks"]) {
-    $(id).addEventListener("change", () => {
-      state[id] = $(id).checked;
-      render();
-    });
-  }
-  $("find").addEventListener("input", () => {
-    state.find = $("find").value.trim();
-    render();
-    const all = panels.flatMap(({ capture }) => [...capture.record.source.word_labels, ...capture.record.target.word_labels]);
-    tell(state.find ? `${all.filter(found).length} found` : "");
-  });
-  $("controls").addEventListener("submit", (event) => event.preventDefault());
-  $("png").addEventListener("click", () => drawings().forEach(savePicture));
-  $("svg").addEventListener("click", () => drawings().forEach((view, number) =>
-    saved(`attention${number ? number + 1 : ""}.svg`, new Blob([asText(view.drawing())], { type: "image/svg+xml" }))));
-  $("json").addEventListener("click", () => {
-    const all = captures.map(exported);
-    saved("attention.json", new Blob([JSON.stringify(all.length === 1 ? all[0] : all)], { type: "application/json" }));
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
-  const given = JSON.parse($("data").textContent);
-  Object.assign(state, given.first);
-  $("words").checked = state.words;
-  $("marks").checked = state.marks;
-  if (given.over_time) presentOverTime(given.captures);
-  else present(given.captures);
 }
 
-start();
+function addSelections() {
+  for (const id of ["kind", "layer", "head"]) {
+    byId(id).addEventListener("change", () => {
+      const { value } = byId(id);
+      update({ [id]: /^\d+$/.test(value) ? Number(value) : value });
+    });
+  }
+  for (const id of ["words", "special"]) {
+    byId(id).addEventListener("change", () => update({ [id]: byId(id).checked }));
+  }
+}
+
+function addSearch() {
+  byId("find").addEventListener("input", () => {
+    update({ find: byId("find").value.trim() });
+    const words = captures.flatMap(({ record }) => [...record.source.word_labels, ...record.target.word_labels]);
+    showStatus(state.find ? `${words.filter(isMatch).length} found` : "");
+  });
+}
+
+function addDownloads() {
+  const forEachDrawing = (save) => panels
+    .map(({ views }) => views.get(state.view))
+    .filter(Boolean)
+    .forEach((view, index) => save(`attention${index ? index + 1 : ""}`, view));
+  byId("png").addEventListener("click", () => forEachDrawing((name, view) => downloadPng(`${name}.png`, view)));
+  byId("svg").addEventListener("click", () => forEachDrawing((name, view) => downloadSvg(`${name}.svg`, view)));
+  byId("json").addEventListener("click", () => {
+    const records = captures.map(attentionRecord);
+    const text = JSON.stringify(records.length === 1 ? records[0] : records);
+    download("attention.json", new Blob([text], { type: "application/json" }));
+  });
+}

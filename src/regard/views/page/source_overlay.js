@@ -1,105 +1,106 @@
-// Sources that are no text: a picture or a spectrogram, with the weights of one step laid over it.
+// A source that is not text: an image or a spectrogram, with the weights of one step drawn over it.
 
-const LARGE = 512; // pixels of a picture's side on the page
-const TALL = 220; // of a spectrogram's height
+import { decodeBase64 } from "./base64.js";
+import { element } from "./dom.js";
 
-function raw(text) {
-  const found = atob(text);
-  const bytesOf = new Uint8ClampedArray(found.length);
-  for (let at = 0; at < found.length; at += 1) bytesOf[at] = found.charCodeAt(at);
-  return bytesOf;
-}
+const IMAGE_WIDTH = 512; // pixels on the page
+const SPECTROGRAM_HEIGHT = 220;
+const SMOOTHED_WIDTH = 96; // sources with more pixels are smoothed when they are enlarged
+const FOG = { color: [115, 115, 115], opacity: 215 };
+const TINT = { color: [11, 98, 163], opacity: 170 };
+const FRAME_COLOR = "#ffb26b";
+const PLAYHEAD_COLOR = "#c2410c";
 
-/** The source as it is, in its own pixels. */
-function plain(shown) {
-  const picture = shown.kind === "picture";
-  const [high, wide] = picture ? shown.shape.slice(1) : [shown.shape[1], shown.shape[0]];
-  const values = raw(shown.values);
-  const canvas = document.createElement("canvas");
-  canvas.width = Math.max(1, wide);
-  canvas.height = Math.max(1, high);
-  const pen = canvas.getContext("2d");
-  const pixels = pen.createImageData(canvas.width, canvas.height);
-  for (let y = 0; y < high; y += 1) {
-    for (let x = 0; x < wide; x += 1) {
-      const at = 4 * (y * wide + x);
-      for (let part = 0; part < 3; part += 1) {
-        const channel = shown.shape[0] === 3 ? part : 0;
-        // Low bands lie below.
-        pixels.data[at + part] = picture ? values[(channel * high + y) * wide + x] : 255 - values[x * high + (high - 1 - y)];
-      }
-      pixels.data[at + 3] = 255;
+/** The source as a canvas, one pixel for each of its values. shape: of an image [channels, height, width], of a
+ * spectrogram [frames, bands]. */
+function sourceCanvas({ kind, shape, values }) {
+  const bytes = decodeBase64(values);
+  const [height, width] = kind === "picture" ? shape.slice(1) : [shape[1], shape[0]];
+  const channels = kind === "picture" ? shape[0] : 1;
+  const brightness = (x, y, channel) => {
+    if (kind === "picture") return bytes[((channels === 3 ? channel : 0) * height + y) * width + x];
+    return 255 - bytes[x * height + (height - 1 - y)]; // low bands below
+  };
+  const canvas = element("canvas");
+  canvas.width = Math.max(1, width);
+  canvas.height = Math.max(1, height);
+  const context = canvas.getContext("2d");
+  const pixels = context.createImageData(canvas.width, canvas.height);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const pixel = 4 * (y * width + x);
+      for (let channel = 0; channel < 3; channel += 1) pixels.data[pixel + channel] = brightness(x, y, channel);
+      pixels.data[pixel + 3] = 255;
     }
   }
-  pen.putImageData(pixels, 0, 0);
+  context.putImageData(pixels, 0, 0);
   return canvas;
 }
 
-/** What is read, and where it is looked at; `draw(weights)` shows one step. */
-class Looked {
-  constructor(capture) {
-    this.shown = capture.record.shown;
-    this.source = plain(this.shown);
-    this.node = document.createElement("div");
-    this.node.className = "looked";
-    this.canvas = document.createElement("canvas");
+export class SourceOverlay {
+  constructor(source) {
+    this.isImage = source.kind === "picture";
+    this.seconds = source.seconds;
+    this.source = sourceCanvas(source);
+    this.weights = [];
+    this.node = element("div", "source-overlay");
+    this.canvas = element("canvas", this.isImage ? "picture" : "spectrogram");
     this.canvas.setAttribute("role", "img");
-    const picture = this.shown.kind === "picture";
-    this.canvas.width = picture ? LARGE : Math.min(1600, Math.max(480, 4 * this.source.width));
-    this.canvas.height = picture ? LARGE * this.source.height / this.source.width : TALL;
-    this.canvas.className = picture ? "picture" : "spectrogram";
+    const { width, height } = this.source;
+    this.canvas.width = this.isImage ? IMAGE_WIDTH : Math.min(1600, Math.max(480, 4 * width));
+    this.canvas.height = this.isImage ? IMAGE_WIDTH * height / width : SPECTROGRAM_HEIGHT;
     this.node.append(this.canvas);
-    if (this.shown.sound) {
-      this.sound = document.createElement("audio");
-      this.sound.controls = true;
-      this.sound.src = `data:audio/wav;base64,${this.shown.sound}`;
-      this.sound.addEventListener("timeupdate", () => this.draw(this.weights || []));
-      this.node.append(this.sound);
+    if (source.sound) {
+      this.audio = element("audio");
+      this.audio.controls = true;
+      this.audio.src = `data:audio/wav;base64,${source.sound}`;
+      this.audio.addEventListener("timeupdate", () => this.draw(this.weights));
+      this.node.append(this.audio);
     }
   }
 
-  leave() {
-    this.sound?.pause();
+  dispose() {
+    this.audio?.pause();
   }
 
   draw(weights) {
     this.weights = weights;
-    const pen = this.canvas.getContext("2d");
+    const context = this.canvas.getContext("2d");
     const { width, height } = this.canvas;
-    pen.imageSmoothingEnabled = this.source.width > 96;
-    pen.drawImage(this.source, 0, 0, width, height);
-    if (weights.length) this.over(pen, weights, width, height);
-    if (this.sound && this.shown.seconds) {
-      const at = width * this.sound.currentTime / this.shown.seconds;
-      pen.fillStyle = "#c2410c";
-      pen.fillRect(at - 1, 0, 2, height);
+    context.imageSmoothingEnabled = this.source.width > SMOOTHED_WIDTH;
+    context.drawImage(this.source, 0, 0, width, height);
+    if (weights.length) this.drawWeights(context, weights, width, height);
+    if (this.audio && this.seconds) {
+      context.fillStyle = PLAYHEAD_COLOR;
+      context.fillRect(width * this.audio.currentTime / this.seconds - 1, 0, 2, height);
     }
   }
 
-  /** Where it does not look lies in a grey fog, on which dark and light are seen alike; the place it looks at most is
-   * as it is. */
-  over(pen, weights, width, height) {
-    const side = this.shown.kind === "picture" ? Math.round(Math.sqrt(weights.length)) : weights.length;
-    const rows = this.shown.kind === "picture" ? side : 1;
-    const most = Math.max(1e-9, ...weights);
-    const veil = document.createElement("canvas");
-    veil.width = side;
-    veil.height = rows;
-    const brush = veil.getContext("2d");
-    const pixels = brush.createImageData(side, rows);
-    weights.forEach((weight, at) => {
-      const share = Math.sqrt(weight / most);
-      const colour = this.shown.kind === "picture" ? [115, 115, 115] : [11, 98, 163];
-      colour.forEach((value, part) => { pixels.data[4 * at + part] = value; });
-      pixels.data[4 * at + 3] = this.shown.kind === "picture" ? 215 * (1 - share) : 170 * share;
+  /** An image is covered by gray fog, on which dark and light are visible alike, the thinner the larger the weight; its
+   * largest weight has a frame. A spectrogram is tinted where weights are large. */
+  drawWeights(context, weights, width, height) {
+    const columns = this.isImage ? Math.round(Math.sqrt(weights.length)) : weights.length;
+    const rows = this.isImage ? columns : 1;
+    const largest = Math.max(1e-9, ...weights);
+    const layer = element("canvas");
+    layer.width = columns;
+    layer.height = rows;
+    const layerContext = layer.getContext("2d");
+    const pixels = layerContext.createImageData(columns, rows);
+    const { color, opacity } = this.isImage ? FOG : TINT;
+    weights.forEach((weight, index) => {
+      const fraction = Math.sqrt(weight / largest);
+      pixels.data.set([...color, opacity * (this.isImage ? 1 - fraction : fraction)], 4 * index);
     });
-    brush.putImageData(pixels, 0, 0);
-    pen.imageSmoothingEnabled = true;
-    pen.drawImage(veil, 0, 0, width, height);
-    if (this.shown.kind !== "picture") return;
-    const at = weights.indexOf(most);
-    pen.strokeStyle = "#ffb26b";
-    pen.lineWidth = 2;
-    pen.strokeRect((at % side) * width / side, Math.floor(at / side) * height / rows, width / side, height / rows);
+    layerContext.putImageData(pixels, 0, 0);
+    context.imageSmoothingEnabled = true;
+    context.drawImage(layer, 0, 0, width, height);
+    if (!this.isImage) return;
+    const index = weights.indexOf(largest);
+    const [cellWidth, cellHeight] = [width / columns, height / rows];
+    context.strokeStyle = FRAME_COLOR;
+    context.lineWidth = 2;
+    const row = Math.floor(index / columns);
+    context.strokeRect((index % columns) * cellWidth, row * cellHeight, cellWidth, cellHeight);
   }
 }

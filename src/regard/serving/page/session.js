@@ -1,0 +1,33 @@
+// The service as the page of translation knows it: models, the selected one, limits and the key.
+
+import { byId } from "../../views/page/dom.js";
+
+const session = { models: [], limits: {} };
+
+export function setService({ models, limits }) {
+  Object.assign(session, { models, limits });
+}
+
+export function limits() {
+  return session.limits;
+}
+
+export function apiKey() {
+  return byId("api-key").value.trim();
+}
+
+export function selectedModel() {
+  return session.models[Number(byId("model").value)];
+}
+
+/** Whether the selected model reads images or recordings. */
+export function readsFiles() {
+  return Boolean(selectedModel()) && (selectedModel().reads || "text") !== "text";
+}
+
+/** The index of the model that translates in the other direction, or -1. */
+export function reverseModel() {
+  const selected = selectedModel();
+  return session.models.findIndex((model) =>
+    selected && model.source && model.source === selected.target && model.target === selected.source);
+}

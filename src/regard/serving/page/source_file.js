@@ -1,0 +1,86 @@
+// The source of a model that reads images or recordings: a file is chosen or dropped, shown, and described.
+
+import { byId, option, showStatus } from "../../views/page/dom.js";
+import { request, sizeError, startRequest } from "./client.js";
+import { apiKey, limits, readsFiles, selectedModel } from "./session.js";
+import { showElapsed, showTranslation } from "./translation_view.js";
+
+const PREVIEWS = { images: "source-image", speech: "source-audio" };
+let currentFile = null;
+
+/** Show the inputs and titles that fit the selected model. */
+export function showSourceInput() {
+  const model = selectedModel();
+  const files = readsFiles();
+  const images = files && model.reads === "images";
+  byId("source-file").hidden = !files;
+  byId("source").hidden = files;
+  byId("source-toolbar").hidden = files;
+  byId("source-title").textContent = !files ? "Text" : images ? "Picture" : "Recording";
+  const titles = files ? { labels: "Class" } : { labels: "Class", tags: "Tags", span: "Answer" };
+  byId("target-title").textContent = titles[model?.says]
+    ?? (!files ? "Translation" : images ? "Caption" : "Transcript");
+  byId("media-label").textContent = images ? "Choose a picture …" : "Choose a recording …";
+  byId("media").accept = images ? "image/*" : "audio/*";
+  const languages = model?.languages || [];
+  byId("target-language").hidden = !languages.length;
+  byId("target-language").replaceChildren(...languages.map((code) => option(code, code)));
+}
+
+export function clearSourceFile() {
+  currentFile = null;
+  hidePreviews();
+}
+
+function hidePreviews() {
+  for (const id of Object.values(PREVIEWS)) byId(id).hidden = true;
+}
+
+function showPreview(file) {
+  const preview = byId(selectedModel().reads === "images" ? PREVIEWS.images : PREVIEWS.speech);
+  hidePreviews();
+  if (preview.src) URL.revokeObjectURL(preview.src);
+  preview.src = URL.createObjectURL(file);
+  preview.hidden = false;
+  if (preview.id === PREVIEWS.images) preview.alt = file.name;
+}
+
+async function readFile(file) {
+  if (!file || !readsFiles()) return;
+  currentFile = file;
+  const isLatest = startRequest();
+  showTranslation(null);
+  showPreview(file);
+  byId("target").classList.add("waiting");
+  const startTime = performance.now();
+  const language = byId("target-language");
+  try {
+    const tooLarge = sizeError(file, limits());
+    if (tooLarge) throw new Error(`it is ${tooLarge}`);
+    const query = { model: selectedModel().name, nbest: 3, ...(language.hidden ? {} : { to: language.value }) };
+    const { text, others } = await request("/v1/read", { body: file, key: apiKey(), query });
+    if (!isLatest()) return;
+    showTranslation({ text, others: others.map((other) => other.text), sentences: [] });
+    showElapsed(startTime);
+    showStatus("");
+  } catch (error) {
+    if (!isLatest()) return;
+    hidePreviews();
+    showStatus(`${file.name}: ${error.message}`, true);
+  } finally {
+    if (isLatest()) byId("target").classList.remove("waiting");
+  }
+}
+
+export function addSourceFileEvents() {
+  byId("media").addEventListener("change", () => {
+    readFile(byId("media").files[0]);
+    byId("media").value = "";
+  });
+  byId("target-language").addEventListener("change", () => readFile(currentFile));
+  byId("source-file").addEventListener("dragover", (event) => event.preventDefault());
+  byId("source-file").addEventListener("drop", (event) => {
+    event.preventDefault();
+    readFile(event.dataTransfer.files[0]);
+  });
+}
