@@ -130,6 +130,34 @@ def test_a_mismatch_after_compiling_is_an_error_with_a_traceback(
         native._build.__wrapped__()
 
 
+def test_structs_of_another_size_are_refused() -> None:
+    library = native.library()
+    assert library is not None
+    model, error = ctypes.c_void_p(1), ctypes.create_string_buffer(100)
+    description = abi.ModelDescription(struct_size=8)
+    status = library.regard_model_new(ctypes.byref(description), ctypes.byref(model), error, len(error))
+    assert status == abi.Status.INVALID_ARGUMENT
+    assert model.value is None
+    assert error.value == b"the description has another struct_size"
+    assert library.regard_model_search(None, ctypes.byref(abi.SearchRequest())) == abi.Status.INVALID_ARGUMENT
+
+
+def test_an_unknown_architecture_is_refused() -> None:
+    library = native.library()
+    assert library is not None
+    model, error = ctypes.c_void_p(), ctypes.create_string_buffer(100)
+    description = abi.ModelDescription(struct_size=ctypes.sizeof(abi.ModelDescription), architecture=9)
+    status = library.regard_model_new(ctypes.byref(description), ctypes.byref(model), error, len(error))
+    assert (status, error.value) == (abi.Status.INVALID_ARGUMENT, b"there is no such architecture")
+
+
+def test_free_accepts_null() -> None:
+    library = native.library()
+    assert library is not None
+    library.regard_model_free(None)
+    library.regard_int8_linear_free(None)
+
+
 def test_special_tokens_are_the_vocabularies() -> None:
     for token in abi.SpecialToken:
         assert getattr(special_tokens, token.name) == token

@@ -1,4 +1,4 @@
-"""Building the C library: real compilers, real processes, and machines without one."""
+"""Compiling the C library: with real compilers and processes, and on machines without a compiler."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import torch
 from regard import native
 from regard.attention import Additive, attend
 
-ASK = """
+SCRIPT = """
 import torch
 from regard import native
 from regard.attention.kernels.additive import additive_scores
@@ -22,70 +22,70 @@ print(round(score[0, 0, 0, 0].item(), 3))
 """
 
 
-def ask(**environment: str) -> list[str]:
+def run_script(**environment: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-c", ASK], capture_output=True, text=True, env={**os.environ, **environment}, check=True
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env={**os.environ, **environment}, check=True
     )
     return done.stdout.splitlines()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
-def test_it_is_built_once_and_kept(tmp_path: Path) -> None:
-    assert ask(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
+def test_the_library_is_compiled_once_and_cached(tmp_path: Path) -> None:
+    assert run_script(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
     (built,) = (tmp_path / "regard").glob("native-*.so")
     when = built.stat().st_mtime_ns
-    assert ask(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
+    assert run_script(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
     assert built.stat().st_mtime_ns == when
     assert (tmp_path / "regard").stat().st_mode & 0o077 == 0
-    assert [p.name for p in (tmp_path / "regard").iterdir()] == [built.name], "nothing half-built is left"
+    assert [p.name for p in (tmp_path / "regard").iterdir()] == [built.name], "no temporary file is left"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
-def test_several_processes_may_build_at_once(tmp_path: Path) -> None:
+def test_several_processes_may_compile_at_once(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     running = [
-        subprocess.Popen([sys.executable, "-c", ASK], stdout=subprocess.PIPE, text=True, env=environment)
+        subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, env=environment)
         for _ in range(3)
     ]
     assert [process.communicate()[0].splitlines() for process in running] == [["built", "19.281"]] * 3
 
 
-def test_without_a_compiler_everything_works(tmp_path: Path) -> None:
-    said = ask(XDG_CACHE_HOME=str(tmp_path), PATH=str(tmp_path))
-    assert said == ["none:there is no C compiler (cc, gcc or clang) on this machine", "19.281"]
+def test_without_a_compiler_pytorch_computes_the_same(tmp_path: Path) -> None:
+    output = run_script(XDG_CACHE_HOME=str(tmp_path), PATH=str(tmp_path))
+    assert output == ["none:there is no C compiler (cc, gcc or clang) on this machine", "19.281"]
 
 
-def test_a_compiler_that_fails_is_reported_and_everything_works(tmp_path: Path) -> None:
+def test_a_failing_compiler_is_reported_and_pytorch_computes_the_same(tmp_path: Path) -> None:
     broken = tmp_path / "bin" / "cc"
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\necho 'cannot find my head' >&2\nexit 1\n")
     broken.chmod(0o755)
-    said = ask(XDG_CACHE_HOME=str(tmp_path), PATH=f"{broken.parent}:/usr/bin:/bin")
-    assert said == ["none:the C compiler failed: cannot find my head", "19.281"]
+    output = run_script(XDG_CACHE_HOME=str(tmp_path), PATH=f"{broken.parent}:/usr/bin:/bin")
+    assert output == ["none:the C compiler failed: cannot find my head", "19.281"]
 
 
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
-def test_a_folder_others_can_write_to_is_not_trusted(tmp_path: Path) -> None:
+def test_a_cache_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     folder = tmp_path / "regard"
     folder.mkdir()
     folder.chmod(0o777)
-    said = ask(XDG_CACHE_HOME=str(tmp_path))
-    assert said[0].startswith("none:")
-    assert "can be written by others" in said[0]
-    assert said[1] == "19.281"
+    output = run_script(XDG_CACHE_HOME=str(tmp_path))
+    assert output[0].startswith("none:")
+    assert "can be written by others" in output[0]
+    assert output[1] == "19.281"
 
 
-def test_a_folder_that_cannot_be_made_is_no_tragedy(tmp_path: Path) -> None:
+def test_without_a_cache_folder_pytorch_computes_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    said = ask(XDG_CACHE_HOME=str(tmp_path / "file"))
-    assert said[0].startswith("none:")
-    assert said[1] == "19.281"
+    output = run_script(XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert output[0].startswith("none:")
+    assert output[1] == "19.281"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or native.library() is None, reason="needs fork and a compiler")
-def test_a_forked_child_can_use_threads_too() -> None:
+def test_a_forked_child_can_use_threads() -> None:
     """Data loaders fork: the child has the pool's object but none of its threads."""
     code = """
 import os, torch
@@ -103,7 +103,7 @@ print(os.waitpid(child, 0)[1])
     assert done.stdout.strip() == "0"
 
 
-def test_switching_off_is_undone_at_the_end() -> None:
+def test_the_library_is_switched_off_only_within_the_context() -> None:
     before = native.library()
     with native.switched_off():
         assert native.library() is None
@@ -115,14 +115,14 @@ def test_switching_off_is_undone_at_the_end() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
-def test_a_damaged_library_is_built_anew(tmp_path: Path) -> None:
-    ask(XDG_CACHE_HOME=str(tmp_path))
+def test_a_damaged_library_is_compiled_again(tmp_path: Path) -> None:
+    run_script(XDG_CACHE_HOME=str(tmp_path))
     (built,) = (tmp_path / "regard").glob("native-*.so")
     built.write_bytes(built.read_bytes()[:1000])
-    assert ask(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
+    assert run_script(XDG_CACHE_HOME=str(tmp_path)) == ["built", "19.281"]
 
 
-def test_without_a_home_everything_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_folder_there_is_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 

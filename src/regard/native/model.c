@@ -1,11 +1,15 @@
 /* Making and freeing models, whatever their architecture. */
 #include "weights.h"
+#include <stdio.h>
 
 int32_t regard_model_new(const regard_model_description *description, regard_model **model, char *error,
                          int64_t error_size) {
     WeightReader r;
     *model = NULL;
-    if (description->struct_size != sizeof(regard_model_description)) return REGARD_INVALID_ARGUMENT;
+    if (description->struct_size != sizeof(regard_model_description)) {
+        if (error && error_size > 0) snprintf(error, error_size, "the description has another struct_size");
+        return REGARD_INVALID_ARGUMENT;
+    }
     if (!weights_open(&r, description, error, error_size)) {
         if (description->architecture == REGARD_ARCHITECTURE_TRANSFORMER)
             *model = transformer_model_new(&r);

@@ -23,7 +23,7 @@ void weights_close(WeightReader *r);
 /* Reports an error, unless there was one before. */
 void weights_fail(WeightReader *r, int32_t status, const char *format, ...) FORMATTED(3, 4);
 
-/* Reports the settings and tensors that nobody has read. */
+/* Reports a setting or tensor that has not been read. */
 void weights_check_all_read(WeightReader *r);
 
 /* A setting; the name is SIDE.NAME, or NAME if side is NULL. An integer must be between minimum and maximum. */

@@ -1,4 +1,4 @@
-"""Our own engine says what PyTorch says, and to the last bit the same in any company."""
+"""The native engine gives the same hypotheses as PyTorch, and is batch-invariant to the last bit."""
 
 import random
 import re
@@ -41,7 +41,7 @@ HOWS = [
 
 @pytest.mark.parametrize("kind", RUN)
 @pytest.mark.parametrize("tie", ["none", "target", "all"])
-def test_every_transformer_that_it_runs_says_the_same(
+def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, kind: str, tie: str
 ) -> None:
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
@@ -59,7 +59,7 @@ def test_every_transformer_that_it_runs_says_the_same(
                     assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
                 else:
                     different += 1
-    # Models with random weights go round in circles, and the same words in another order are worth almost the same.
+    # Models with random weights repeat themselves, and the same tokens in another order score almost the same.
     assert different <= compared // 50
     assert len(lengths) > 1 or tie != "none"
 
@@ -78,7 +78,7 @@ def is_run(encoder: str, decoder: str) -> bool:
     ("encoder", "decoder"),
     [(READERS[n % len(READERS)], name) for n, name in enumerate(RECURRENT)] + [(name, "bahdanau") for name in READERS],
 )
-def test_every_recurrent_model_that_it_runs_says_the_same(
+def test_every_supported_recurrent_model_gives_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, encoder: str, decoder: str
 ) -> None:
     cannot = ("cosine", "sparsemax", "entmax", "sigmoid", "location", "coverage", "gated", "copying")
@@ -101,7 +101,9 @@ def test_every_recurrent_model_that_it_runs_says_the_same(
 
 
 @pytest.mark.parametrize("tie", ["target", "all"])
-def test_recurrent_models_may_share_tables(subwords: SubwordTokenizer, tmp_path: Path, tie: str) -> None:
+def test_recurrent_models_with_tied_embeddings_give_the_same_hypotheses_as_pytorch(
+    subwords: SubwordTokenizer, tmp_path: Path, tie: str
+) -> None:
     bundle = saved(subwords, tmp_path, "recurrent", "luong fed", tie)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
@@ -110,7 +112,7 @@ def test_recurrent_models_may_share_tables(subwords: SubwordTokenizer, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["vanilla-rnn", "bahdanau", "luong", "luong-local", "hard"])
-def test_recurrent_presets_run(name: str) -> None:
+def test_recurrent_presets_are_supported(name: str) -> None:
     assert not unsupported_reason(ModelSettings.parse(PRESETS[name][1]["model"]))
 
 
@@ -123,8 +125,8 @@ def test_encoder_and_decoder_may_differ(subwords: SubwordTokenizer, tmp_path: Pa
 
 
 @pytest.mark.parametrize("beam", [1, 5, 24, 25, 40])
-def test_the_best_of_many_words_are_found(tmp_path: Path, beam: int) -> None:
-    """More words than are looked at at a time, the best of them anywhere, some of them equal."""
+def test_the_best_of_many_tokens_are_found(tmp_path: Path, beam: int) -> None:
+    """More tokens than are ranked at a time, the best of them anywhere, some of them equal."""
     many = train_tokenizer([f"w{number}" for number in range(2600)], SubwordSettings(kind="word"), 2700)
     assert len(many) > 2 * 1024
     bundle = saved(many, tmp_path, "recurrent", "bahdanau", "none", -9)
@@ -143,7 +145,7 @@ def test_the_best_of_many_words_are_found(tmp_path: Path, beam: int) -> None:
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "after local-p fed")])
-def test_company_changes_no_bit(
+def test_results_are_batch_invariant_bit_for_bit(
     subwords: SubwordTokenizer, tmp_path: Path, precision: str, listed: bool, parts: tuple[str, str]
 ) -> None:
     saved(subwords, tmp_path, *parts, "none", -1)
@@ -156,10 +158,10 @@ def test_company_changes_no_bit(
         assert two.search(sources, how) == together, "threads"
         assert one.search(sources[::-1], how)[::-1] == together, "order"
         for number in range(0, len(sources), 7):
-            assert one.search([sources[number]], how)[0] == together[number], "alone, and with it every score"
+            assert one.search([sources[number]], how)[0] == together[number], "alone, scores included"
 
 
-def test_int8_is_near_float32(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+def test_int8_is_close_to_float32(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     how = Search(1, longest=6)
@@ -170,7 +172,9 @@ def test_int8_is_near_float32(subwords: SubwordTokenizer, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "bahdanau")])
-def test_a_shortlist_is_kept_to(subwords: SubwordTokenizer, tmp_path: Path, parts: tuple[str, str]) -> None:
+def test_only_shortlisted_tokens_are_generated(
+    subwords: SubwordTokenizer, tmp_path: Path, parts: tuple[str, str]
+) -> None:
     bundle = saved(subwords, tmp_path, *parts, "target", 0)
     words = some_words(len(subwords))
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
@@ -181,7 +185,7 @@ def test_a_shortlist_is_kept_to(subwords: SubwordTokenizer, tmp_path: Path, part
             assert set(theirs[0].tokens) <= set(words.of(source).tolist())
 
 
-def test_a_list_of_special_words_only_ends_at_once(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+def test_a_shortlist_of_special_tokens_only_ends_at_once(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     nothing = Shortlist(np.full((len(subwords), 1), -1, np.int32), np.arange(4, dtype=np.int32))
     fast = NativeEngine(open_folder(tmp_path), threads=1, shortlist=nothing)
@@ -189,7 +193,7 @@ def test_a_list_of_special_words_only_ends_at_once(subwords: SubwordTokenizer, t
         assert all(set(h.tokens) <= {1, END} for h in found)
 
 
-def test_weights_that_are_no_numbers_are_told(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     tensors = load_file(tmp_path / "model.safetensors")
     tensors["decoder.norm.weight"][:] = torch.nan
@@ -316,7 +320,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(subwords: SubwordTokeniz
     assert refusal(weights) == "setting decoder.heads does not divide the width"
 
 
-def test_searches_that_it_does_not_have_go_to_pytorch(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+def test_unsupported_searches_go_to_pytorch(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     translator = load(tmp_path, device="cpu")
     assert translator.engine.name == "native"
@@ -326,7 +330,7 @@ def test_searches_that_it_does_not_have_go_to_pytorch(subwords: SubwordTokenizer
     assert translator.translate("the cat", prefix="the dog").text.startswith("the dog")
 
 
-def test_without_a_compiler_there_is_none(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+def test_without_a_compiler_another_engine_is_chosen(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     with native.switched_off():
         assert load(tmp_path, device="cpu").engine.name == "ctranslate2"
@@ -334,7 +338,7 @@ def test_without_a_compiler_there_is_none(subwords: SubwordTokenizer, tmp_path: 
             load(tmp_path, device="cpu", engine="native")
 
 
-def test_much_at_once_is_cut_into_pieces(
+def test_many_sources_are_searched_in_batches(
     subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
@@ -344,8 +348,8 @@ def test_much_at_once_is_cut_into_pieces(
     assert NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1]) == whole
 
 
-def test_a_model_goes_with_its_engine(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    """The memory that C holds for a model is given back; another model's answers are not touched by that."""
+def test_a_model_is_freed_with_its_engine(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+    """The memory that C holds for a model is freed, which does not affect other models."""
     saved(subwords, tmp_path, "transformer", "transformer")
     opened, freed = open_folder(tmp_path), []
     kept = NativeEngine(opened, threads=1)
@@ -357,5 +361,5 @@ def test_a_model_goes_with_its_engine(subwords: SubwordTokenizer, tmp_path: Path
         assert fast.search([[5, END]], HOWS[0]) == before
         freed.append(fast._model.value)
         del fast
-    assert len(set(freed)) < 20, "room that was given back is used again"
+    assert len(set(freed)) < 20, "freed memory is used again"
     assert kept.search([[5, END]], HOWS[0]) == before

@@ -49,7 +49,7 @@ def unsupported_reason(device: torch.device) -> str:
         return native.why_not()
     if device.type != "cpu":
         return f"int8 is for the processor, not for {device.type}"
-    return "" if library.regard_int8_supported() else "this processor has no products of whole numbers"
+    return "" if library.regard_int8_supported() else "this processor has no int8 products (AVX-512 VNNI)"
 
 
 def quantize_model(model: Seq2Seq) -> Seq2Seq:

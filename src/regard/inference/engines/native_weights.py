@@ -40,7 +40,7 @@ def unsupported_reason(model: ModelSettings) -> str:
         return f"the decoder's score is {decoder.score}"
     if decoder.attend != "never" and decoder.normalize not in ("softmax", "hard"):
         return f"the decoder attends by {decoder.normalize}, not by softmax"
-    return "the decoder gates what it looks at" if decoder.gate else ""
+    return "the decoder gates its context" if decoder.gate else ""
 
 
 class Weights:
