@@ -84,7 +84,7 @@ def test_classes_of_pictures_and_of_texts(pictures: Path, tmp_path: Path) -> Non
         *small([*TINY, "model.source.size=32", "model.source.cut.attend=cbam"]),
     )
     report = json.loads(regard("evaluate", run, pictures / "classes.tsv", "--json").stdout)
-    assert {score["name"] for score in report["scores"]} == {"exact", "f1"}
+    assert {score["name"] for score in report["scores"]} == {"exact", "macro_f1"}
     best = regard("translate", run, pictures / "1.png", "--nbest", 2, "--scores").stdout.splitlines()
     assert len(best) == 2
     table = tmp_path / "t.tsv"
