@@ -1,8 +1,8 @@
-"""The pictures of docs/seeing.md and the README, made of trained runs in Chromium.
+"""Screenshots for docs/seeing.md and the README, of trained runs in Chromium.
 
     python docs/screenshots.py RUN "TEXT" [CHINESE-RUN "TEXT"]
 
-Chinese needs a font that has it. Look at what comes out.
+Chinese needs a font that has it. Look at the results.
 """
 
 import re
@@ -19,7 +19,7 @@ import regard
 from regard.inference.attention import branches
 from regard.views.page import write_page
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 VIEWS = {  # name: view, theme, width, height
     "see": ("matrix", "light", 900, 640),
     "see-arcs": ("arcs", "dark", 900, 520),
@@ -29,7 +29,7 @@ VIEWS = {  # name: view, theme, width, height
 }
 
 
-def shoot(browser: Browser, page: Path, name: str, view: str, theme: str, width: int, height: int) -> None:
+def save_view(browser: Browser, page: Path, name: str, view: str, theme: str, width: int, height: int) -> None:
     size = {"width": width, "height": height}
     opened = browser.new_page(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
     opened.goto(page.as_uri())
@@ -43,11 +43,11 @@ def shoot(browser: Browser, page: Path, name: str, view: str, theme: str, width:
         for key in ("ArrowDown", *["ArrowDown", "ArrowRight"] * 5):
             opened.keyboard.press(key)
     opened.wait_for_timeout(300)
-    opened.screenshot(path=HERE / f"{name}.png")
+    opened.screenshot(path=FOLDER / f"{name}.png")
 
 
-def shoot_live(browser: Browser, run: str, text: str) -> None:
-    """The live page of a real server, a word of the translation changed by hand."""
+def save_live_page(browser: Browser, run: str, text: str) -> None:
+    """The live page of a server, with one word of the translation repeated."""
     command = [sys.executable, "-m", "regard", "serve", run, "--port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -57,10 +57,10 @@ def shoot_live(browser: Browser, run: str, text: str) -> None:
         opened.goto(f"{address}/see")
         opened.fill("#live-source", text)
         opened.wait_for_selector(".panel canvas")
-        said = opened.input_value("#live-target").split()
-        opened.fill("#live-target", " ".join([*said[:-1], said[-2], said[-1]]))
+        words = opened.input_value("#live-target").split()
+        opened.fill("#live-target", " ".join([*words[:-1], *words[-2:]]))
         opened.wait_for_timeout(2000)
-        opened.screenshot(path=HERE / "see-live.png")
+        opened.screenshot(path=FOLDER / "see-live.png")
     finally:
         server.terminate()
         server.wait()
@@ -74,14 +74,14 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for run, text in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
             translator = regard.load(run)
-            found = translator.translate(text, beam=6, nbest=6)
-            seen = replace(translator.attend(text, found), beam=branches(translator, found))
+            result = translator.translate(text, beam=6, nbest=6)
+            captured = replace(translator.attend(text, result), beam=branches(translator, result))
             page = Path(folder) / "page.html"
-            write_page([(Path(run).name, seen)], page)
+            write_page([(Path(run).name, captured)], page)
             views = VIEWS if run == sys.argv[1] else {"see-zh": ("matrix", "light", 700, 640)}
-            for name, how in views.items():
-                shoot(browser, page, name, *how)
-        shoot_live(browser, *sys.argv[1:3])
+            for name, options in views.items():
+                save_view(browser, page, name, *options)
+        save_live_page(browser, *sys.argv[1:3])
         browser.close()
 
 

@@ -14,12 +14,13 @@ export function currentTheme() {
   };
 }
 
-/** The red, green and blue of a weight between 0 and 1. */
-export function weightChannels(weight, theme) {
-  const fraction = Math.min(1, Math.max(0, weight));
-  return theme.low.map((low, channel) => low + (theme.high[channel] - low) * fraction);
+/** The red (0), green (1) or blue (2) of a weight between 0 and 1. */
+export function weightChannel(weight, theme, channel) {
+  const low = theme.low[channel];
+  return low + (theme.high[channel] - low) * Math.min(1, Math.max(0, weight));
 }
 
 export function weightColor(weight, theme) {
-  return `rgb(${weightChannels(weight, theme).map(Math.round).join(" ")})`;
+  const [red, green, blue] = [0, 1, 2].map((channel) => Math.round(weightChannel(weight, theme, channel)));
+  return `rgb(${red} ${green} ${blue})`;
 }

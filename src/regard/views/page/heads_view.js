@@ -1,6 +1,6 @@
 // All layers and heads as thumbnails; the lower the entropy of a head, the stronger its frame.
 
-import { currentTheme, weightChannels, weightColor } from "./colors.js";
+import { currentTheme, weightChannel, weightColor } from "./colors.js";
 import { element, showStatus } from "./dom.js";
 
 const SIDE = 64; // pixels of a thumbnail
@@ -26,9 +26,9 @@ function drawThumbnail(canvas, matrix, theme) {
         }
       }
       const pixel = 4 * (y * SIDE + x);
-      weightChannels(weight, theme).forEach((value, channel) => {
-        pixels.data[pixel + channel] = value;
-      });
+      for (let channel = 0; channel < 3; channel += 1) {
+        pixels.data[pixel + channel] = weightChannel(weight, theme, channel);
+      }
       pixels.data[pixel + 3] = 255;
     }
   }
