@@ -29,7 +29,7 @@ PART = {"kind": "transformer", "width": 32, "heads": 4, "layers": 2, "feedforwar
 LEARNED = {"position": "learned", "positions": 128}
 BERT = {**LEARNED, "norm_place": "post", "norm_embedding": True, "scale_embedding": False}
 DECODER_ALONE = {"source": {"kind": "nothing"}, "encoder": {"kind": "none", "width": 32}, "tie": "target"}
-MASKED_LM = {
+MASKED_LM: dict[str, Any] = {
     "source": {"kind": "text", "begin": True},
     "decoder": {"kind": "places", "width": 32},
     "tie": "all",
@@ -190,6 +190,14 @@ def test_an_exported_model_can_be_imported_again(exported: Any, tmp_path: Path, 
         ({"tie": "target"}, "embeddings of their own"),
         ({"encoder": {**PART, "position": "rotary"}, "decoder": {**PART, "position": "rotary"}}, "rotary"),
         ({"encoder": {**PART, "position": "learned", "positions": 128}}, "the same position"),
+        (
+            {**MASKED_LM, "encoder": {**PART, **BERT}, "decoder": {**MASKED_LM["decoder"], "activation": "relu"}},
+            "as bert, its head's activation is relu, not gelu; as esm, its position is learned, not rotary",
+        ),
+        (
+            {**MASKED_LM, "encoder": {**PART, **BERT, "norm_epsilon": 1e-12}},
+            "as bert, its head's norm_epsilon is 1e-05, not 1e-12",
+        ),
     ],
 )
 def test_models_that_no_family_has_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:

@@ -7,8 +7,10 @@ from regard.interop.family import Config, labels_of
 from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, layer, tensor
 from regard.interop.transforms import AbsentThere, ClassRows, VocabularyRows, Zeros
 from regard.models.settings import ModelSettings
+from regard.special_tokens import PAD
 
 SEGMENTS = "encoder.embedding.segment"
+DEFAULT_EPSILON = 1e-5  # of norms
 
 
 def post_norm_encoder(**settings: Any) -> dict[str, Any]:
@@ -121,6 +123,32 @@ class EncoderMapping:
             duplicates=duplicates or {},
             unused=self.unused,
         )
+
+
+def head_difference(model: ModelSettings) -> str:
+    """Why a masked LM's head is not one that shares its settings with the encoder; empty if it is."""
+    encoder: Any = model.encoder
+    decoder: Any = model.decoder
+    if decoder.activation != encoder.activation:
+        return f"its head's activation is {decoder.activation}, not {encoder.activation}"
+    epsilons = [part.norm_epsilon or DEFAULT_EPSILON for part in (decoder, encoder)]
+    return f"its head's norm_epsilon is {epsilons[0]}, not {epsilons[1]}" if epsilons[0] != epsilons[1] else ""
+
+
+def encoder_configuration(encoder: Any, vocabulary_size: int) -> Config:
+    """The part of a run's config.json that BERT and ESM have in common."""
+    return {
+        "vocab_size": vocabulary_size,
+        "hidden_size": encoder.width,
+        "num_hidden_layers": encoder.layers,
+        "num_attention_heads": encoder.heads,
+        "intermediate_size": encoder.feedforward,
+        "hidden_dropout_prob": encoder.dropout,
+        "attention_probs_dropout_prob": encoder.attention_dropout,
+        "layer_norm_eps": encoder.norm_epsilon or DEFAULT_EPSILON,
+        "pad_token_id": PAD,
+        "dtype": "float32",
+    }
 
 
 def class_output(theirs: str) -> list[TensorMapping]:

@@ -6,7 +6,14 @@ import torch
 from torch import Tensor
 
 from regard.interop.capabilities import Architecture
-from regard.interop.families._encoder import SEGMENTS, EncoderMapping, MaskedLMHead, post_norm_encoder
+from regard.interop.families._encoder import (
+    SEGMENTS,
+    EncoderMapping,
+    MaskedLMHead,
+    encoder_configuration,
+    head_difference,
+    post_norm_encoder,
+)
 from regard.interop.family import (
     FAMILIES,
     THEIR_ACTIVATIONS,
@@ -19,7 +26,6 @@ from regard.interop.family import (
 from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, TokenizerPair, layer, tensor
 from regard.interop.transforms import FlipRows, Identity, RepeatRows, SplitFirstRows, VocabularyRows
 from regard.models.settings import ModelSettings
-from regard.special_tokens import PAD
 
 
 @FAMILIES.register("bert")
@@ -134,7 +140,7 @@ class Bert(Family):
             norm_place=("post",),
             norm_embedding=(True,),
             scale_embedding=(False,),
-        )
+        ) or head_difference(model)
 
     @classmethod
     def configuration(cls, model: ModelSettings, *, max_length: int, vocabulary_size: int) -> Config:
@@ -154,22 +160,6 @@ class Bert(Family):
     def adapt(self, tensors: dict[str, Tensor], model: ModelSettings) -> dict[str, Tensor]:
         tensors[SEGMENTS] = torch.zeros(2, model.encoder.width)
         return tensors
-
-
-def encoder_configuration(encoder: Any, vocabulary_size: int) -> Config:
-    """The part of a run's config.json that BERT and ESM have in common."""
-    return {
-        "vocab_size": vocabulary_size,
-        "hidden_size": encoder.width,
-        "num_hidden_layers": encoder.layers,
-        "num_attention_heads": encoder.heads,
-        "intermediate_size": encoder.feedforward,
-        "hidden_dropout_prob": encoder.dropout,
-        "attention_probs_dropout_prob": encoder.attention_dropout,
-        "layer_norm_eps": encoder.norm_epsilon or 1e-5,
-        "pad_token_id": PAD,
-        "dtype": "float32",
-    }
 
 
 def _layer_mapping(theirs: str, ours: str) -> list[TensorMapping]:

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from regard.interop.families._encoder import encoder_configuration, head_difference
 from regard.interop.families._output import untie_output
-from regard.interop.families.bert import encoder_configuration
 from regard.interop.family import FAMILIES, Config, Family, differing_setting, require
 from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, TokenizerPair, layer, tensor
 from regard.interop.transforms import RotaryRows, VocabularyRows
@@ -85,7 +85,7 @@ class Esm(Family):
             norm_place=("pre",),
             norm_embedding=(False,),
             activation=("gelu",),
-        ) or differing_setting(model.decoder, activation=("gelu",))
+        ) or head_difference(model)
 
     @classmethod
     def configuration(cls, model: ModelSettings, *, max_length: int, vocabulary_size: int) -> Config:
