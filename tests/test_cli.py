@@ -71,7 +71,7 @@ def test_what_needs_no_torch_does_not_import_it(arguments: list[str]) -> None:
 
 def test_list_gives_every_choice_one_line_with_its_paper() -> None:
     lines = regard("attention", "list").stdout.splitlines()
-    for entry in catalog.ENTRIES:
+    for entry in catalog.entries():
         (line,) = [line for line in lines if line.startswith(f"  {entry.name} ")]
         assert entry.paper in line
         assert "arXiv:" in line
@@ -79,12 +79,12 @@ def test_list_gives_every_choice_one_line_with_its_paper() -> None:
 
 def test_list_as_json() -> None:
     entries = json.loads(regard("attention", "list", "--json").stdout)
-    assert [entry["name"] for entry in entries] == [entry.name for entry in catalog.ENTRIES]
+    assert [entry["name"] for entry in entries] == [entry.name for entry in catalog.entries()]
     only = json.loads(regard("attention", "list", "--axis", "score", "--json").stdout)
-    assert [entry["name"] for entry in only] == catalog.choices("score")
+    assert [entry["name"] for entry in only] == [entry.name for entry in catalog.entries("score")]
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in catalog.ENTRIES])
+@pytest.mark.parametrize("name", [entry.name for entry in catalog.entries()])
 def test_show_tells_formula_paper_and_kernels(name: str) -> None:
     entry = catalog.find(name)
     from typer.testing import CliRunner
@@ -143,7 +143,7 @@ def test_the_examples_in_the_catalogue_run() -> None:
         "length": 9,
         "x": torch.randn(2, 9, 16),
     }
-    for entry in catalog.ENTRIES:
+    for entry in catalog.entries():
         given = dict(names)
         if entry.axis == "image":
             given["x"] = torch.randn(2, 16, 5, 5)

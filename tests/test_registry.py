@@ -24,10 +24,25 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["Regis
 
             @AXES["fruit"].register("red-apple", aliases=("apple",))
             class RedApple:
-                pass
+                color = "red"
+                taste = "sweet"
             """
         )
     )
+    (package / "global_.py").write_text(
+        dedent(
+            """
+            from regard.registry import AXES
+            from fruit_package.red_apple import RedApple
+
+            @AXES["fruit"].register("global")
+            class Everything(RedApple):
+                color, size = "green", 3
+                weight: int = 5
+            """
+        )
+    )
+    (package / "base.py").write_text("class Fruit: pass")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield Registry("fruit", "fruit_package", deferred=True)
     del AXES["fruit"]
@@ -36,10 +51,40 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["Regis
 
 
 def test_names_are_known_before_anything_is_imported(registry: "Registry[type]") -> None:
-    assert registry.names() == ["red-apple"]
+    assert registry.names() == ["global", "red-apple"]
     assert "fruit_package.red_apple" not in sys.modules
     assert registry.get("red-apple").__name__ == "RedApple"
     assert "fruit_package.red_apple" in sys.modules
+
+
+def test_a_class_is_read_before_it_is_imported(registry: "Registry[type]") -> None:
+    apple, everything = registry.declaration("red-apple"), registry.declaration("global")
+    assert (apple.class_name, apple.aliases) == ("RedApple", ("apple",))
+    assert everything.own == {"color": "green", "size": 3, "weight": 5}
+    assert everything.constants == {"color": "green", "size": 3, "weight": 5, "taste": "sweet"}
+    assert not [name for name in sys.modules if name.startswith("fruit_package.")]
+    assert registry.exported("Everything") is registry.get("global")
+    with pytest.raises(AttributeError, match="no attribute 'Pear'"):
+        registry.exported("Pear")
+
+
+def test_a_plugin_is_read_from_its_class(registry: "Registry[type]", tmp_path: Path) -> None:
+    file = tmp_path / "lemon.py"
+    content = "from regard.registry import AXES\n@AXES['fruit'].register('lemon')\nclass Lemon: color = 'yellow'\n"
+    file.write_text(content)
+    plugins.load_file(file)
+    assert registry.declaration("lemon").own["color"] == "yellow"
+    assert registry.declaration("lemon").class_name == "Lemon"
+
+
+def test_an_alias_of_what_is_not_imported_yet_is_refused(registry: "Registry[type]", tmp_path: Path) -> None:
+    file = tmp_path / "pear.py"
+    file.write_text("from regard.registry import AXES\n@AXES['fruit'].register('apple')\nclass Pear: pass\n")
+    with pytest.raises(
+        RegardError, match=r"pear\.py: 'apple' is another name of the fruit 'red-apple', in .*red_apple"
+    ):
+        plugins.load_file(file)
+    assert "fruit_package.red_apple" not in sys.modules
 
 
 def test_an_alias_finds_it(registry: "Registry[type]") -> None:
@@ -51,7 +96,7 @@ def test_an_alias_finds_it(registry: "Registry[type]") -> None:
 def test_an_unknown_name_gets_the_nearest(registry: "Registry[type]") -> None:
     with pytest.raises(RegardError, match="did you mean 'red-apple'"):
         registry.get("red-aple")
-    with pytest.raises(RegardError, match="there are red-apple"):
+    with pytest.raises(RegardError, match="there are global, red-apple"):
         registry.get("xyz")
 
 
@@ -69,7 +114,7 @@ def test_a_plugin_file_registers(registry: "Registry[type]", tmp_path: Path) -> 
     file.write_text("from regard.registry import AXES\n@AXES['fruit'].register('plum')\nclass Plum: pass\n")
     plugins.load_file(file)
     plugins.load_file(file)  # twice does no harm
-    assert registry.names() == ["red-apple", "plum"]
+    assert registry.names() == ["global", "red-apple", "plum"]
     assert registry.origin("plum").file == str(file)
     assert plugins.required_by({"a": {"b": ["plum"]}}) == {"fruit.plum": str(file)}
     assert plugins.required_by({"a": "peach"}) == {}

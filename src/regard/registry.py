@@ -5,6 +5,8 @@ installed packages, through entry points in the group `regard.plugins` that are 
 files loaded with `--plugin`. Nothing is ever imported because a run's folder names it.
 """
 
+import ast
+import contextlib
 import difflib
 import importlib
 import importlib.metadata
@@ -13,7 +15,8 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from regard.errors import RegardError
 
@@ -55,7 +58,8 @@ class Registry(Generic[T]):
 
     axis: its name, as in `score` or `metric`. package: the modules of its built-in extensions. deferred: these modules
     import PyTorch, so each is imported only when it is needed, and must be named after the extension it defines
-    (`scaled_dot.py` for `scaled-dot`); otherwise all are imported on first use, and may define several extensions each.
+    (`scaled_dot.py` for `scaled-dot`, `global_.py` where the name is a keyword of Python; `base.py` and names with a
+    leading underscore are helpers); otherwise all are imported on first use, and may define several extensions each.
     """
 
     def __init__(self, axis: str, package: str, *, deferred: bool = False) -> None:
@@ -89,6 +93,11 @@ class Registry(Generic[T]):
                 )
             if each in self._entries:
                 raise ValueError(f"{origin.file}: {self.axis} {each!r} is registered twice")
+            if self._deferred and not origin.builtin and (owner := self._declared_alias(each)) is not None:
+                raise RegardError(
+                    f"{origin.file}: {each!r} is another name of the {self.axis} {owner!r}, in "
+                    f"{self._file(self._module(owner))}; rename yours."
+                )
         self._entries[name] = _Entry(item, origin)
         self._aliases |= dict.fromkeys(aliases, name)
 
@@ -144,7 +153,7 @@ class Registry(Generic[T]):
 
     def _find(self, name: str) -> _Entry[T]:
         found = self._entries.get(self._canonical(name))
-        if found is None and self._deferred and (module := name.replace("-", "_")) in self._modules():
+        if found is None and self._deferred and (module := self._module(name)) is not None:
             importlib.import_module(f"{self._package}.{module}")
             found = self._entries.get(self._canonical(name))
         if found is None:
@@ -176,9 +185,17 @@ class Registry(Generic[T]):
         """Where a name is defined, without importing a plugin."""
         if (found := self._entries.get(self._canonical(name))) is not None:
             return found.origin
-        if self._deferred and name.replace("-", "_") in self._modules():
-            return Origin(f"{self._package.replace('.', '/')}/{name.replace('-', '_')}.py", builtin=True)
+        if self._deferred and (module := self._module(name)) is not None:
+            return Origin(self._file(module), builtin=True)
         return None
+
+    def _module(self, name: str) -> str | None:
+        """The built-in module that is named after an extension."""
+        module = name.replace("-", "_")
+        return next((each for each in (module, f"{module}_") if each in self._modules()), None)
+
+    def _file(self, module: str | None) -> str:
+        return f"{self._package.replace('.', '/')}/{module}.py"
 
     def _origin_of(self, item: T) -> Origin:
         module = getattr(item, "__module__", None) or type(item).__module__
@@ -194,7 +211,52 @@ class Registry(Generic[T]):
     @cache  # noqa: B019
     def _modules(self) -> tuple[str, ...]:
         folder = importlib.import_module(self._package)
-        return tuple(each.name for each in pkgutil.iter_modules(folder.__path__) if not each.name.startswith("_"))
+        names = (each.name for each in pkgutil.iter_modules(folder.__path__))
+        return tuple(name for name in names if not name.startswith("_") and not (self._deferred and name == "base"))
+
+    # --- reading built-in extensions without importing them ----------------------------------------------------------
+
+    def declaration(self, name: str) -> "Declaration":
+        """What the class of an extension declares. A built-in one of a deferred registry is read, not imported."""
+        if self._deferred and self._module(name) is not None:
+            return self._declarations()[name]
+        item = self.get(name)
+        classes = inspect.getmro(item) if inspect.isclass(item) else ()
+        constants = {key: value for each in reversed(classes) for key, value in vars(each).items()}
+        own = dict(vars(item)) if inspect.isclass(item) else {}
+        return Declaration(getattr(item, "__name__", name), tuple(self.aliases(name)), constants, own)
+
+    def exported(self, name: str) -> Any:
+        """A class of the package by its own name, imported when it is asked for: for `__getattr__` of the package."""
+        folder = importlib.import_module(self._package)
+        for each in pkgutil.iter_modules(folder.__path__):
+            if name in _classes_in(f"{self._package}.{each.name}"):
+                return getattr(importlib.import_module(f"{self._package}.{each.name}"), name)
+        raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
+
+    @cache  # noqa: B019
+    def _declarations(self) -> dict[str, "Declaration"]:
+        """The built-in extensions, read from their files."""
+        found: dict[str, Declaration] = {}
+        for module in self._modules():
+            for node in _classes_in(f"{self._package}.{module}").values():
+                if (registered := _registration(node)) is not None:
+                    name, aliases = registered
+                    found[name] = Declaration(node.name, aliases, self._constants(node), _literals(node))
+        return found
+
+    def _constants(self, node: ast.ClassDef) -> dict[str, Any]:
+        """Literals of a class, and of those of its base classes that are registered here, too."""
+        found: dict[str, Any] = {}
+        for base in (base.id for base in node.bases if isinstance(base, ast.Name)):
+            for module in self._modules():
+                inherited = _classes_in(f"{self._package}.{module}").get(base)
+                if inherited is not None and _registration(inherited) is not None:
+                    found |= self._constants(inherited)
+        return found | _literals(node)
+
+    def _declared_alias(self, alias: str) -> str | None:
+        return next((name for name, each in self._declarations().items() if alias in each.aliases), None)
 
     def _import_all(self) -> None:
         if self._imported:
@@ -205,7 +267,54 @@ class Registry(Generic[T]):
 
 
 def _name(module: str) -> str:
-    return module.replace("_", "-")
+    return module.rstrip("_").replace("_", "-")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A class that is an extension: its own name, other names of the extension, and the constants in its body."""
+
+    class_name: str
+    aliases: tuple[str, ...]
+    constants: dict[str, Any]  # with those of its base classes
+    own: dict[str, Any]  # without
+
+
+@cache
+def _classes_in(module: str) -> dict[str, ast.ClassDef]:
+    """The classes of a module, parsed, not imported."""
+    package, _, name = module.rpartition(".")
+    (folder,) = importlib.import_module(package).__path__
+    path = Path(folder) / f"{name}.py"
+    if not path.is_file():
+        return {}
+    tree = ast.parse(path.read_text("utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _registration(node: ast.ClassDef) -> tuple[str, tuple[str, ...]] | None:
+    """Name and aliases of `@REGISTRY.register("name", aliases=(...))`."""
+    for call in node.decorator_list:
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "register":
+            aliases = next((ast.literal_eval(each.value) for each in call.keywords if each.arg == "aliases"), ())
+            return ast.literal_eval(call.args[0]), aliases
+    return None
+
+
+def _literals(node: ast.ClassDef) -> dict[str, Any]:
+    constants: dict[str, Any] = {}
+    for each in node.body:
+        target = each.targets[0] if isinstance(each, ast.Assign) else getattr(each, "target", None)
+        value = getattr(each, "value", None)
+        if value is None:
+            continue
+        with contextlib.suppress(ValueError):
+            if isinstance(target, ast.Name):
+                constants[target.id] = ast.literal_eval(value)
+            elif isinstance(target, ast.Tuple):
+                names = [name.id for name in target.elts if isinstance(name, ast.Name)]
+                constants |= zip(names, ast.literal_eval(value), strict=True)
+    return constants
 
 
 def _entry_points(axis: str) -> dict[str, importlib.metadata.EntryPoint]:

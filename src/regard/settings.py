@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Self, get_args, get_origin
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from regard.errors import RegardError
-from regard.registry import UnknownNameError
+from regard.registry import Registry, UnknownNameError
 from regard.renames import migrated, new_name
 
 
@@ -45,6 +45,20 @@ class Settings(BaseModel):
     def as_toml(self) -> str:
         """The settings as a TOML file's text; what is None is left out."""
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+
+
+def registered(registry: Registry[Any], *, without: tuple[str, ...] = ()) -> AfterValidator:
+    """A text must be the name of an extension, and none of `without`. Nothing is imported to check it."""
+
+    def check(name: str) -> str:
+        known = [each for each in registry.names() if each not in without]
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise UnknownNameError(registry.axis, f"there is no {name!r}; {meant}the choices are {', '.join(known)}.")
+        return name
+
+    return AfterValidator(check)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """What does not fit is told in one sentence that names the argument."""
 
+import re
 from typing import Any
 
 import pytest
 import torch
 
+import regard.attention as family
 from regard.attention import (
     T5,
     Additive,
@@ -24,6 +26,7 @@ from regard.attention import (
     Sinusoidal,
     Window,
     attend,
+    catalog,
     plan,
     weights,
 )
@@ -63,8 +66,8 @@ def call(**changes: Any) -> Any:
         (lambda: call(score=Additive(8, 8, heads=2)), "query: 4 heads do not fit the additive score, made for 2"),
         (lambda: call(score=Bilinear(7, 8, heads=4)), "query: width 8 does not fit the bilinear score, made for 7"),
         (lambda: call(extent="local"), "extent: there is no 'local'"),
-        (lambda: call(extent="window"), r"extent: 'window' needs a radius; pass Window\(radius=64\)"),
-        (lambda: call(extent="local-p"), r"extent: 'local-p' needs a radius; pass LocalPredictive\("),
+        (lambda: call(extent="window"), r"extent: 'window' needs radius; pass Window\(radius=64\)"),
+        (lambda: call(extent="local-p"), r"extent: 'local-p' needs query_width, radius=radius; pass LocalPredictive\("),
         (lambda: call(extent=7), "extent: expected a name or an Extent, not int"),
         (lambda: call(extent=LocalPredictive(8, radius=2, heads=3)), "query: 4 heads do not fit local-p, made for 3"),
         (lambda: call(normalize="softmx"), "normalize: there is no 'softmx'; did you mean 'softmax'"),
@@ -144,6 +147,30 @@ def test_bad_input_gets_one_clear_sentence(make, sentence: str) -> None:
     said = str(error.value)
     assert said.endswith(".")
     assert "\n" not in said
+
+
+NAMED = [(axis, name) for axis in ("score", "extent", "normalizer", "position") for name in catalog.AXES[axis].names()]
+
+
+@pytest.mark.parametrize(("axis", "name"), NAMED)
+def test_what_a_message_recommends_works(axis: str, name: str) -> None:
+    """A name that a function cannot make gets a message with Python to write instead, which runs as it stands."""
+    keyword = catalog.AXES[axis].keyword
+    try:
+        call(**{keyword: name})
+        return
+    except ValueError as error:
+        message = str(error)
+    snippets = re.findall(r"\b[A-Z]\w*\((?:[^()]|\(\))*\)(?:\(x\))?", message)
+    assert snippets, message
+    sizes = {"width": 8, "query_width": 8, "key_width": 8, "heads": 4, "radius": 2, "length": 9}
+    for snippet in snippets:
+        made = eval(snippet, {**vars(family), **{n: getattr(family, n) for n in family.__all__}, **sizes, "x": K[:, 0]})
+        if isinstance(made, Attention):
+            memory = torch.zeros(2, 5, 8)
+            assert made(memory, memory).output.shape == (2, 5, 8)
+        elif not isinstance(made, torch.Tensor):
+            assert call(**{keyword: made}).shape == (2, 4, 3, 6)
 
 
 def test_plan_takes_the_arguments_of_attend_and_no_others() -> None:

@@ -336,7 +336,7 @@ def test_learned_parts_are_parts_of_the_module() -> None:
         (lambda: Attention(8)(torch.zeros(2, 3, 8).double()), "query: torch.float64 does not fit this attention's"),
         (lambda: Attention(8, score="nope"), "score: there is no 'nope'"),
         (lambda: Attention(8, extent="windw"), "did you mean 'window'"),
-        (lambda: Attention(8, extent="window"), r"extent: 'window' needs a radius; pass Window\(radius=64\)"),
+        (lambda: Attention(8, extent="window"), r"extent: 'window' needs radius; pass Window\(radius=64\)"),
         (lambda: Attention(8)(torch.zeros(2, 3, 7)), "query: width 7 does not fit"),
         (lambda: Attention(8)(torch.zeros(3, 8)), r"query: expected \[batch, time, width\]"),
         (lambda: Attention(8)(torch.zeros(2, 3, 8), torch.zeros(1, 3, 8)), "key: a batch of 1"),

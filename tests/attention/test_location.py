@@ -106,12 +106,12 @@ def test_where_it_looked_matters() -> None:
     assert not torch.allclose(weights[:, :, 0], weights[:, :, 1])
 
 
-def test_it_needs_a_memory_and_somebody_to_carry_its_looks() -> None:
+def test_it_needs_a_memory_and_a_module_to_carry_the_past_weights() -> None:
     attention = make()
     query, memory, _ = tensors()
     with pytest.raises(ValueError, match="a location score looks at a memory"):
         attention(query)
-    with pytest.raises(ValueError, match="sees where it looked before"):
+    with pytest.raises(ValueError, match="sees where it attended before"):
         attend(query[:, None], memory[:, None], memory[:, None], score=Location(D, M).double())
     with pytest.raises(ValueError, match="must be odd"):
         Location(D, M, size=4)

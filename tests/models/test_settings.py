@@ -31,7 +31,17 @@ def test_settings_survive_a_toml_file(pair: Pair) -> None:
             {"encoder": {"kind": "recurrent", "layer": 2}},
             "encoder.layer: there is no such setting; did you mean layers?",
         ),
-        ({"decoder": {"kind": "recurrent", "score": "dots"}}, "decoder.score: there is no 'dots'; the choices are "),
+        (
+            {"decoder": {"kind": "recurrent", "score": "dots"}},
+            "decoder.score: there is no 'dots'; did you mean 'dot'? the choices are additive, bilinear, cosine, dot, ",
+        ),
+        (
+            {"decoder": {"kind": "recurrent", "extent": "window"}},
+            "there is no 'window'; the choices are global, local-m",
+        ),
+        ({"decoder": {"kind": "pooling", "score": "location"}}, "decoder.score: there is no 'location'; "),
+        ({"encoder": {"kind": "transformer", "normalize": "none"}}, "encoder.normalize: there is no 'none'; "),
+        ({"encoder": {"kind": "transformer", "normalize": "softmx"}}, "did you mean 'softmax'?"),
         ({"decoder": {"kind": "recurrent", "dropout": 1.0}}, "decoder.dropout: 1.0 is not possible: "),
         ({"decoder": {"kind": "recurrent", "layers": 0}}, "decoder.layers: 0 is not possible: "),
         ({"decoder": {"kind": "convolutional", "kernel": 0}}, "decoder.kernel: 0 is not possible: "),

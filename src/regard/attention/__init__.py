@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from regard.attention.normalizers import Softmax as Softmax
     from regard.attention.normalizers import Sparsemax as Sparsemax
     from regard.attention.planner import Plan as Plan
+    from regard.attention.positions import T5 as T5
+    from regard.attention.positions import ALiBi as ALiBi
     from regard.attention.positions import Learned as Learned
+    from regard.attention.positions import Rotary as Rotary
+    from regard.attention.positions import Shaw as Shaw
     from regard.attention.positions import Sinusoidal as Sinusoidal
     from regard.attention.reinforce import Reinforce as Reinforce
-    from regard.attention.relative_positions import T5 as T5
-    from regard.attention.relative_positions import ALiBi as ALiBi
-    from regard.attention.relative_positions import Rotary as Rotary
-    from regard.attention.relative_positions import Shaw as Shaw
     from regard.attention.scores import Additive as Additive
     from regard.attention.scores import Bilinear as Bilinear
     from regard.attention.scores import Cosine as Cosine
@@ -51,30 +51,35 @@ if TYPE_CHECKING:
     from regard.attention.scores import Location as Location
     from regard.attention.scores import ScaledDot as ScaledDot
 
-# Where each public name lives. Looked up on first use, so that `regard --help` and the catalog need no PyTorch.
+# Where each public name lives. Looked up on first use, so that `regard --help` and the catalog need no PyTorch. Classes
+# in the folders of an axis are found there.
 _HOMES = {
     "cache": ["Cache"],
-    "channels": ["CBAM", "ECA", "ChannelAttention", "SpatialAttention", "SqueezeExcitation"],
-    "extents": ["Causal", "Global", "LocalMonotonic", "LocalPredictive", "Window"],
+    "channels.cbam": ["ChannelAttention", "SpatialAttention"],
     "functional": ["Attended", "attend", "plan", "weights"],
     "heads": ["Attention"],
-    "normalizers": ["Draw", "Entmax", "Hard", "Raw", "Sigmoid", "Softmax", "Sparsemax"],
+    "normalizers.base": ["Draw"],
     "planner": ["Plan"],
-    "positions": ["Learned", "Sinusoidal"],
     "reinforce": ["Reinforce"],
-    "relative_positions": ["ALiBi", "Rotary", "Shaw", "T5"],
-    "scores": ["Additive", "Bilinear", "Cosine", "Dot", "Location", "ScaledDot"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    if name in _HOME_OF:
+        return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    if name == "__all__":
+        return __dir__()
+    if name[:1].isupper():  # a class; modules of this package are imported as usual
+        from regard.attention.catalog import AXES
+
+        for axis in AXES.values():
+            if name in axis.class_names():
+                return axis.exported(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    from regard.attention.catalog import AXES
+
+    return sorted([*_HOME_OF, *(name for axis in AXES.values() for name in axis.class_names())])

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from regard.attention.call import Call
-from regard.attention.extents import Extent, Global, LocalPredictive, resolve_extent
+from regard.attention.extents.base import Extent, resolve_extent
 from regard.attention.kernels.nan_guard import project_finite
-from regard.attention.normalizers import Entmax, Normalizer, resolve_normalizer
+from regard.attention.normalizers.base import Normalizer, resolve_normalizer
 from regard.attention.number_types import is_integer, is_real
-from regard.attention.relative_positions import Position, resolve_position
-from regard.attention.scores import PairwiseFunction, Score, resolve_score
+from regard.attention.positions.base import Position, resolve_position
+from regard.attention.scores.base import PairwiseFunction, Score, resolve_score
 from regard.errors import RegardError
 
 RENAMED_KEYWORDS = {"normalise": "normalize"}
@@ -37,7 +37,7 @@ def build_call(
     the_score.check(query, key)
     the_extent = resolve_extent(extent)
     queries, keys = the_score.queries, the_score.keys
-    anything_hidden = mask is not None or not isinstance(the_extent, Global)
+    anything_hidden = mask is not None or the_extent.form != "all"
     query_features = project_finite(queries, query) if anything_hidden else queries(query)
     check_scale_and_dropout(scale, dropout)
     if not is_integer(offset) or offset < 0:
@@ -84,11 +84,10 @@ def build_call_from_features(
         scale = score.default_scale(query.shape[-1])
     if position is not None:
         position.check(query, value)
-    if isinstance(normalizer, Entmax):
-        normalizer.check(query)
+    normalizer.check(query)
     mask = _checked_mask(mask, (*query.shape[:3], key.shape[2]), query.dtype, query.device)
     centers = None
-    if isinstance(extent, LocalPredictive):
+    if extent.form == "predicted":
         length = _source_length(mask, key)
         centers = project_finite(lambda x: extent.centers(x, length)[..., None], raw_query)[..., 0]
     if position is not None:

@@ -6,10 +6,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from regard.attention.extents import Extent, LocalPredictive
-from regard.attention.normalizers import Draw, Normalizer
-from regard.attention.relative_positions import Position
-from regard.attention.scores import Score
+from regard.attention.extents.base import Extent
+from regard.attention.normalizers.base import Draw, Normalizer
+from regard.attention.positions.base import Position
+from regard.attention.scores.base import Score
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Call:
     position: Position | None = None
     dropout: float = 0.0
     offset: int = 0  # the position of the first query; keys start at 0
-    centers: Tensor | None = None  # local-p's p_t, [B, H, Tq]
+    centers: Tensor | None = None  # what a predictive extent predicts, [B, H, Tq]
     key_index: Tensor | None = None  # the keys' positions, if not 0 ... Tk - 1
     heads: Tensor | None = None  # which heads these are, if not all
     keep_weights: bool = False  # weights that were drawn cannot be had again: keep them if they will be asked for
@@ -48,7 +48,7 @@ class Call:
     @property
     def extent_restricts(self) -> bool:
         """Whether the extent keeps any query from any key. Places are counted, no tensor is read."""
-        if isinstance(self.extent, LocalPredictive) or self.key_index is not None:
+        if self.extent.form == "predicted" or self.key_index is not None:
             return True
         Tq, Tk = self.query.shape[2], self.key.shape[2]
         return Tq > 0 and self.extent.restricts(self.offset, self.offset + Tq - 1, Tk)
@@ -62,9 +62,9 @@ class Call:
     def allowed(self) -> Tensor | None:
         """Where attention may go, broadcasting to [B, H, Tq, Tk]; None for everywhere."""
         parts = []
-        if isinstance(self.extent, LocalPredictive):
+        if self.extent.form == "predicted":
             assert self.centers is not None
-            parts.append((self.key_positions - self.centers.detach()[..., None]).abs() <= self.extent.radius)
+            parts.append(self.extent.allowed_around(self.centers.detach(), self.key_positions))
         elif self.extent_restricts:
             within = self.extent.allowed(self.query_positions, self.key_positions)
             parts += [] if within is None else [within]
@@ -73,6 +73,13 @@ class Call:
         if not parts:
             return None
         return parts[0] if len(parts) == 1 else parts[0] & parts[1]
+
+    def falloff(self) -> Tensor | None:
+        """What the normalized weights are multiplied by, [B, H, Tq, Tk]: of extents that predict where to look."""
+        if self.extent.form != "predicted":
+            return None
+        assert self.centers is not None
+        return self.extent.falloff(self.centers, self.key_positions)
 
     def bias(self) -> Tensor | None:
         """What is added to the scores, broadcasting to [B, H, Tq, Tk]: a float mask, a position's term, or both."""

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from regard.attention.arguments import RENAMED_KEYWORDS, build_call, reject_unknown_keywords
 from regard.attention.cache import Cache
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import Extent
+from regard.attention.extents.base import Extent
 from regard.attention.kernels import dense
 from regard.attention.kernels.nan_guard import run_guarded
-from regard.attention.normalizers import Draw, Hard, Normalizer
+from regard.attention.normalizers.base import Draw, Normalizer
 from regard.attention.planner import KERNELS, Plan, choose, plan_call
-from regard.attention.relative_positions import Position
-from regard.attention.scores import PairwiseFunction, Score
+from regard.attention.positions.base import Position
+from regard.attention.scores.base import PairwiseFunction, Score
 from regard.errors import RegardError
 
 
@@ -67,10 +67,10 @@ def attend(
             [B, H, Tq, Tk].
         extent: "global", "causal", Window(radius), LocalMonotonic(radius) or LocalPredictive(width, radius=...).
         normalize: "softmax", "sparsemax", "entmax" or Entmax(alpha), "sigmoid", "none", or "hard" or Hard(estimator),
-            which draws a position; Hard().eval() takes the best.
+            which draws a key; Hard().eval() takes the best.
         mask: broadcasts to [B, H, Tq, Tk]. Boolean: True = may attend. Float: added to the scores, -inf forbids.
         scale: multiplies the scores; 1 / sqrt(Dq) for scaled-dot and 1 for the others if not given.
-        position: "rotary", "alibi", "shaw", "t5" or an object of relative.py.
+        position: "rotary", "alibi", "shaw", "t5" or an object of attention/positions.
         dropout: the share of weights dropped. As in PyTorch's functions it acts whenever it is not 0.
         offset: the position of the first query; keys start at 0. A cached step passes the number of keys before it.
         need_weights: return `Attended` with the weights. The output is the same to the last bit.
@@ -151,8 +151,7 @@ def plan(query: Tensor, key: Tensor, value: Tensor, *, backend: str = "auto", **
 
 def compute(call: Call, *, need_weights: bool, backend: str) -> Outcome:
     """Run one call, guarded against NaN and infinity in masked positions, with the weights if they are wanted."""
-    draws = isinstance(call.normalizer, Hard) and call.normalizer.training and call.normalizer.estimator == "reinforce"
-    if draws and not need_weights and call.needs_grad:
+    if call.normalizer.draws and not need_weights and call.needs_grad:
         raise RegardError(
             "normalize: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
             "the draw to Reinforce; or use Hard('gumbel'), or call .eval() for the best position."

@@ -10,7 +10,6 @@ from typing import Any, Never
 import torch
 from torch import Tensor, nn
 
-from regard.attention import catalog
 from regard.attention.arguments import (
     build_call_from_features,
     check_position_fits_score,
@@ -19,13 +18,14 @@ from regard.attention.arguments import (
 )
 from regard.attention.cache import Cache
 from regard.attention.call import Outcome
-from regard.attention.extents import Extent, resolve_extent
+from regard.attention.extents.base import Extent, resolve_extent
 from regard.attention.functional import Attended, compute
 from regard.attention.kernels.nan_guard import project_finite
-from regard.attention.normalizers import Draw, Normalizer, resolve_normalizer
+from regard.attention.normalizers.base import Draw, Normalizer, resolve_normalizer
 from regard.attention.planner import check_backend
-from regard.attention.relative_positions import Position, new_position
-from regard.attention.scores import Additive, Bilinear, Location, PairwiseFunction, Score, resolve_score
+from regard.attention.positions.base import Position, new_position
+from regard.attention.scores import SCORES
+from regard.attention.scores.base import PairwiseFunction, Score, resolve_score
 from regard.errors import RegardError
 
 
@@ -85,16 +85,12 @@ class Attention(nn.Module):
         self.head_width = head_width
         self._check_sizes(value_head_width, output_width)
 
-        name = catalog.find(score, "score").name if isinstance(score, str) else None
-        if name == "additive":
-            self.score: Score = Additive(width, self.key_width, head_width, heads=heads, key_heads=self.key_heads)
-        elif name == "location":
-            self.score = Location(width, self.key_width, head_width, heads=heads)
-        elif name == "bilinear":
-            self.score = Bilinear(width, self.key_width, heads=heads)
+        if isinstance(score, str):
+            sizes = {"query_width": width, "key_width": self.key_width, "head_width": head_width}
+            self.score = SCORES.class_named(score).create(**sizes, heads=heads, key_heads=self.key_heads)
         else:
             self.score = resolve_score(score)
-        self._score_has_weights = isinstance(self.score, Additive | Bilinear)
+        self._projects, self._sequential = self.score.projects, self.score.sequential
         self._check_score()
         project = self._checked_projection(project)
 
@@ -160,7 +156,7 @@ class Attention(nn.Module):
             Unpacks as `output, weights`.
         """
         self._check_input("query", query, self.width)
-        if isinstance(self.score, Location):
+        if self._sequential:
             return self._attend_stepwise(query, key, value, mask, cache, need_weights)
         offset = cache.steps if cache is not None else 0
         if cache is not None and cache.fixed:
@@ -196,7 +192,7 @@ class Attention(nn.Module):
     ) -> Outcome:
         """query [B, Tq, width] at prepared keys and values."""
         raw = query[:, None]  # [B, 1, Tq, width]
-        if self._score_has_weights:
+        if self._projects:
             features = project_finite(self.score.queries, raw)
         else:
             features = project_finite(self.score.queries, self._split(query, self.query, self.heads))
@@ -227,9 +223,10 @@ class Attention(nn.Module):
         need_weights: bool,
     ) -> Attended:
         """Queries that see where those before them looked."""
-        assert isinstance(self.score, Location)
         if (key is None) == (cache is None) or (cache is not None and not cache.fixed):
-            raise RegardError("key: a location score looks at a memory; give a key, or a cache from prepare(key).")
+            raise RegardError(
+                f"key: a {self.score.name} score looks at a memory; give a key, or a cache from prepare(key)."
+            )
         if cache is None:
             assert key is not None
             cache = self.prepare(key, value)
@@ -240,10 +237,10 @@ class Attention(nn.Module):
         outputs, weights, draws = [], [], []
         for at in range(query.shape[1]):
             row = mask[..., at : at + 1, :] if mask is not None and mask.ndim > 2 and mask.shape[-2] > 1 else mask
-            near = self.score.location_keys(keys, past_weights)
+            near = self.score.keys_after(keys, past_weights)
             outcome = self._attend(query[:, at : at + 1], near, values, row, cache.steps + at, True)
             assert outcome.weights is not None
-            past_weights = outcome.weights[:, :, 0] + (past_weights if self.score.coverage else 0)
+            past_weights = self.score.past_weights(outcome.weights[:, :, 0], past_weights)
             outputs.append(outcome.output)
             weights.append(outcome.weights)
             draws.append(outcome.draw)
@@ -270,7 +267,7 @@ class Attention(nn.Module):
         """Key features [B, G, T, D], turned to their positions, and values [B, G, T, Dv]."""
         value = key if value is None else value
         values = self._split(value, self.value, self.key_heads)
-        if self._score_has_weights:
+        if self._projects:
             keys = project_finite(self.score.keys, key[:, None])
             keys = keys.expand(-1, values.shape[1], -1, -1) if keys.shape[1] == 1 else keys
         else:
@@ -304,27 +301,24 @@ class Attention(nn.Module):
 
     def _check_score(self) -> None:
         """A score that was made elsewhere must be made for this attention."""
-        if isinstance(self.score, Additive | Bilinear):
-            made = [self.score.query_width, self.score.key_width, self.score.heads]
-            here = [self.width, self.key_width, self.heads]
-            if isinstance(self.score, Additive):
-                made, here = [*made, self.score.key_heads], [*here, self.key_heads]
-            if made != here:
-                raise RegardError(
-                    f"score: the {self.score.name} score was made for query width, key width and heads {made}, this "
-                    f"attention has {here}."
-                )
+        made = self.score.sizes()
+        here = [self.width, self.key_width, self.heads, self.key_heads][: len(made)]
+        if made != here:
+            raise RegardError(
+                f"score: the {self.score.name} score was made for query width, key width and heads {made}, this "
+                f"attention has {here}."
+            )
 
     def _checked_projection(self, project: str | None) -> str:
         if project is None:
-            return "vo" if self._score_has_weights else "qkvo"
+            return "vo" if self._projects else "qkvo"
         if unknown := set(project) - set("qkvo"):
             raise RegardError(f"project: there is no {sorted(unknown)[0]!r}; the letters are q, k, v and o.")
-        if self._score_has_weights and set(project) & set("qk"):
+        if self._projects and set(project) & set("qk"):
             raise RegardError(
                 f"project: the {self.score.name} score has its own weights for queries and keys; leave out q and k."
             )
-        if not self._score_has_weights:
+        if not self._projects:
             for letter, name, width, heads in (
                 ("q", "width", self.width, self.heads),
                 ("k", "key_width", self.key_width, self.key_heads),

@@ -8,13 +8,10 @@ asked for by name either serves or raises with its reason; nothing falls back in
 from dataclasses import dataclass, field
 from types import ModuleType
 
-from regard import native
 from regard.attention import catalog
 from regard.attention.call import Call
-from regard.attention.extents import Window
-from regard.attention.kernels import additive, dense, sdpa, short, sparse, tiled, window
-from regard.attention.kernels import by_reference as specified
-from regard.attention.normalizers import Entmax
+from regard.attention.extents.window import Window
+from regard.attention.kernels import by_reference, dense, sdpa, short, tiled, window
 from regard.errors import RegardError
 
 LARGE_BYTES = 16 << 20  # a Tq x Tk matrix above this is computed in tiles
@@ -25,7 +22,7 @@ KERNELS: dict[str, ModuleType] = {
     "window": window,
     "dense": dense,
     "tiled": tiled,
-    "reference": specified,
+    "reference": by_reference,
 }
 
 
@@ -81,7 +78,7 @@ def _choose(call: Call) -> tuple[str, str, dict[str, str]]:
     if fused is None and sdpa.is_plain(call):  # the common case, decided first
         return "sdpa", "softmax over dot products with nothing masked: fused, nothing large is stored", {}
     declined: dict[str, str] = {}
-    if isinstance(call.extent, Window):
+    if call.extent.form == "band":
         reason = window.unsupported_reason(call) or window.inefficient_reason(call)
         if reason is None:
             return "window", "only the neighborhood of each query is computed", declined
@@ -123,26 +120,17 @@ def _reach(call: Call) -> float:
 def _how_scored(call: Call, kernel: str) -> str:
     if kernel == "reference":
         return "reference.py"
-    if call.score.compare == "additive":
-        if additive.runs_in_c(call.query):
-            return "additive, C kernel compiled for this processor"
-        where = (
-            native.why_not()
-            or f"the C kernel takes float32 on the processor, not {call.query.dtype} on {call.query.device.type}"
-        )
-        return f"additive, PyTorch tile by tile ({where})"
-    return {"dot": "dot product of features", "function": "the function given"}[call.score.compare]
+    return call.score.describe(call.query)
 
 
 def _how_normalized(call: Call, kernel: str) -> str:
     if kernel == "reference":
         return "reference.py"
-    name = call.normalizer.name
-    if name in ("sparsemax", "entmax"):
-        fixed = call.normalizer.fixed if isinstance(call.normalizer, Entmax) and call.normalizer.raw is None else None
-        in_c = sparse.runs_in_c(call.query, 2.0 if name == "sparsemax" else fixed)
-        return f"{name}, {'C kernel compiled for this processor' if in_c else 'Newton steps in PyTorch'}"
-    return f"{name}, fused" if kernel in ("short", "sdpa", "window") else name
+    return (
+        f"{call.normalizer.name}, fused"
+        if kernel in ("short", "sdpa", "window")
+        else call.normalizer.describe(call.query)
+    )
 
 
 def _memory(call: Call, kernel: str) -> str:

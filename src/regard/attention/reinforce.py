@@ -8,7 +8,7 @@ last trick, to attend softly half of the time, is left to the caller.
 import torch
 from torch import Tensor, nn
 
-from regard.attention.normalizers import Draw
+from regard.attention.normalizers.base import Draw
 from regard.errors import RegardError
 
 

@@ -25,14 +25,14 @@ def list_family(
     if axis is not None and axis not in catalog.AXES:
         raise RegardError(f"--axis: there is no {axis!r}; the axes are {', '.join(catalog.AXES)}.")
     axes = [axis] if axis else list(catalog.AXES)
-    entries = [entry for entry in catalog.ENTRIES if entry.axis in axes]
+    entries = catalog.entries(axis)
     if as_json:
         typer.echo(json.dumps([_as_dict(entry) for entry in entries], indent=2, ensure_ascii=False))
         return
     name_width = max(len(entry.name) for entry in entries)
     summary_width = max(len(entry.summary) for entry in entries)
     for each in axes:
-        typer.secho(f"{each}: {catalog.AXES[each]}", bold=True)
+        typer.secho(f"{each}: {catalog.AXES[each].question}", bold=True)
         for entry in entries:
             if entry.axis == each:
                 typer.echo(f"  {entry.name:{name_width}}  {entry.summary:{summary_width}}  {entry.paper}")
@@ -55,7 +55,7 @@ def show_one(
     if as_json:
         typer.echo(json.dumps(_as_dict(entry), indent=2, ensure_ascii=False))
         return
-    typer.secho(f"{entry.name}  ({entry.axis}: {catalog.AXES[entry.axis]})", bold=True)
+    typer.secho(f"{entry.name}  ({entry.axis}: {catalog.AXES[entry.axis].question})", bold=True)
     lines = [("", entry.summary), ("formula", entry.formula), ("paper", entry.paper)]
     lines += [("also", ", ".join(entry.aliases))] if entry.aliases else []
     lines += [("use", entry.use)]

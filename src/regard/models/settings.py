@@ -1,19 +1,31 @@
 """What a model is made of: any encoder, any decoder, as typed settings. Imports no PyTorch."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from regard.attention.extents import EXTENTS
+from regard.attention.normalizers import NORMALIZERS
+from regard.attention.scores import SCORES
 from regard.errors import RegardError
-from regard.settings import Settings
+from regard.registry import Registry
+from regard.settings import Settings, registered
 from regard.sources import Says, Source, Text
 
 Size = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-Score = Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "location"]
-Normalizer = Literal["softmax", "sparsemax", "entmax", "sigmoid", "hard"]
+Score = Annotated[str, registered(SCORES)]
+PoolingScore = Annotated[str, registered(SCORES, without=("location",))]  # there is one query, and none before it
+Extent = Annotated[str, registered(EXTENTS, without=("causal", "window"))]
+Normalizer = Annotated[str, registered(NORMALIZERS, without=("none",))]
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu"]
 Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"]
+
+
+def _is_plugin(setting: str, value: str) -> bool:
+    """Whether a setting names an extension from outside, which may use settings that the built-in ones do not."""
+    registries: dict[str, Registry[Any]] = {"score": SCORES, "extent": EXTENTS, "normalize": NORMALIZERS}
+    return setting in registries and value not in registries[setting].builtin_names()
 
 
 class _Part(Settings):
@@ -28,7 +40,9 @@ class _Part(Settings):
     @model_validator(mode="after")
     def _nothing_is_ignored(self) -> Self:
         for name, (other, values) in self.only_where.items():
-            if getattr(self, other) not in values and getattr(self, name) != type(self).model_fields[name].default:
+            if getattr(self, other) in values or _is_plugin(other, getattr(self, other)):
+                continue
+            if getattr(self, name) != type(self).model_fields[name].default:
                 raise RegardError(
                     f"{name} = {getattr(self, name)} does nothing where {other} is {getattr(self, other)}; "
                     f"leave it out, or set {other} to {' or '.join(values)}"
@@ -147,7 +161,7 @@ class PoolingDecoder(_Part):
 
     kind: Literal["pooling"] = "pooling"
     pool: Literal["attention", "mean", "max", "first", "none"] = "attention"
-    score: Literal["dot", "scaled-dot", "cosine", "bilinear", "additive"] = "additive"
+    score: PoolingScore = "additive"
     normalize: Normalizer = "softmax"
     heads: Size = 1
     state: bool = True
@@ -186,7 +200,7 @@ class RecurrentDecoder(_Part):
     attend: Literal["never", "before", "after"] = "before"
     context: Literal["first", "every"] = "first"  # without attention: C is the first state, or fed at every step too
     score: Score = "additive"
-    extent: Literal["global", "local-m", "local-p"] = "global"
+    extent: Extent = "global"
     radius: Size = 10  # of local attention
     normalize: Normalizer = "softmax"
     estimator: Literal["reinforce", "gumbel"] = "gumbel"  # how hard attention learns

@@ -280,7 +280,7 @@ def _fill_norm(into: Any, arrays: Arrays, name: str, settings: Part) -> None:
 
 
 def sinusoids(length: int, width: int) -> NDArray[np.float32]:
-    """Sinusoidal positions, as attention/positions.py has them. [length, width]"""
+    """Sinusoidal positions, as attention/positions/sinusoidal.py has them. [length, width]"""
     angles = np.arange(length)[:, None] * 10000.0 ** -(np.arange(0, width, 2) / width)
     table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(length, -1)
     return table[:, :width].astype(np.float32)

@@ -24,7 +24,6 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import SourceSide, Vocabulary, load_target
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings
-from regard.renames import migrated
 from regard.settings import Settings, read_toml
 
 ALIGNMENT = "alignment.json"  # which layer and head show best what comes from where
@@ -93,7 +92,7 @@ def open_folder(folder: Path) -> Opened:
         raise RegardError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
     content = read_toml(folder / "model.toml")
     try:
-        description = Description.parse(migrated(content))
+        description = Description.parse(content)
     except RegardError as error:
         raise RegardError(f"{folder / 'model.toml'}: {error}") from None
     source = medium_of(description.model.source) or load_tokenizer(folder / "source.subwords")

@@ -32,7 +32,6 @@ from regard.errors import RegardError
 from regard.inference.results import SMALL
 from regard.interpret.capture import chosen
 from regard.models.settings import ModelSettings
-from regard.renames import migrated
 from regard.runs.bundle import Bundle, new_model
 from regard.runs.conversion import PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.devices import device_named
@@ -111,7 +110,7 @@ def settings_of(run: Path, changes: dict[str, Any] | None = None) -> RunSettings
     if not (run / "settings.toml").exists():
         what = "this is not a run" if run.exists() else "there is no such folder"
         raise RegardError(f"{run}: {what}; a run has a settings.toml, made by regard train.")
-    settings = RunSettings.parse(migrated(read_toml(run / "settings.toml")))
+    settings = RunSettings.parse(read_toml(run / "settings.toml"))
     if changes:
         settings = settings.model_copy(update={"training": settings.training.model_copy(update=changes)})
     return settings

@@ -33,6 +33,9 @@ from regard.attention import (
     catalog,
     weights,
 )
+from regard.attention.extents import EXTENTS
+from regard.attention.normalizers import NORMALIZERS
+from regard.attention.scores import SCORES
 
 SOURCE = ["she", "did", "not", "read", "the", "old", "book"]
 TARGET = ["elle", "n'", "a", "pas", "lu", "le", "vieux", "livre"]
@@ -76,7 +79,8 @@ def panels() -> list[Panel]:
     """Every mechanism on the same sentence."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        return [*_scores(), *_normalizers(), *_extents(), *_positions()]
+        built_in = [*_scores(), *_normalizers(), *_extents(), *_positions()]
+        return [*built_in, *_plugins()]
 
 
 def _words() -> tuple[Tensor, Tensor]:
@@ -231,6 +235,31 @@ def _positions() -> Iterator[Panel]:
         ("t5", 'a number a distance, here "one back"', weights(same, same, position=t5), ""),
     ):
         yield _panel(name, look_for, matrix, SOURCE, title=title)
+
+
+def _plugins() -> Iterator[Panel]:
+    """Scores, normalizers and extents from outside, as they are when they are new."""
+    query, key = _words()
+    sizes = {"query_width": WIDTH + 1, "key_width": WIDTH + 1, "head_width": WIDTH + 1, "heads": 1, "key_heads": 1}
+    for axis in (SCORES, NORMALIZERS, EXTENTS):
+        for name in [name for name in axis.ordered() if name not in axis.builtin_names()]:
+            summary, allowed = catalog.find(name).summary, None
+            if axis is SCORES:
+                score = SCORES.get(name).create(**sizes)
+                if score.sequential:
+                    module = Attention(WIDTH + 1, score=score, project="")
+                    matrix = module(query[:, 0], key[:, 0], need_weights=True).weights
+                else:
+                    matrix = weights(query, key, score=score)
+            elif axis is NORMALIZERS:
+                matrix = weights(query, key, normalize=name, scale=0.12)
+            else:
+                extent = EXTENTS.get(name).create(query_width=WIDTH + 1, heads=1, radius=2)
+                matrix = weights(query, key, extent=extent)
+                if extent.form != "predicted":
+                    allowed = extent.allowed(torch.arange(len(TARGET)), torch.arange(len(SOURCE)))
+            assert matrix is not None
+            yield _panel(name, summary, matrix, TARGET, allowed=allowed)
 
 
 def _alibi(same: Tensor) -> Tensor:

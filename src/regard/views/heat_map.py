@@ -35,7 +35,7 @@ svg { display: block; width: 100%; height: auto; max-width: 20rem; } text { fill
 def write_html(panels: list[Panel], path: Path) -> None:
     """A page that works offline, in light and dark."""
     sections = []
-    for axis, question in AXES.items():
+    for axis, question in ((axis.axis, axis.question) for axis in AXES.values()):
         cards = [_card(panel) for panel in panels if panel.axis == axis]
         if cards:
             sections.append(f"<h2>{escape(axis)}: {escape(question)}</h2>\n<div class=grid>{''.join(cards)}</div>")

@@ -2,9 +2,7 @@
 
 from regard.attention import reference
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import LocalPredictive
-from regard.attention.normalizers import Hard
-from regard.attention.scores import Additive, Bilinear
+from regard.attention.positions.base import Position
 
 
 def unsupported_reason(call: Call) -> str | None:
@@ -13,7 +11,7 @@ def unsupported_reason(call: Call) -> str | None:
         return "the reference has no dropout"
     if call.raw is None:
         return "the reference starts from keys as they were given, and these are prepared already"
-    if isinstance(call.normalizer, Hard) and call.normalizer.training:
+    if call.normalizer.samples:
         return "the reference draws no positions; use eval mode"
     return None
 
@@ -21,12 +19,10 @@ def unsupported_reason(call: Call) -> str | None:
 def run(call: Call) -> Outcome:
     """All four stages, as specified."""
     bias = call.bias()
-    gauss = None
-    if isinstance(call.extent, LocalPredictive):
-        assert call.centers is not None
-        gauss = reference.gaussian(call.centers, call.key_positions, call.extent.radius).to(call.query.dtype)
+    gauss = call.falloff()
     query, key = call.query, call.key
-    if isinstance(call.score, Bilinear | Additive):  # these start from what they were given, not from features
+    if call.position is None or type(call.position).transform is Position.transform:
+        # A specification starts from what was given, not from features, unless a position has transformed these.
         assert call.raw is not None
         query = call.raw[0].expand(-1, query.shape[1], -1, -1)
         key = call.raw[1].expand(-1, call.value.shape[1], -1, -1)
@@ -38,7 +34,7 @@ def run(call: Call) -> Outcome:
         allowed=call.allowed,
         bias=bias,
         normalize=call.normalizer.specification,
-        gauss=gauss,
+        gauss=None if gauss is None else gauss.to(call.query.dtype),
     )
     if call.position is not None and call.position.adds_values:
         output = output + call.position.values(w, call.query_positions, call.key_positions)

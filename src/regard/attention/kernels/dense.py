@@ -6,11 +6,9 @@ Additive scores and sparse normalizers come from their own kernels; no stage eve
 import torch
 from torch import Tensor
 
-from regard.attention import reference
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import LocalPredictive
 from regard.attention.kernels.grouped_query import grouped_matmul
-from regard.attention.normalizers import Draw
+from regard.attention.normalizers.base import Draw
 
 
 def unsupported_reason(call: Call) -> str | None:
@@ -31,9 +29,8 @@ def weights(call: Call) -> tuple[Tensor, Draw | None]:
     if bias is not None:
         scores = scores + bias
     w, draw = call.normalizer.weights(scores, call.allowed, call.heads)
-    if isinstance(call.extent, LocalPredictive):
-        assert call.centers is not None
-        w = w * reference.gaussian(call.centers, call.key_positions, call.extent.radius).to(w.dtype)
+    if (falloff := call.falloff()) is not None:
+        w = w * falloff.to(w.dtype)
     return w, draw
 
 

@@ -14,10 +14,8 @@ import torch
 from torch import Tensor
 
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import Causal
 from regard.attention.kernels import tiled
 from regard.attention.kernels.grouped_query import repeat_heads
-from regard.attention.normalizers import Hard
 
 
 def project_finite(project: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -36,7 +34,7 @@ def run_guarded(run: Callable[[Call], Outcome], call: Call) -> Outcome:
     if not _can_inspect(call.query):
         return run(_zero_masked_keys(call))
     if not call.needs_grad:
-        state = torch.get_rng_state() if isinstance(call.normalizer, Hard) else None
+        state = torch.get_rng_state() if call.normalizer.samples else None
         outcome = run(call)
         if _finite(_rows_that_show_it(call, outcome.output)):
             return outcome
@@ -54,11 +52,16 @@ def run_guarded(run: Callable[[Call], Outcome], call: Call) -> Outcome:
         key=call.key.masked_fill(bad_key[..., None], 0),
         value=call.value.masked_fill(bad_key[..., None], 0),
         centers=None if call.centers is None else call.centers.masked_fill(bad_query, 0),
+        raw=None if call.raw is None else (_finite_rows(call.raw[0]), _finite_rows(call.raw[1])),
     )
     outcome = run(clean)
     touched = _rows_that_see(clean, bad_query, bad_key)
     kept = None if outcome.weights is None else outcome.weights.masked_fill(touched[..., None], torch.nan)
     return replace(outcome, output=outcome.output.masked_fill(touched[..., None], torch.nan), weights=kept)
+
+
+def _finite_rows(x: Tensor) -> Tensor:
+    return x.masked_fill(~x.isfinite().all(-1, keepdim=True), 0)
 
 
 def _can_inspect(x: Tensor) -> bool:
@@ -75,7 +78,7 @@ def _finite(x: Tensor) -> bool:
 def _rows_that_show_it(call: Call, output: Tensor) -> Tensor:
     """With nothing but a causal extent the last query sees every key that any query sees: its row tells for all."""
     sees_all = call.offset + call.query.shape[2] >= call.key.shape[2]
-    only_causal = isinstance(call.extent, Causal) and call.mask is None and call.normalizer.name == "softmax"
+    only_causal = call.extent.form == "causal" and call.mask is None and call.normalizer.is_softmax
     return output[:, :, -1:] if only_causal and sees_all else output
 
 

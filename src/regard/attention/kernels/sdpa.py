@@ -10,17 +10,16 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import Causal, LocalPredictive
 
 
 def unsupported_reason(call: Call) -> str | None:
     """Why this kernel cannot serve, or None."""
     if call.score.compare != "dot":
         return f"sdpa compares by dot products, the {call.score.name} score does not"
-    if call.normalizer.name != "softmax":
+    if not call.normalizer.is_softmax:
         return f"sdpa normalizes by softmax, not by {call.normalizer.name}"
-    if isinstance(call.extent, LocalPredictive):
-        return "sdpa has no Gaussian after the softmax, which local-p needs"
+    if call.extent.form == "predicted":
+        return f"sdpa multiplies no weights after the softmax, which {call.extent.name} needs"
     if call.dropout and not call.query.is_cuda:
         return "sdpa is not fused with dropout on the processor"
     if call.position is not None and call.position.adds_values:
@@ -45,14 +44,14 @@ def mask_elements(call: Call) -> int:
 
 def is_plain(call: Call) -> bool:
     """Nothing is masked or added."""
-    return call.mask is None and not call.extent_restricts and (call.position is None or call.position.name == "rotary")
+    return call.mask is None and not call.extent_restricts and (call.position is None or not call.position.adds_bias)
 
 
 def is_causal_only(call: Call) -> bool:
     """The one restriction that sdpa knows by itself."""
-    no_bias = call.position is None or call.position.name == "rotary"
+    no_bias = call.position is None or not call.position.adds_bias
     from_start = call.offset == 0 and call.key_index is None
-    return isinstance(call.extent, Causal) and call.mask is None and no_bias and from_start
+    return call.extent.form == "causal" and call.mask is None and no_bias and from_start
 
 
 def run(call: Call) -> Outcome:

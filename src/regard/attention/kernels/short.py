@@ -11,7 +11,6 @@ from torch import Tensor
 
 from regard import native
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import Causal, Global
 from regard.attention.kernels.torch_operators import needs_plain_operators, operator
 
 MAX_SIZE = 128  # keys, and width of a head: the C kernel's own limits
@@ -25,13 +24,13 @@ def unsupported_reason(call: Call) -> str | None:
         return "short is chosen when a call is made, not when it is compiled"
     if call.score.compare != "dot":
         return f"short compares by dot products, the {call.score.name} score does not"
-    if call.normalizer.name != "softmax":
+    if not call.normalizer.is_softmax:
         return f"short normalizes by softmax, not by {call.normalizer.name}"
-    if not isinstance(call.extent, Global | Causal):
+    if call.extent.form not in ("all", "causal"):
         return f"short knows no {call.extent.name} extent"
     if call.dropout:
         return "short has no dropout"
-    if call.position is not None and call.position.name != "rotary":
+    if call.position is not None and call.position.adds_bias:
         return f"short has no place for the bias of {call.position.name} positions"
     if query.device.type != "cpu" or query.dtype != torch.float32:
         return "short takes float32 on the processor"
@@ -66,7 +65,7 @@ def run(call: Call) -> Outcome:
     """Serve one call."""
     query, key, value = (x if x.stride(-1) == 1 else x.contiguous() for x in (call.query, call.key, call.value))
     allowed = None if call.mask is None else call.mask[:, 0, 0]
-    causal = isinstance(call.extent, Causal)
+    causal = call.extent.form == "causal"
     output, _ = _short(query, key, value, allowed, float(call.scale), call.offset, causal)
     return Outcome(output)
 

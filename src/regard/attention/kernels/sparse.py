@@ -42,6 +42,11 @@ def runs_in_c(scores: Tensor, alpha: float | None) -> bool:
     return fits and native.library() is not None
 
 
+def describe_kernel(scores: Tensor, alpha: float | None) -> str:
+    """Which code normalizes rows like these, for a plan; alpha: None if it is learned."""
+    return "C kernel compiled for this processor" if runs_in_c(scores, alpha) else "Newton steps in PyTorch"
+
+
 def _in_c(scores: Tensor, alpha: Tensor) -> str | None:
     if alpha.ndim == 0 and scores.numel() and runs_in_c(scores, alpha.item()):
         return "regard_entmax15" if alpha.item() == 1.5 else "regard_sparsemax"

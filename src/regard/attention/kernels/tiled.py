@@ -20,10 +20,11 @@ from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import Span, Window
+from regard.attention.extents.base import Span
+from regard.attention.extents.window import Window
 from regard.attention.kernels import dense, sdpa
-from regard.attention.normalizers import Draw, Hard
-from regard.attention.scores import Pairwise
+from regard.attention.normalizers.base import Draw
+from regard.attention.scores.base import Pairwise
 
 TILE_BYTES = 4 << 20  # of one matrix of scores
 SMALLEST_TILE = 32
@@ -119,9 +120,7 @@ class _Results:
 
     @staticmethod
     def of(call: Call) -> "_Results":
-        drawn = isinstance(call.normalizer, Hard) and call.normalizer.training
-        reinforce = isinstance(call.normalizer, Hard) and call.normalizer.estimator == "reinforce"
-        return _Results(drawn and reinforce, drawn and call.keep_weights)
+        return _Results(call.normalizer.draws, call.normalizer.samples and call.keep_weights)
 
     def of_tile(self, outcome: Outcome, piece: Call, keys: int) -> list[Tensor]:
         """One tile's results, as if it had looked at all keys."""
@@ -264,8 +263,7 @@ def _add(tile: _Tile, name: str, grad: Tensor, slope: Tensor) -> None:
 
 def _is_random(call: Call) -> bool:
     """Whether computing it again could give something else. What a function does nobody knows."""
-    drawn = isinstance(call.normalizer, Hard) and call.normalizer.training
-    return drawn or call.dropout > 0 or call.score.compare == "function"
+    return call.normalizer.samples or call.dropout > 0 or call.score.compare == "function"
 
 
 def _random_state(device: torch.device) -> list[Tensor]:
@@ -287,7 +285,9 @@ def _weights(call: Call) -> list[nn.Parameter]:
 
 def _captures_weights(call: Call) -> bool:
     """Whether a function learns something that only it knows of: asked on one query and one key without gradients."""
-    if not isinstance(call.score, Pairwise) or isinstance(call.score.function, nn.Module):
+    if call.score.compare != "function":
+        return False
+    if isinstance(call.score.function if isinstance(call.score, Pairwise) else call.score, nn.Module):
         return False
     with torch.enable_grad():
         return call.score.pairs(call.query[:, :, :1].detach(), call.key[:, :, :1].detach()).requires_grad

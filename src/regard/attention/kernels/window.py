@@ -14,7 +14,9 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from regard.attention.call import Call, Outcome
-from regard.attention.extents import Causal, Global, Window
+from regard.attention.extents.causal import Causal
+from regard.attention.extents.global_ import Global
+from regard.attention.extents.window import Window
 from regard.attention.kernels import sdpa
 
 SMALLEST_CHUNK = 32
@@ -25,11 +27,11 @@ SEGMENT_BYTES = 4 << 20  # of keys laid out as runs
 
 def unsupported_reason(call: Call) -> str | None:
     """Why this kernel cannot serve, or None."""
-    if not isinstance(call.extent, Window):
+    if call.extent.form != "band":
         return f"window serves windows and local-m, not a {call.extent.name} extent"
     if reason := sdpa.unsupported_reason(call):
         return reason.replace("sdpa", "window, which is built on sdpa,", 1)
-    if call.position is not None and call.position.name != "rotary":
+    if call.position is not None and call.position.adds_bias:
         return f"window has no place for the bias of {call.position.name} positions"
     if call.mask is not None and call.mask.shape[-2] != 1:
         return "window takes masks over keys only ([B, 1, 1, Tk]), not one row a query"

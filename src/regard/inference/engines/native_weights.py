@@ -25,6 +25,7 @@ from regard.runs.conversion import Arrays, not_text_to_text, read_arrays, sinuso
 from regard.runs.folder import Opened
 
 SCORES = ("additive", "bilinear", "dot", "scaled-dot")
+EXTENTS = ("global", "local-m", "local-p")
 Array = NDArray[Any]
 Value = TypeVar("Value", bound=IntEnum)
 
@@ -38,6 +39,8 @@ def unsupported_reason(model: ModelSettings) -> str:
         return unsupported_by_ctranslate2(model)
     if decoder.attend != "never" and decoder.score not in SCORES:
         return f"the decoder's score is {decoder.score}"
+    if decoder.attend != "never" and decoder.extent not in EXTENTS:
+        return f"the decoder's extent is {decoder.extent}"
     if decoder.attend != "never" and decoder.normalize not in ("softmax", "hard"):
         return f"the decoder attends by {decoder.normalize}, not by softmax"
     return "the decoder gates its context" if decoder.gate else ""

@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from regard.attention import Additive, Attention, Cache, Draw, Hard, LocalMonotonic, LocalPredictive, Location
-from regard.attention.extents import Extent, Global
+from regard.attention import Additive, Attention, Cache, Draw, Hard, Location
+from regard.attention.extents import EXTENTS, Global
 from regard.attention.normalizers import Normalizer, Softmax
-from regard.attention.scores import Score
+from regard.attention.scores import SCORES, Score
 from regard.models import fused_bahdanau
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
@@ -90,15 +90,11 @@ class RecurrentDecoder(nn.Module):
 
     @staticmethod
     def _attention(settings: RecurrentDecoderSettings, memory_width: int) -> Attention:
-        extent: str | Extent = "global"
-        if settings.extent == "local-m":
-            extent = LocalMonotonic(settings.radius)
-        elif settings.extent == "local-p":
-            extent = LocalPredictive(settings.width, radius=settings.radius)
+        extent = EXTENTS.get(settings.extent).create(query_width=settings.width, heads=1, radius=settings.radius)
         normalize: str | Normalizer = settings.normalize
         if normalize == "hard":
             normalize = Hard(settings.estimator)
-        own_weights = settings.score in ("additive", "bilinear", "location")
+        score_class = SCORES.get(settings.score)
         hidden = settings.attention_width or settings.width
         score: str | Score = settings.score
         if score == "location":
@@ -107,12 +103,12 @@ class RecurrentDecoder(nn.Module):
         return Attention(
             settings.width,
             key_width=memory_width,
-            head_width=hidden if settings.score in ("additive", "location") else settings.width,
+            head_width=hidden if score_class.hidden_layer else settings.width,
             score=score,
             extent=extent,
             normalize=normalize,
             # A dot product needs equal widths; the memory is projected only where they differ.
-            project="" if own_weights or memory_width == settings.width else "k",
+            project="" if score_class.projects or memory_width == settings.width else "k",
         )
 
     def _cell(self, layer: int) -> Cell:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.attention import Attention, Hard
 from regard.attention.normalizers import Normalizer
+from regard.attention.scores import SCORES
 from regard.models.dropout import Dropout
 from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.models.settings import PoolingDecoder as PoolingDecoderSettings
@@ -37,7 +38,6 @@ class PoolingDecoder(nn.Module):
         self.attention: Attention | None = None
         if settings.pool == "attention":
             normalize: str | Normalizer = Hard("gumbel") if settings.normalize == "hard" else settings.normalize
-            own_weights = settings.score in ("additive", "bilinear")
             self.query = nn.Parameter(torch.empty(settings.width))
             self.attention = Attention(
                 settings.width,
@@ -45,7 +45,7 @@ class PoolingDecoder(nn.Module):
                 key_width=M,
                 score=settings.score,
                 normalize=normalize,
-                project="vo" if own_weights else "kvo",
+                project="vo" if SCORES.get(settings.score).projects else "kvo",
                 output_width=M,
             )
             nn.init.normal_(self.query)

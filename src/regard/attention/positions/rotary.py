@@ -1,0 +1,55 @@
+"""Rotary positions (Su et al. 2021, arXiv:2104.09864)."""
+
+import math
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.positions import POSITIONS
+from regard.attention.positions.base import Position, frequencies
+from regard.errors import RegardError
+
+
+@POSITIONS.register("rotary", aliases=("rope",))
+class Rotary(nn.Module, Position):
+    """Each pair (x_2i, x_2i+1) is turned by the angle p base^(-2i / D): q·k then sees only the distance.
+
+    `width` is the head's; with `rotated` only the first so many dimensions are turned.
+    """
+
+    formula = "turn (x₂ᵢ, x₂ᵢ₊₁) by p·θᵢ"
+    summary = "queries and keys are turned by their position"
+    paper = "Su et al. 2021, arXiv:2104.09864"
+    use = 'Attention(width, heads=8, position="rotary")'
+    order = 3
+    scores = ("dot", "scaled-dot", "cosine")
+
+    def __init__(self, width: int, *, base: float = 10000.0, rotated: int | None = None) -> None:
+        super().__init__()
+        self.rotated = width if rotated is None else rotated
+        if self.rotated % 2 or not 0 < self.rotated <= width:
+            raise RegardError(
+                f"width: rotary turns pairs, so the turned width must be even and at most {width}, not {self.rotated}."
+            )
+        if not 0 < base < math.inf:
+            raise RegardError(f"base: {base} is not possible; it must be above 0.")
+        self.base, self.width = base, width
+
+    def check(self, query: Tensor, value: Tensor) -> None:
+        if query.shape[-1] != self.width:
+            raise RegardError(f"position: rotary was made for width {self.width}, the query has {query.shape[-1]}.")
+
+    def transform(self, x: Tensor, offset: int) -> Tensor:
+        positions = torch.arange(offset, offset + x.shape[-2], device=x.device)
+        angle = positions[:, None] * frequencies(self.rotated, self.base, x.device)
+        angle = torch.stack([angle, angle], -1).flatten(-2)  # [T, rotated]
+        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+        moving, still = x[..., : self.rotated], x[..., self.rotated :]
+        quarter = torch.stack([-moving[..., 1::2], moving[..., ::2]], -1).flatten(-2)  # each pair turned by 90 degrees
+        turned = moving * cos + quarter * sin
+        return turned if self.rotated == self.width else torch.cat([turned, still], -1)
+
+    @classmethod
+    def create(cls, *, heads: int, width: int, value_width: int) -> Self:
+        return cls(width)
