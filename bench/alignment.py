@@ -13,8 +13,8 @@ from pathlib import Path
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.evaluation.alignment_error import GoldAlignment, Links, read_links, score_alignment
-from regard.inference.attention import aligned
-from regard.inference.loading import load
+from regard.inference.attention import align_pairs
+from regard.loading import load
 
 
 def by_eflomal(train: list[Path], test: list[Path], folder: Path) -> tuple[list[Links], list[Links]]:
@@ -57,11 +57,11 @@ def main() -> None:
     print(f"{'run':34} {'AER':>6} {'precision':>10} {'recall':>7}   seen in")
     for run in runs:
         translator = load(run, engine="torch", device="cpu")
-        chosen, translator.choice = translator.choice, None
-        usual = [set(each or ()) for each in aligned(translator, pairs)]
+        chosen, translator.run.alignment_head = translator.run.alignment_head, None
+        usual = [set(each or ()) for each in align_pairs(translator.pipeline, pairs)]
         if chosen is not None:
-            translator.choice = chosen
-            _show(run, [set(each or ()) for each in aligned(translator, pairs)], gold, _named(chosen))
+            translator.run.alignment_head = chosen
+            _show(run, [set(each or ()) for each in align_pairs(translator.pipeline, pairs)], gold, _named(chosen))
         _show(run, usual, gold, "the last layer but one, its heads' mean")
 
 

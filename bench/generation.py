@@ -20,7 +20,7 @@ import transformers
 
 from bench.measure import Claim, medians, report
 from regard.inference.engines.torch_engine import TorchEngine
-from regard.inference.results import Search, Wish
+from regard.inference.results import Constraints, SearchConfig
 from regard.interop.family import family_of
 from regard.interop.tensor_map import TokenizerPair, load_tensors
 from regard.models.seq2seq import Seq2Seq
@@ -74,12 +74,12 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(1)
     theirs, bundle = models()
-    engines = {"float32": TorchEngine(bundle), "int8": TorchEngine(bundle, low=True)}
+    engines = {"float32": TorchEngine(bundle), "int8": TorchEngine(bundle, int8=True)}
     claims = []
     for batch in (1, 16):
         prompt = torch.randint(10, 50_000, (batch, BEGUN))
-        how = Search(beam=1, longest=BEGUN + NEW + 1, per_token=0.0)
-        wishes = [Wish(prefix=tuple(row), most=BEGUN + NEW + 1) for row in prompt.tolist()]
+        how = SearchConfig(beam=1, max_length=BEGUN + NEW + 1, tokens_per_source_token=0.0)
+        wishes = [Constraints(prefix=tuple(row), max_length=BEGUN + NEW + 1) for row in prompt.tolist()]
         nothing = [torch.zeros(0, dtype=torch.uint8).numpy()] * batch
 
         def hugging_face() -> torch.Tensor:

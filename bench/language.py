@@ -23,7 +23,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.settings import merged
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from regard.training.allocator import keep_memory
-from regard.training.objective import Objective, loss_of
+from regard.training.objective import Objective, batch_loss
 from regard.training.settings import RunSettings
 
 VOCABULARY, ROWS, LENGTH, SHARE = 10_000, 32, 128, 0.15
@@ -51,7 +51,7 @@ def ours(task: str, batch: Batch, precision: str) -> Callable[[], object]:
         settings.model, source_vocabulary=VOCABULARY * (task == "mask"), target_vocabulary=VOCABULARY
     ).train()
     objective = Objective(model, settings.training).train()
-    return stepping(list(objective.parameters()), lambda: loss_of(objective, batch).total / batch.tokens)
+    return stepping(list(objective.parameters()), lambda: batch_loss(objective, batch).total / batch.tokens)
 
 
 def theirs(task: str, batch: Batch) -> Callable[[], object]:
@@ -61,14 +61,16 @@ def theirs(task: str, batch: Batch) -> Callable[[], object]:
             intermediate_size=INNER, max_position_embeddings=LENGTH,
         )  # fmt: skip
         model = transformers.BertForMaskedLM(config).train()
-        labels = torch.where(batch.after == PAD, -100, batch.after)
+        labels = torch.where(batch.labels == PAD, -100, batch.labels)
         return stepping(list(model.parameters()), lambda: model(input_ids=batch.source, labels=labels).loss)
     gpt = transformers.GPT2Config(
         vocab_size=VOCABULARY, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_inner=INNER, n_positions=LENGTH,
         bos_token_id=BEGIN, eos_token_id=END,
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(gpt).train()
-    return stepping(list(model.parameters()), lambda: model(input_ids=batch.before, labels=batch.before).loss)
+    return stepping(
+        list(model.parameters()), lambda: model(input_ids=batch.decoder_input, labels=batch.decoder_input).loss
+    )
 
 
 def batch_of(task: str) -> Batch:

@@ -23,10 +23,10 @@ from bench.measure import Claim, report
 from bench.trainees import SHAPES, VOCABULARY, joeynmt
 from bench.workers import Worker, interleaved, serve
 from regard.alignment.shortlist import FREQUENT, Shortlist
-from regard.data.batching import padded
+from regard.data.batching import pad_sequences
 from regard.inference.engines.native_engine import NativeEngine
-from regard.inference.results import Search
-from regard.inference.search import search
+from regard.inference.results import SearchConfig
+from regard.inference.search_algorithm import search
 from regard.models.presets import PRESETS
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -43,7 +43,9 @@ CANDIDATES = ("shortlist", "int8", "float32", "torch", "joeynmt")
 def sources() -> Tensor:
     dice = torch.Generator().manual_seed(1)
     lengths = torch.randint(LENGTH - 6, LENGTH + 6, (SENTENCES,), generator=dice).sort(descending=True).values
-    return padded([[*torch.randint(4, VOCABULARY, (int(n),), generator=dice).tolist(), END] for n in lengths.tolist()])
+    return pad_sequences(
+        [[*torch.randint(4, VOCABULARY, (int(n),), generator=dice).tolist(), END] for n in lengths.tolist()]
+    )
 
 
 def shortlist() -> Shortlist:
@@ -60,7 +62,7 @@ def ours(beam: int, kind: str) -> Callable[[], object]:
     with torch.no_grad():
         model.output.bias[END] = -1e4
     source = sources()
-    how = Search(beam, longest=SAID, relative=100.0, patient=False)
+    how = SearchConfig(beam, max_length=SAID, max_length_ratio=100.0, patient=False)
     if kind == "torch":
         return lambda: search(model, source, source != PAD, how)
     with tempfile.TemporaryDirectory() as folder:

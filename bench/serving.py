@@ -22,7 +22,7 @@ from pathlib import Path
 import regard
 from bench.measure import Claim, report
 from regard.data.sentence_splitting import split_sentences
-from regard.inference.translator import Translator
+from regard.inference.predictor import Predictor
 
 CLIENTS = (1, 8, 64, 256)
 ONE_BY_ONE = """
@@ -141,7 +141,7 @@ def loaded(server: Server, path: str, texts: list[str], expected: list[str], cli
     return load
 
 
-def offline(translator: Translator, texts: list[str]) -> list[str]:
+def offline(translator: Predictor, texts: list[str]) -> list[str]:
     """What a translator says to the sentences of each text, put back."""
     parts = [split_sentences(text) for text in texts]
     said = iter(translator.translate([sentence for each in parts for sentence, _ in each]))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bench.workers import serve
-from regard.data.batching import Batch, collate, plan_epoch
+from regard.data.batching import Batch, collate_tokens, plan_epoch
 from regard.training.allocator import keep_memory
 
 VOCABULARY, TOKENS, BATCHES = 10_000, 4096, 3
@@ -61,7 +61,7 @@ def batches(*, by_length: bool = True) -> list[Batch]:
             [[*map(int, dice.integers(4, VOCABULARY, lengths[number, side] - 1)), 3] for number in numbers]
             for side in (0, 1)
         ]
-        made.append(collate(sides[0], sides[1], numbers))
+        made.append(collate_tokens(sides[0], sides[1], numbers))
     return made
 
 
@@ -84,7 +84,7 @@ def ours(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, Loss]:
     from regard.models.seq2seq import Seq2Seq
     from regard.models.settings import ModelSettings
     from regard.settings import merged
-    from regard.training.objective import Objective, loss_of
+    from regard.training.objective import Objective, batch_loss
     from regard.training.settings import TrainingSettings
 
     part = {"layers": shape.layers, "width": shape.width, "dropout": shape.dropout}
@@ -94,7 +94,7 @@ def ours(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, Loss]:
     settings = TrainingSettings.parse({"smoothing": 0.1, "precision": precision})
     made = Seq2Seq(ModelSettings.parse(model), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
     objective = Objective(made, settings).train()
-    return objective, lambda batch: loss_of(objective, batch).total / batch.tokens
+    return objective, lambda batch: batch_loss(objective, batch).total / batch.tokens
 
 
 def hugging_face(shape: Shape) -> tuple[nn.Module, Loss]:
@@ -126,7 +126,10 @@ def hugging_face(shape: Shape) -> tuple[nn.Module, Loss]:
 
     def loss(batch: Batch) -> Tensor:
         said = model(
-            input_ids=batch.source, attention_mask=batch.mask.long(), decoder_input_ids=batch.before, use_cache=False
+            input_ids=batch.source,
+            attention_mask=batch.mask.long(),
+            decoder_input_ids=batch.decoder_input,
+            use_cache=False,
         )
         return smoothed(said.logits, batch)
 
@@ -134,7 +137,9 @@ def hugging_face(shape: Shape) -> tuple[nn.Module, Loss]:
 
 
 def smoothed(logits: Tensor, batch: Batch) -> Tensor:
-    return nn.functional.cross_entropy(logits.flatten(0, 1), batch.after.flatten(), ignore_index=0, label_smoothing=0.1)
+    return nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch.labels.flatten(), ignore_index=0, label_smoothing=0.1
+    )
 
 
 class PlainTransformer(nn.Module):
@@ -161,10 +166,10 @@ class PlainTransformer(nn.Module):
         return self.dropout(x)
 
     def forward(self, batch: Batch) -> Tensor:
-        causal = nn.Transformer.generate_square_subsequent_mask(batch.before.shape[1])
+        causal = nn.Transformer.generate_square_subsequent_mask(batch.decoder_input.shape[1])
         hidden = self.transformer(
             self.embed(batch.source),
-            self.embed(batch.before),
+            self.embed(batch.decoder_input),
             tgt_mask=causal,
             src_key_padding_mask=torch.zeros(batch.mask.shape).masked_fill(~batch.mask, -torch.inf),
             memory_key_padding_mask=torch.zeros(batch.mask.shape).masked_fill(~batch.mask, -torch.inf),
@@ -215,15 +220,15 @@ def joeynmt(shape: Shape) -> tuple[nn.Module, Loss]:
         order = batch.mask.sum(1).argsort(descending=True)
         output, hidden = encoder(source(batch.source[order]), batch.mask.sum(1)[order], mask[order])
         outputs, *_ = decoder(
-            trg_embed=target(batch.before[order]),
+            trg_embed=target(batch.decoder_input[order]),
             encoder_output=output,
             encoder_hidden=hidden,
             src_mask=mask[order],
-            unroll_steps=batch.before.shape[1],
+            unroll_steps=batch.decoder_input.shape[1],
         )
         logits = outputs
         return nn.functional.cross_entropy(
-            logits.flatten(0, 1), batch.after[order].flatten(), ignore_index=0, label_smoothing=0.1
+            logits.flatten(0, 1), batch.labels[order].flatten(), ignore_index=0, label_smoothing=0.1
         )
 
     return model, loss

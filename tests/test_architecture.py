@@ -19,10 +19,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "native": {"errors"},
     "attention": {"errors", "registry", "native"},
     "models": {"errors", "registry", "attention", "native", "settings", "sources", "special_tokens"},
-    "data": {"errors", "registry", "settings", "sources", "special_tokens"},
+    "data": {"errors", "registry", "attention", "models", "settings", "sources", "special_tokens"},
 }
 ORDER = [
-    *("alignment", "runs", "interpret", "views", "inference", "documents", "evaluation", "interop", "training", "lab"),
+    *("alignment", "runs", "interpret", "views", "inference", "documents"),
+    *("tasks", "loading", "evaluation", "interop", "training", "lab"),
 ]
 LOWEST = set(MAY_IMPORT)
 for place, part in enumerate(ORDER):

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.inference.loading import load as load
+    from regard.loading import load as load
 
 __version__ = "0.1.0"
 
@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     """`regard.load`, imported when it is first used: `import regard` stays instant."""
     if name == "load":
-        from regard.inference.loading import load
+        from regard.loading import load
 
         return load
     raise AttributeError(f"module 'regard' has no attribute {name!r}")

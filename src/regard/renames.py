@@ -11,16 +11,42 @@ SETTINGS: dict[str, str] = {
     "model.*.normalise": ".normalize",
     "model.*.initialisation": ".initialization",
     "training.judge": ".metric",
+    "training.agreement": ".rdrop_weight",
+    "training.guidance": ".alignment_weight",
+    "training.attend_everywhere": ".doubly_stochastic",
+    "training.attend_once": ".coverage_loss",
 }
 
 # Values of settings: the new path of the setting, and each old value with the new one.
 VALUES: dict[str, dict[Any, Any]] = {
     "training.metric": {"names": "entity_f1"},
+    "task": {
+        "translate": "translation",
+        "classify": "classification",
+        "caption": "captioning",
+        "summarise": "summarization",
+        "answer": "story_qa",
+        "span": "span_qa",
+        "tag": "tagging",
+        "language": "causal_lm",
+        "mask": "masked_lm",
+    },
 }
 
-# Options of the command line, with their dashes.
+# Decoding options, and options of the command line with their dashes.
 OPTIONS: dict[str, str] = {
     "--symmetrise": "--symmetrize",
+    "no_repeat": "no_repeat_ngram",
+    "groups": "beam_groups",
+    "diversity": "diversity_penalty",
+    "most": "max_length_ratio",
+    "--no-repeat": "--no-repeat-ngram",
+    "--groups": "--beam-groups",
+    "--diversity": "--diversity-penalty",
+    "--most": "--max-length-ratio",
+    "--forbid": "--forbidden",
+    "--require": "--required",
+    "--tokens": "--max-tokens",
 }
 
 

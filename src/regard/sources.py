@@ -14,7 +14,18 @@ Size = Annotated[int, Field(ge=1)]
 Channels = Literal["none", "se", "cbam", "eca"]
 
 
-class Text(Settings):
+class SourceSettings(Settings):
+    """What all kinds of sources share."""
+
+    kind: str
+
+    @property
+    def summary(self) -> str:
+        """What the model reads, in a few words; empty for text."""
+        return ""
+
+
+class Text(SourceSettings):
     """Subwords. `segments`: parts of a source, such as a story and a question, each with a vector of its own.
 
     `sentences`: each sentence is a part, and parts are counted from the last one back: what was said how long ago.
@@ -60,13 +71,20 @@ class Residual(Settings):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
-class Images(Settings):
+class Images(SourceSettings):
     """Pictures, scaled to squares of `size` pixels."""
 
     kind: Literal["images"] = "images"
     size: Annotated[int, Field(ge=8, le=1024)] = 64
     colour: bool = True
     cut: Annotated[Patches | Residual, Field(discriminator="kind")] = Residual()
+
+    @property
+    def summary(self) -> str:
+        """What the model reads, in a few words."""
+        attention = getattr(self.cut, "attend", "none")
+        with_ = "" if attention == "none" else f" with {attention}"
+        return f"{self.cut.kind}{with_} over {self.size} × {self.size} pixels"
 
     @property
     def channels(self) -> int:
@@ -89,7 +107,7 @@ class Images(Settings):
         return self
 
 
-class Speech(Settings):
+class Speech(SourceSettings):
     """Recordings as log-mel frames, some of which together become one place.
 
     `subsample`: frames to a place; halved by each convolution, or by each pyramid layer of a recurrent encoder.
@@ -104,8 +122,13 @@ class Speech(Settings):
     subsample: Literal[1, 2, 4, 8] = 4  # by convolutions
     channels: Size = 32  # of these convolutions
 
+    @property
+    def summary(self) -> str:
+        """What the model reads, in a few words."""
+        return f"{self.mels} mel bands at {self.rate:,} samples a second"
 
-class Nothing(Settings):
+
+class Nothing(SourceSettings):
     """Nothing is read: a text that goes on by itself, as a language model's does. `begin`: a mark stands before it."""
 
     kind: Literal["nothing"] = "nothing"

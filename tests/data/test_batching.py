@@ -1,6 +1,7 @@
 """Batches: every example once, within the budget, little padding, in an order that follows from seed and epoch."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,9 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from regard.data.batching import Batch, collate, in_order, load_batch, padded, plan_epoch, tokens_for
+from regard.data.batching import (
+    Batch,
+    collate_tokens,
+    load_batch,
+    pad_sequences,
+    plan_epoch,
+    tokens_for,
+    validation_batches,
+)
 from regard.data.dataset import Corpus, prepare
+from regard.data.kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings, SubwordSettings
+from regard.sources import Text
 from regard.special_tokens import BEGIN, END, PAD
 from tests.data.files import write
 
@@ -107,7 +118,7 @@ def test_an_example_longer_than_the_budget_is_alone() -> None:
 
 @given(sequences=st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=9), min_size=1, max_size=6))
 def test_padding_is_at_the_end(sequences: list[list[int]]) -> None:
-    rows = padded(sequences)
+    rows = pad_sequences(sequences)
     assert rows.shape == (len(sequences), max(map(len, sequences)))
     assert rows.dtype == torch.int64
     for row, sequence in zip(rows.tolist(), sequences, strict=True):
@@ -115,18 +126,19 @@ def test_padding_is_at_the_end(sequences: list[list[int]]) -> None:
 
 
 def test_a_batch_by_hand() -> None:
-    batch = collate([[7, 8, END], [9, END]], [[5, END], [6, 7, 8, END]], np.array([4, 2]))
+    batch = collate_tokens([[7, 8, END], [9, END]], [[5, END], [6, 7, 8, END]], np.array([4, 2]))
     assert batch.source.tolist() == [[7, 8, END], [9, END, PAD]]
     assert batch.mask.tolist() == [[True, True, True], [True, True, False]]
-    assert batch.before.tolist() == [[BEGIN, 5, PAD, PAD], [BEGIN, 6, 7, 8]]
-    assert batch.after.tolist() == [[5, END, PAD, PAD], [6, 7, 8, END]]
+    assert batch.decoder_input.tolist() == [[BEGIN, 5, PAD, PAD], [BEGIN, 6, 7, 8]]
+    assert batch.labels.tolist() == [[5, END, PAD, PAD], [6, 7, 8, END]]
     assert (batch.tokens, batch.source_tokens) == (6, 5)
-    assert batch.numbers.tolist() == [4, 2]
+    assert batch.indices.tolist() == [4, 2]
 
 
 # From a corpus
 
 
+TEXT: dict[str, Any] = {"kind": TextPairs(), "source": Text()}
 SAMPLING = SubwordSettings(sampling=0.3)
 
 
@@ -135,27 +147,27 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     folder: Path = tmp_path_factory.mktemp("batches")
     words = ["red cat", "green dog", "blue house", "old tree", "new river", "another long lonely hillside"]
     lines = [f"{words[n % 6]} and {words[-n % 5]} number {n}\tnumber {n}: {words[n % 6]}\n" for n in range(30)]
-    return prepare(DataSettings(pairs=(write(folder / "a.tsv", "".join(lines)),), valid_size=5), folder / "c")
+    return prepare(DataSettings(pairs=(write(folder / "a.tsv", "".join(lines)),), valid_size=5), folder / "c", **TEXT)
 
 
 def check_shape(batch: Batch, numbers: list[int]) -> None:
-    assert batch.numbers.tolist() == numbers
+    assert batch.indices.tolist() == numbers
     assert batch.source.shape == batch.mask.shape
-    assert batch.before.shape == batch.after.shape
-    assert len(batch.source) == len(batch.after) == len(numbers)
+    assert batch.decoder_input.shape == batch.labels.shape
+    assert len(batch.source) == len(batch.labels) == len(numbers)
     assert torch.equal(batch.mask, batch.source != PAD)
-    assert (batch.before[:, 0] == BEGIN).all()
-    assert ((batch.after == END).sum(1) == 1).all()
+    assert (batch.decoder_input[:, 0] == BEGIN).all()
+    assert ((batch.labels == END).sum(1) == 1).all()
     assert ((batch.source == END).sum(1) == 1).all()
-    words = (batch.after != PAD) & (batch.after != END)  # what is said is what goes before the next
-    assert torch.equal(batch.after[:, :-1][words[:, :-1]], batch.before[:, 1:][words[:, :-1]])
-    assert torch.equal((batch.after != PAD).sum(1), (batch.before != PAD).sum(1))
+    words = (batch.labels != PAD) & (batch.labels != END)  # what is said is what goes before the next
+    assert torch.equal(batch.labels[:, :-1][words[:, :-1]], batch.decoder_input[:, 1:][words[:, :-1]])
+    assert torch.equal((batch.labels != PAD).sum(1), (batch.decoder_input != PAD).sum(1))
 
 
 def said(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
     sources, targets = (
         corpus.source_side.decode(batch.source.tolist()),
-        corpus.target_side.decode(batch.after.tolist()),
+        corpus.target_side.decode(batch.labels.tolist()),
     )
     return list(zip(sources, targets, strict=True))
 
@@ -164,30 +176,30 @@ def said(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
 def test_a_batch_holds_the_examples_asked_for(sampling: SubwordSettings | None, corpus: Corpus) -> None:
     numbers = np.array([3, 0, 11])
     batch = load_batch(
-        corpus, corpus.train, numbers, varied=DataSettings(subwords=sampling) if sampling else None, key=5
+        corpus, corpus.train, numbers, settings=DataSettings(subwords=sampling) if sampling else None, key=5
     )
     check_shape(batch, [3, 0, 11])
     assert said(corpus, batch) == [corpus.train.texts(number) for number in (3, 0, 11)]
 
 
 def test_without_sampling_the_lengths_are_those_that_were_planned_by(corpus: Corpus) -> None:
-    for numbers in in_order(corpus.train, tokens=200):
+    for numbers in validation_batches(corpus, corpus.train, tokens=200):
         batch = load_batch(corpus, corpus.train, numbers)
         assert batch.mask.sum(1).tolist() == corpus.train.source_lengths[numbers].tolist()
-        assert (batch.after != PAD).sum(1).tolist() == corpus.train.target_lengths[numbers].tolist()
+        assert (batch.labels != PAD).sum(1).tolist() == corpus.train.target_lengths[numbers].tolist()
 
 
 def test_random_cuts_of_a_batch_follow_from_the_key(corpus: Corpus) -> None:
     def load(key: int) -> Batch:
-        return load_batch(corpus, corpus.train, np.arange(9), varied=DataSettings(subwords=SAMPLING), key=key)
+        return load_batch(corpus, corpus.train, np.arange(9), settings=DataSettings(subwords=SAMPLING), key=key)
 
     first, again, other = load(1), load(1), load(2)
     assert torch.equal(first.source, again.source)
-    assert torch.equal(first.after, again.after)
+    assert torch.equal(first.labels, again.labels)
     assert first.source.tolist() != other.source.tolist()
-    assert first.after.tolist() != other.after.tolist()
+    assert first.labels.tolist() != other.labels.tolist()
 
 
 def test_validation_sees_every_example_once(corpus: Corpus) -> None:
-    seen = [number for batch in in_order(corpus.valid, tokens=40) for number in batch.tolist()]
+    seen = [number for batch in validation_batches(corpus, corpus.valid, tokens=40) for number in batch.tolist()]
     assert sorted(seen) == list(range(len(corpus.valid)))

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from regard.data import preparation as making
-from regard.data.dataset import Corpus, Pairs, prepare
-from regard.data.packing import Passages
+from regard.data.dataset import Corpus, prepare
+from regard.data.kinds.text_pairs import TextPairs
+from regard.data.pairs import PairDataset
 from regard.data.preparation import vocabulary_size
 from regard.data.settings import DataSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
+from regard.sources import Text
 from regard.special_tokens import END
 from tests.data.files import is_one_sentence, write
 
@@ -39,13 +41,13 @@ def table(path: Path, pairs: list[tuple[str, str]]) -> Path:
     return write(path, "".join(f"{source}\t{target}\n" for source, target in pairs))
 
 
-def texts(pairs: Pairs | Passages) -> list[tuple[str, str]]:
-    assert isinstance(pairs, Pairs)
+def texts(pairs: Any) -> list[tuple[str, str]]:
+    assert isinstance(pairs, PairDataset)
     return [pairs.texts(at) for at in range(len(pairs))]
 
 
 def prepared(folder: Path, *files: Path, **settings: object) -> Corpus:
-    return prepare(DataSettings.parse({"pairs": files, **settings}), folder)
+    return prepare(DataSettings.parse({"pairs": files, **settings}), folder, kind=TextPairs(), source=Text())
 
 
 def refused(folder: Path, *files: Path, **settings: object) -> str:
@@ -69,7 +71,7 @@ def pairs() -> list[tuple[str, str]]:
 def test_texts_and_tokens_say_the_same(kind: str, joint: bool, pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     corpus = prepared(tmp_path / "c", table(tmp_path / "a.tsv", pairs), subwords={"kind": kind, "joint": joint})
     assert sorted(texts(corpus.train) + texts(corpus.valid)) == sorted(pairs)
-    assert corpus.set_aside == {}
+    assert corpus.rejected == {}
     for part in (corpus.train, corpus.valid):
         assert len(part.source_lengths) == len(part.target_lengths) == len(part)
         for at in range(len(part)):
@@ -87,7 +89,7 @@ def test_every_line_is_used_or_set_aside_and_counted(pairs: list[tuple[str, str]
     path.write_bytes(path.read_bytes() + b"alone\ncaf\xe9\tKaffee\n")
     corpus = prepared(tmp_path / "c", path)
     assert len(corpus.train) + len(corpus.valid) == len(pairs)
-    assert corpus.set_aside == {
+    assert corpus.rejected == {
         "empty source": 1,
         "empty target": 1,
         "control characters": 1,
@@ -125,7 +127,7 @@ def test_the_longest_is_counted_with_its_end(tmp_path: Path) -> None:
     corpus = prepared(tmp_path / "c", table(tmp_path / "a.tsv", lines), **how)
     lengths = [*corpus.train.source_lengths.tolist(), *corpus.valid.source_lengths.tolist()]
     assert max(lengths) <= 6
-    assert corpus.set_aside == {"over 6 tokens": 8 - len(lengths)}
+    assert corpus.rejected == {"over 6 tokens": 8 - len(lengths)}
 
 
 def test_what_is_unusual_is_judged_by_this_corpus(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_what_is_unusual_is_judged_by_this_corpus(pairs: list[tuple[str, str]], 
     lines = [(source, f"{target} " * 12) for source, target in pairs]
     odd = ("red green blue small large old new cat dog house tree river " * 2, "rot")
     corpus = prepared(tmp_path / "c", table(tmp_path / "a.tsv", [*lines, odd]), longest=2000)
-    assert corpus.set_aside == {"unusual ratio of lengths": 1}
+    assert corpus.rejected == {"unusual ratio of lengths": 1}
 
 
 def test_placeholders_are_text_where_they_are_not_wanted(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_a_half_character_in_json_does_not_stop_the_rest(pairs: list[tuple[str, 
     lines = [json.dumps(pair) + "\n" for pair in [*pairs, ("one \ud83d", "eins"), ("two", "zwei \udc4d")]]
     corpus = prepared(tmp_path / "c", write(tmp_path / "a.jsonl", "".join(lines)))
     assert len(corpus.train) + len(corpus.valid) == len(pairs)
-    assert sum(corpus.set_aside.values()) == 2
+    assert sum(corpus.rejected.values()) == 2
 
 
 # What is held out
@@ -195,7 +197,7 @@ def test_no_source_stands_on_both_sides(own: bool, pairs: list[tuple[str, str]],
             (" ".join(source.split()), target)
             for source, target in (line.split("\t") for line in (tmp_path / "v.tsv").read_text().splitlines())
         )
-        assert len(corpus.train) + corpus.set_aside["its source is in the validation set"] == len(many)
+        assert len(corpus.train) + corpus.rejected["its source is in the validation set"] == len(many)
     else:
         assert len(corpus.train) + len(corpus.valid) == len(many)
 
@@ -257,8 +259,11 @@ class Watch:
 
 def test_what_is_unchanged_is_used_again(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     settings, first, second = DataSettings(pairs=(table(tmp_path / "a.tsv", pairs),)), Watch(), Watch()
-    made, again = prepare(settings, tmp_path / "c", report=first), prepare(settings, tmp_path / "c", report=second)
-    assert set(first.done) == {"reading", "learning subwords", "cutting the source", "cutting the target"}
+    made, again = (
+        prepare(settings, tmp_path / "c", report=first, kind=TextPairs(), source=Text()),
+        prepare(settings, tmp_path / "c", report=second, kind=TextPairs(), source=Text()),
+    )
+    assert set(first.done) == {"reading", "learning subwords", "tokenizing the source", "tokenizing the target"}
     assert second.done == []
     assert texts(made.train) == texts(again.train)
     assert texts(made.valid) == texts(again.valid)
@@ -282,7 +287,9 @@ def test_a_changed_setting_makes_it_anew(
 ) -> None:
     path, watch = table(tmp_path / "a.tsv", pairs), Watch()
     before = prepared(tmp_path / "c", path)
-    after = prepare(DataSettings.parse({"pairs": [path], **change}), tmp_path / "c", report=watch)
+    after = prepare(
+        DataSettings.parse({"pairs": [path], **change}), tmp_path / "c", report=watch, kind=TextPairs(), source=Text()
+    )
     assert "learning subwords" in watch.done
     assert after.fingerprint != before.fingerprint
 
@@ -302,7 +309,7 @@ def test_a_changed_file_makes_it_anew(pairs: list[tuple[str, str]], tmp_path: Pa
     assert any("RED" in source for source, _ in texts(changed.train))
 
 
-STAGES = ["reading", "learning subwords", "cutting the source", "cutting the target"]
+STAGES = ["reading", "learning subwords", "tokenizing the source", "tokenizing the target"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -314,12 +321,12 @@ def test_a_stop_in_the_middle_leaves_no_half_corpus(
     if there:
         prepared(tmp_path / "c", path, valid_size=2)
     with pytest.raises(KeyboardInterrupt):
-        prepare(DataSettings(pairs=(path,)), tmp_path / "c", report=Watch(stage))
+        prepare(DataSettings(pairs=(path,)), tmp_path / "c", report=Watch(stage), kind=TextPairs(), source=Text())
     assert (tmp_path / "c").exists() == there
     for folder in tmp_path.glob("c*"):
         assert (folder / "corpus.json").exists() == (folder.name == "c" and there)
     watch = Watch()
-    corpus = prepare(DataSettings(pairs=(path,)), tmp_path / "c", report=watch)
+    corpus = prepare(DataSettings(pairs=(path,)), tmp_path / "c", report=watch, kind=TextPairs(), source=Text())
     assert set(watch.done) == set(STAGES)
     assert sorted(texts(corpus.train) + texts(corpus.valid)) == sorted(pairs[:60])
     assert [folder.name for folder in tmp_path.glob("c*")] == ["c"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from regard.data.batching import load_batch
 from regard.data.dataset import Corpus, prepare
+from regard.data.kinds.documents import MaskedDocuments
 from regard.data.masking import HIDDEN, REPLACED, Masked, guesses, hidden
 from regard.data.settings import DataSettings, MaskSettings
 from regard.sources import Text
@@ -62,7 +63,7 @@ def corpus_in(folder: Path, segments: int = 1) -> tuple[Corpus, Masked]:
     lines = [f"the {colour} dog {verb} near house {n}" for n in range(30) for colour in ("red", "big") for verb in "ab"]
     (folder / "text.txt").write_text("\n".join(lines))
     data = DataSettings(text=(folder / "text.txt",), longest=24)
-    corpus = prepare(data, folder / "data", source=Text(begin=True, segments=segments))
+    corpus = prepare(data, folder / "data", kind=MaskedDocuments(), source=Text(begin=True, segments=segments))
     assert isinstance(corpus.train, Masked)
     return corpus, corpus.train
 
@@ -70,14 +71,14 @@ def corpus_in(folder: Path, segments: int = 1) -> tuple[Corpus, Masked]:
 def test_passages_share_rows_and_a_batch_is_a_function_of_its_key(tmp_path: Path) -> None:
     corpus, train = corpus_in(tmp_path)
     numbers = np.arange(12)
-    first, again, other = (load_batch(corpus, train, numbers, varied=DataSettings(), key=key) for key in (7, 7, 8))
+    first, again, other = (load_batch(corpus, train, numbers, settings=DataSettings(), key=key) for key in (7, 7, 8))
     assert torch.equal(first.source, again.source)
-    assert torch.equal(first.after, again.after)
-    assert not torch.equal(first.after, other.after)
+    assert torch.equal(first.labels, again.labels)
+    assert not torch.equal(first.labels, other.labels)
     assert len(first.source) < 12  # several to a row
     assert (first.source == BEGIN).sum() == 12
-    assert (first.place[first.source == BEGIN] == 0).all()
-    told = torch.where(first.after != PAD, first.after, first.source)
+    assert (first.position[first.source == BEGIN] == 0).all()
+    told = torch.where(first.labels != PAD, first.labels, first.source)
     texts = [train.span(number) for number in range(12)]
     found = [row.tolist() for row in told[first.mask].tensor_split((told[first.mask] == END).nonzero()[:, 0] + 1)]
     assert found[:12] == [[BEGIN, *text, END] for text in texts]

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.batching import epoch_of, load_batch
+from regard.data.batching import load_batch, plan_batches
 from regard.data.dataset import prepare
 from regard.data.formats.text import MAX_CHARACTERS
+from regard.data.kinds.documents import CausalDocuments
 from regard.data.packing import Passages, packed, plan_packed, rows_of
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.readers import read_documents
@@ -108,11 +109,11 @@ def test_a_corpus_of_plain_text_is_read_in_passages(tmp_path: Path) -> None:
     train.write_text("".join(f"the {n}th line has some words and ends here\n" for n in range(60)))
     valid.write_text("another line\n\nwith a blank one\n")
     settings = DataSettings.parse({"text": [train], "valid_text": [valid], "longest": 16, "subwords": {"size": 320}})
-    corpus = prepare(settings, tmp_path / "data", source=Nothing())
+    corpus = prepare(settings, tmp_path / "data", kind=CausalDocuments(), source=Nothing())
     assert isinstance(corpus.train, Passages)
     assert corpus.valid.text(0) == "another line"
-    for numbers in epoch_of(corpus.train, tokens=64, seed=1, epoch=0):
+    for numbers in plan_batches(corpus, corpus.train, tokens=64, seed=1, epoch=0):
         batch = load_batch(corpus, corpus.train, numbers)
-        assert batch.source.shape == (len(batch.before), 0)
-        assert batch.before.shape[1] <= 16
+        assert batch.source.shape == (len(batch.decoder_input), 0)
+        assert batch.decoder_input.shape[1] <= 16
         assert batch.tokens == int(corpus.train.target_lengths[numbers].sum())

@@ -11,9 +11,11 @@ from regard.data.batching import load_batch
 from regard.data.dataset import prepare
 from regard.data.example import Example, Layout
 from regard.data.input_validation import read_examples
+from regard.data.kinds.text_pairs import TextPairs
 from regard.data.readers import read_pairs
 from regard.data.settings import DataSettings, SubwordSettings
 from regard.data.word_links import alignment_targets, word_indices
+from regard.sources import Text
 from regard.special_tokens import PAD
 from tests.data.files import write
 
@@ -83,21 +85,21 @@ def test_batches_have_alignment_targets_for_any_segmentation(sampling: float, tm
         alignment=(write(tmp_path / "l", "".join(f"{line}\n" for line in links)),),
         subwords=subwords,
     )
-    corpus = prepare(settings, tmp_path / "data")
-    assert sum(corpus.set_aside.values()) == 1
+    corpus = prepare(settings, tmp_path / "data", kind=TextPairs(), source=Text())
+    assert sum(corpus.rejected.values()) == 1
     assert corpus.valid.linked is None
     batch = load_batch(
-        corpus, corpus.train, np.arange(len(corpus.train)), varied=DataSettings(subwords=subwords), key=7
+        corpus, corpus.train, np.arange(len(corpus.train)), settings=DataSettings(subwords=subwords), key=7
     )
-    assert batch.guide is not None
+    assert batch.alignment is not None
     unlinked = 0
-    for row, number in enumerate(batch.numbers):
+    for row, number in enumerate(batch.indices):
         source, target = (
             subwords_of.pieces(side[row][side[row] != PAD].tolist()[:-1])
-            for side, subwords_of in ((batch.source, corpus.source_side), (batch.after, corpus.target_side))
+            for side, subwords_of in ((batch.source, corpus.source_side), (batch.labels, corpus.target_side))
         )
         said = corpus.train.texts(int(number))[1].split()
-        found = batch.guide[row].numpy()
+        found = batch.alignment[row].numpy()
         assert not found[len(target) :].any()
         assert not found[:, len(source) :].any()
         if not found.any():

@@ -15,8 +15,8 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.documents import file_translation
 from regard.documents.document import DocumentLayout, read_document
 from regard.documents.file_translation import fingerprint_of, translate_document
-from regard.inference.loading import in_torch
 from regard.inference.options import Options
+from regard.loading import predictor_of
 from regard.runs.bundle import Bundle, save_bundle
 from tests.bundles import LINES, bundle_of
 
@@ -42,13 +42,13 @@ def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path)
     content = b"the cat\nb\xe4d\na dog\n"
     document = read_document(content, "file", "text", DocumentLayout())
     outcome = translate_document(
-        in_torch(bundle), document, Options(beam=1), tmp_path / "out", fingerprint=fingerprint_of(content, "")
+        predictor_of(bundle), document, Options(beam=1), tmp_path / "out", fingerprint=fingerprint_of(content, "")
     )
     assert outcome.failed == [(1, "it is not UTF-8, or has half a character (a lone surrogate)")]
     lines = (tmp_path / "out").read_text().split("\n")
     assert lines[1] == ""
-    assert lines[0] == in_torch(bundle).translate("the cat", beam=1).text
-    assert lines[2] == in_torch(bundle).translate("a dog", beam=1).text
+    assert lines[0] == predictor_of(bundle).translate("the cat", beam=1).text
+    assert lines[2] == predictor_of(bundle).translate("a dog", beam=1).text
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -57,7 +57,7 @@ def test_a_journal_is_used_if_it_fits(
     bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
     monkeypatch.setattr(file_translation, "TEXTS_PER_RECORD", 3)
-    translator, options, output = in_torch(bundle), Options(beam=1), tmp_path / "out"
+    translator, options, output = predictor_of(bundle), Options(beam=1), tmp_path / "out"
     content = "\n".join(f"{line} {number}" for number, line in enumerate(LINES)).encode()
     document = read_document(content, "file", "text", DocumentLayout())
     translate_document(translator, document, options, output, fingerprint="a")
@@ -232,12 +232,12 @@ def test_lines_of_a_file_with_more_than_their_text(run: Path, tmp_path: Path) ->
         (["-", "-o", "x.txt"], "--output: it is for files"),
         (["the cat", "-o", "x.txt"], "--output: it is for files"),
         (["-", "--paragraphs"], "--paragraphs, --kind and --column are for files"),
-        (["the cat", "--nbest", "0"], "nbest: 0 is not possible; it must be between 1 and 1,000"),
-        (["the cat", "--length-penalty", "1e9"], "length_penalty: 1000000000.0 is not possible; it must be between 0"),
-        (["the cat", "--beam", "20000"], "beam: 20000 is not possible; it must be between 1 and 1,000"),
-        (["the cat", "--groups", "2", "--top-k", "3"], "groups are for a search; leave out"),
+        (["the cat", "--nbest", "0"], "nbest: 0 is not possible; it must be at least 1 and at most 1,000"),
+        (["the cat", "--length-penalty", "1e9"], "length_penalty: 1000000000.0 is not possible; it must be at least 0"),
+        (["the cat", "--beam", "20000"], "beam: 20000 is not possible; it must be at least 1 and at most 1,000"),
+        (["the cat", "--beam-groups", "2", "--top-k", "3"], "beam_groups: diverse beam search does not sample"),
         ([""], "there is nothing to translate"),
-        (["the cat", "--most", "inf"], "most: inf is not possible"),
+        (["the cat", "--max-length-ratio", "inf"], "max_length_ratio: inf is not possible"),
         (["the cat", "--threads", "-1"], "threads: -1 is not possible"),
         (["the cat", "--engine", "fast"], "engine: there is no 'fast'"),
         (["the cat", "--beam", "0"], "beam: "),

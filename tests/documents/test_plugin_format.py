@@ -11,7 +11,7 @@ from regard import plugins
 from regard.cli import app
 from regard.documents.document import DOCUMENTS, DocumentLayout, kind_of, read_document
 from regard.errors import RegardError
-from regard.inference.loading import in_torch
+from regard.loading import predictor_of
 from regard.runs.bundle import Bundle, save_bundle
 
 PLUGIN = '''
@@ -75,6 +75,6 @@ def test_the_command_translates_a_plugins_format(bundle: Bundle, tmp_path: Path)
     given = ["translate", str(run), str(tmp_path / "film.srt"), "-o", str(tmp_path / "film.de.srt"), "--beam", "1"]
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
-    translated = [in_torch(bundle).translate(text, beam=1).text for text in ("the cat", "a dog")]
+    translated = [predictor_of(bundle).translate(text, beam=1).text for text in ("the cat", "a dog")]
     expected = SUBTITLES.replace("the cat", translated[0]).replace("a dog", translated[1])
     assert (tmp_path / "film.de.srt").read_text() == expected

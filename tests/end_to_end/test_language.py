@@ -31,15 +31,15 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_from_plain_text_to_more_text(text: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    told = regard("train", text, "--task", "language", "-o", run, "--steps", 30, *small(TINY))
+    told = regard("train", text, "--task", "causal_lm", "-o", run, "--steps", 30, *small(TINY))
     assert f"regard evaluate {run} test.txt" in told.stdout
     report = json.loads(regard("evaluate", run, text, "--json").stdout)
     assert report["documents"] == 64
     assert report["words"] == 64 * 9
     assert 1 < report["perplexity"] < 200
-    said = regard("generate", run, "the a and", "--tokens", 5).stdout
+    said = regard("generate", run, "the a and", "--max-tokens", 5).stdout
     assert said.startswith("the a and")
-    assert said == regard("generate", run, "the a and", "--tokens", 5).stdout, "the same seed"
+    assert said == regard("generate", run, "the a and", "--max-tokens", 5).stdout, "the same seed"
     several = regard("generate", run, "the a", "--nbest", 3, "--beam", 3, "--scores").stdout.splitlines()
     assert [float(line.split("\t")[0]) for line in several] == sorted(
         (float(line.split("\t")[0]) for line in several), reverse=True
@@ -56,7 +56,7 @@ def test_from_plain_text_to_more_text(text: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_run_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:
-    how = ("--task", "language", "--steps", 12, *small(TINY))
+    how = ("--task", "causal_lm", "--steps", 12, *small(TINY))
     for name in ("whole", "parts"):
         regard("train", text, "-o", tmp_path / name, *how)
     newest = sorted(each for each in (tmp_path / "parts" / "checkpoints").iterdir() if each.is_dir())[-1]

@@ -80,7 +80,7 @@ def test_an_interrupted_run_of_pictures_ends_with_the_same_bits(pictures: Path, 
 def test_classes_of_pictures_and_of_texts(pictures: Path, tmp_path: Path) -> None:
     run = tmp_path / "shapes"
     regard(
-        *("train", pictures / "classes.tsv", "--task", "classify", "-o", run, "--steps", 8),
+        *("train", pictures / "classes.tsv", "--task", "classification", "-o", run, "--steps", 8),
         *small([*TINY, "model.source.size=32", "model.source.cut.attend=cbam"]),
     )
     report = json.loads(regard("evaluate", run, pictures / "classes.tsv", "--json").stdout)
@@ -91,7 +91,7 @@ def test_classes_of_pictures_and_of_texts(pictures: Path, tmp_path: Path) -> Non
     lines = [f"{'yes' if n % 2 else 'no'}\t{'good' if n % 2 else 'bad'} number {n}\n" for n in range(40)]
     table.write_text("label\ttext\n" + "".join(lines))
     words = tmp_path / "words"
-    regard("train", table, "--task", "classify", "-o", words, "--steps", 60, *small(TINY))
+    regard("train", table, "--task", "classification", "-o", words, "--steps", 60, *small(TINY))
     assert regard("translate", words, "good number 7").stdout.strip() == "yes"
     assert "yes" in regard("see", words, "good number 7").stdout
     assert "gradient times input" in regard("see", words, "good number 7", "--attribution").stdout
@@ -132,7 +132,15 @@ def test_a_question_is_asked_wherever_its_story_comes_from(tmp_path: Path) -> No
     table.write_text("story\tquestion\tanswer\n" + "".join("\t".join(row) + "\n" for row in rows))
     run = tmp_path / "run"
     regard(
-        "train", table, "--task", "answer", "-o", run, "--steps", 12, *small([*TINY, "model.decoder.copy_words=false"])
+        "train",
+        table,
+        "--task",
+        "story_qa",
+        "-o",
+        run,
+        "--steps",
+        12,
+        *small([*TINY, "model.decoder.copy_words=false"]),
     )
     wanted = regard("translate", run, "\t".join(rows[0][:2])).stdout.strip()
     typed = tmp_path / "typed.txt"
@@ -172,7 +180,7 @@ def test_what_can_be_wrong_is_a_sentence(pictures: Path, tmp_path: Path) -> None
             "do not divide",
         ),
         (("demo", "--task", "sing"), "there is no demonstration of 'sing'"),
-        (("train", tmp_path, "--task", "classify", "-o", tmp_path / "x"), "a folder for each class"),
+        (("train", tmp_path, "--task", "classification", "-o", tmp_path / "x"), "a folder for each class"),
     ):
         done = regard(*arguments, check=False)
         assert done.returncode == 2

@@ -24,7 +24,7 @@ PLAIN = [f"the {a} and the {b} sat on the mat" for a in "abcdefgh" for b in "klm
 def test_hidden_words_and_vectors(tmp_path: Path) -> None:
     text, run = tmp_path / "text.txt", tmp_path / "run"
     text.write_text("\n".join(PLAIN))
-    regard("train", text, "--task", "mask", "-o", run, "--steps", 12, *small(TINY))
+    regard("train", text, "--task", "masked_lm", "-o", run, "--steps", 12, *small(TINY))
     lines = regard("fill", run, "-", "--json", "--best", 2, check=False, give="the ___ and\n\nthe a ___ the\n")
     assert lines.returncode == 1
     records = [json.loads(line) for line in lines.stdout.splitlines()]
@@ -54,7 +54,7 @@ def test_spans_from_a_table_to_a_server(tmp_path: Path) -> None:
     ]
     table, run = tmp_path / "train.jsonl", tmp_path / "run"
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    regard("train", table, "--task", "span", "-o", run, "--steps", 12, *small(TINY))
+    regard("train", table, "--task", "span_qa", "-o", run, "--steps", 12, *small(TINY))
     report = json.loads(regard("evaluate", run, table, "--json").stdout)
     assert [score["name"] for score in report["scores"]] == ["span_exact", "span_f1", "exact"]
     asked = "Mary is in the garden.\tWhere is Mary?"
@@ -90,7 +90,7 @@ def test_spans_from_a_table_to_a_server(tmp_path: Path) -> None:
 def test_spans_begin_with_what_was_learnt_of_plain_text(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("\n".join(PLAIN))
-    regard("train", text, "--task", "mask", "-o", tmp_path / "bert", "--steps", 6, *small(TINY))
+    regard("train", text, "--task", "masked_lm", "-o", tmp_path / "bert", "--steps", 6, *small(TINY))
     asked = [
         {"question": "Where is Mary?", "answers": [{"text": "garden", "answer_start": 15}]},
         {"question": "Where is John?", "answers": [], "is_impossible": True},
@@ -99,7 +99,7 @@ def test_spans_begin_with_what_was_learnt_of_plain_text(tmp_path: Path) -> None:
     passages = [{"context": f"Mary is in the garden {at}.", "qas": asked} for at in range(20)]
     (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": passages}]}))
     how = ("--init", tmp_path / "bert", "-o", tmp_path / "run", "--steps", 6, "--set", "training.validate_every=3")
-    told = regard("train", tmp_path / "squad.json", "--task", "span", *how)
+    told = regard("train", tmp_path / "squad.json", "--task", "span_qa", *how)
     assert "20 no answers are given" in told.stdout + told.stderr
     report = json.loads(regard("evaluate", tmp_path / "run", tmp_path / "squad.json", "--json").stdout)
     assert report["sentences"] == 40
@@ -114,7 +114,7 @@ def test_tags_from_a_file_to_a_server(tmp_path: Path) -> None:
     sentences = [f"{who} O\n{where} B-LOC\n" for who in ("Mary", "John", "Anna") for where in ("Rome", "Oslo", "Bern")]
     table, run = tmp_path / "train.conll", tmp_path / "run"
     table.write_text("\n".join(sentences * 4))
-    regard("train", table, "--task", "tag", "-o", run, "--steps", 12, "--set", "model.encoder.width=16")
+    regard("train", table, "--task", "tagging", "-o", run, "--steps", 12, "--set", "model.encoder.width=16")
     server = Server([run])
     try:
         answer = server.ask("/v1/translate", {"text": ["Mary Rome"]})

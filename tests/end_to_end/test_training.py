@@ -277,7 +277,12 @@ def test_attention_looks_where_links_say(tmp_path: Path) -> None:
         (tmp_path / name).write_text("".join(f"{' '.join(line)}\n" for line in lines))
     (tmp_path / "links").write_text("0-3 1-2 2-1 3-0\n" * 300)
     files = ["--source", tmp_path / "train.a", "--target", tmp_path / "train.b", "--alignment", tmp_path / "links"]
-    how = ["training.guidance=3", "training.tokens=512", "training.learning_rate=0.005", "data.subwords.kind=word"]
+    how = [
+        "training.alignment_weight=3",
+        "training.tokens=512",
+        "training.learning_rate=0.005",
+        "data.subwords.kind=word",
+    ]
     sizes = ["--steps", 60, "--set", "training.warmup=10", "--set", "model.decoder.layers=3"]
     told("train", *files, "--preset", "transformer-tiny", *small(how), *sizes, "-o", tmp_path / "run", "--quiet")
     assert json.loads((tmp_path / "run" / "alignment.json").read_text()) == {"layer": 1, "head": 0, "shifted": True}

@@ -8,9 +8,8 @@ from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import MASKING_ROUNDS, compute_masked_perplexity
-from regard.inference.fill_mask import Reader
-from regard.inference.loading import in_torch
-from regard.inference.text_embedding import vectors
+from regard.inference.predictor import Predictor
+from regard.loading import predictor_of
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
@@ -25,7 +24,7 @@ def words() -> SubwordTokenizer:
 
 
 @pytest.fixture(scope="module")
-def model(words: SubwordTokenizer) -> Reader:
+def model(words: SubwordTokenizer) -> Predictor:
     part = {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 20, "layers": 2, "position": "rotary"}
     settings = ModelSettings.parse(
         {
@@ -42,19 +41,18 @@ def model(words: SubwordTokenizer) -> Reader:
         for parameter in made.parameters():
             parameter.normal_(0, 0.4)
     about = Description.model_validate({"longest": 20, "model": settings, "per_token": 0.0, "whole": True})
-    found = in_torch(Bundle(about, made.eval(), words, words))
-    assert isinstance(found, Reader)
+    found = predictor_of(Bundle(about, made.eval(), words, words))
     return found
 
 
-def logits_by_hand(model: Reader, tokens: list[int]) -> torch.Tensor:
-    network = model.bundle.model
+def logits_by_hand(model: Predictor, tokens: list[int]) -> torch.Tensor:
+    network = model.run.bundle.model
     source = torch.tensor([tokens])
     with torch.no_grad():
         return network.logits(network.decoder(source, network.encode(source, source != PAD)).features)[0]
 
 
-def test_a_gap_has_the_likeliest_words(model: Reader, words: SubwordTokenizer) -> None:
+def test_a_gap_has_the_likeliest_words(model: Predictor, words: SubwordTokenizer) -> None:
     (gap,) = model.fill("the ___ sat on the mat", best=4)
     before, after = words.encode(["the", "sat on the mat"])
     logits = logits_by_hand(model, [BEGIN, *before, MASK, *after, END])[1 + len(before)]
@@ -64,14 +62,14 @@ def test_a_gap_has_the_likeliest_words(model: Reader, words: SubwordTokenizer) -
     assert [guess.probability for guess in gap] == pytest.approx(chances.tolist(), rel=1e-4)
 
 
-def test_gaps_may_be_written_in_three_ways_and_be_several(model: Reader) -> None:
+def test_gaps_may_be_written_in_three_ways_and_be_several(model: Predictor) -> None:
     first = model.fill("the [MASK] sat on the <mask>")
     second = model.fill("the ___ sat on the ______")
     assert len(first) == 2
     assert [[guess.word for guess in gap] for gap in first] == [[guess.word for guess in gap] for gap in second]
 
 
-def test_what_is_filled_is_the_text_with_the_best_words(model: Reader) -> None:
+def test_what_is_filled_is_the_text_with_the_best_words(model: Predictor) -> None:
     (gap,) = model.fill("a dog ___ in the park", best=2)
     result = model.translate("a dog ___ in the park", nbest=2)
     assert gap[0].token in result.tokens
@@ -81,23 +79,23 @@ def test_what_is_filled_is_the_text_with_the_best_words(model: Reader) -> None:
     assert result.score == pytest.approx(np.log(gap[0].probability), rel=1e-4)
 
 
-def test_company_changes_nothing(model: Reader) -> None:
+def test_company_changes_nothing(model: Predictor) -> None:
     texts = ["the ___ sat", "a dog ran in the ___ park", "___"]
     together = model.translate(texts)
     assert [each.tokens for each in together] == [model.translate(text).tokens for text in texts]
 
 
-def test_what_cannot_be_filled_is_told(model: Reader) -> None:
+def test_what_cannot_be_filled_is_told(model: Predictor) -> None:
     with pytest.raises(ValueError, match="it has no gap"):
         model.fill("the cat")
     with pytest.raises(ValueError, match="longer than the 20 tokens"):
         model.fill("the ___ " + "cat and dog " * 30)
-    assert "half a character" in model.translate("\ud800 ___").wrong
+    assert "half a character" in model.translate("\ud800 ___").error
     with pytest.raises(ValueError, match="best"):
         model.fill("the ___", best=0)
 
 
-def test_what_words_look_at_is_seen(model: Reader) -> None:
+def test_what_words_look_at_is_seen(model: Predictor) -> None:
     seen = model.attend("the cat sat on the mat")
     assert seen.kinds == ["encoder"]
     rows = seen.without_special().merged().rows("encoder").labels
@@ -105,19 +103,19 @@ def test_what_words_look_at_is_seen(model: Reader) -> None:
     assert seen.matrix("encoder", 0, 0).sum(1) == pytest.approx(np.ones(len(seen.source)), abs=1e-5)
 
 
-def test_a_vector_is_the_mean_of_what_was_read(model: Reader, words: SubwordTokenizer) -> None:
+def test_a_vector_is_the_mean_of_what_was_read(model: Predictor, words: SubwordTokenizer) -> None:
     texts = ["the cat sat on the mat", "a dog", "the dog and the cat ran in the park"]
-    found = vectors(model, texts, normalised=False)
+    found = model.embed(texts, normalize=False)
     for text, vector in zip(texts, found, strict=True):
         source = torch.tensor([[BEGIN, *words.encode([text])[0], END]])
         with torch.no_grad():
-            expected = model.bundle.model.encode(source, source != PAD).states[0].mean(0)
+            expected = model.run.bundle.model.encode(source, source != PAD).states[0].mean(0)
         np.testing.assert_allclose(vector, expected.numpy(), atol=1e-5)
-    lengths = np.linalg.norm(vectors(model, texts), axis=1)
+    lengths = np.linalg.norm(model.embed(texts), axis=1)
     np.testing.assert_allclose(lengths, 1, atol=1e-5)
 
 
-def test_every_token_is_hidden_once_when_a_model_is_judged(model: Reader, words: SubwordTokenizer) -> None:
+def test_every_token_is_hidden_once_when_a_model_is_judged(model: Predictor, words: SubwordTokenizer) -> None:
     texts = ["the cat sat on the mat", "a dog ran in the park"]
     found = compute_masked_perplexity(model, texts, lambda count: None)
     total, right, count = 0.0, 0, 0

@@ -8,8 +8,8 @@ import torch
 from regard.data.media import Silence
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import compute_perplexity
-from regard.inference.generation import Continuer
-from regard.inference.loading import in_torch
+from regard.inference.predictor import Predictor
+from regard.loading import predictor_of
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
@@ -18,7 +18,7 @@ from regard.special_tokens import BEGIN, END, PAD
 
 
 @pytest.fixture(scope="module")
-def model(subwords: SubwordTokenizer) -> Continuer:
+def model(subwords: SubwordTokenizer) -> Predictor:
     part = {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 20, "layers": 2, "position": "rotary"}
     settings = ModelSettings.parse(
         {"source": {"kind": "nothing"}, "encoder": {"kind": "none"}, "decoder": part, "tie": "target"}
@@ -29,15 +29,14 @@ def model(subwords: SubwordTokenizer) -> Continuer:
         for parameter in made.parameters():
             parameter.normal_(0, 0.3)
     about = Description.model_validate({"longest": 40, "model": settings, "per_token": 0.0})
-    found = in_torch(Bundle(about, made.eval(), Silence(), subwords))
-    assert isinstance(found, Continuer)
+    found = predictor_of(Bundle(about, made.eval(), Silence(), subwords))
     return found
 
 
-def by_hand(model: Continuer, text: str, count: int) -> list[int]:
+def by_hand(model: Predictor, text: str, count: int) -> list[int]:
     """Greedy, one whole pass a word."""
-    said = list(model.target_tokens(text))
-    network = model.bundle.model
+    said = list(model.run.target_tokens(text))
+    network = model.run.bundle.model
     for _ in range(count):
         source, mask = torch.zeros(1, 0, dtype=torch.long), torch.ones(1, 0, dtype=torch.bool)
         with torch.no_grad():
@@ -50,59 +49,59 @@ def by_hand(model: Continuer, text: str, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("text", ["", "the cat", "a dog ran in"])
-def test_greedy_takes_the_likeliest_word_each_time(model: Continuer, text: str) -> None:
+def test_greedy_takes_the_likeliest_word_each_time(model: Predictor, text: str) -> None:
     wanted = by_hand(model, text, 6)
-    found = model.translate(text, beam=1, most=6).tokens
+    found = model.translate(text, beam=1, max_tokens=6).tokens
     assert found[: len(wanted)] == wanted
     assert found[-1] == END
-    assert len(found) <= len(model.target_tokens(text)) + 7
+    assert len(found) <= len(model.run.target_tokens(text)) + 7
 
 
-def test_what_is_told_piece_by_piece_is_the_whole(model: Continuer) -> None:
+def test_what_is_told_piece_by_piece_is_the_whole(model: Predictor) -> None:
     for options in ({"beam": 1}, {"temperature": 1.2, "seed": 5}, {"top_k": 4}):
         heard: list[str] = []
-        result = model.stream("the cat", heard.append, most=12, **options)
+        result = model.stream("the cat", heard.append, max_tokens=12, **options)
         assert "".join(heard) == result.text
         assert result.text.startswith("the cat")
-        assert result.text == model.translate("the cat", most=12, **options).text
-    with pytest.raises(ValueError, match=r"draw, or use beam=1"):
+        assert result.text == model.translate("the cat", max_tokens=12, **options).text
+    with pytest.raises(ValueError, match=r"sample, or use beam=1"):
         model.stream("the cat", heard.append, beam=3)
 
 
-def test_draws_depend_on_the_beginning_and_the_seed_and_on_no_company(model: Continuer) -> None:
+def test_draws_depend_on_the_beginning_and_the_seed_and_on_no_company(model: Predictor) -> None:
     texts = ["the cat", "a dog", "the cat sat", ""]
-    together = [result.text for result in model.translate(texts, temperature=1.0, most=9)]
-    assert together == [model.translate(text, temperature=1.0, most=9).text for text in texts]
-    assert together == [result.text for result in model.translate(texts[::-1], temperature=1.0, most=9)][::-1]
-    others = [model.translate("the cat", temperature=1.0, most=9, seed=seed).text for seed in range(6)]
+    together = [result.text for result in model.translate(texts, temperature=1.0, max_tokens=9)]
+    assert together == [model.translate(text, temperature=1.0, max_tokens=9).text for text in texts]
+    assert together == [result.text for result in model.translate(texts[::-1], temperature=1.0, max_tokens=9)][::-1]
+    others = [model.translate("the cat", temperature=1.0, max_tokens=9, seed=seed).text for seed in range(6)]
     assert len(set(others)) > 1
 
 
-def test_several_texts_of_one_beginning(model: Continuer) -> None:
-    result = model.translate("the", temperature=1.5, nbest=4, most=8)
+def test_several_texts_of_one_beginning(model: Predictor) -> None:
+    result = model.translate("the", temperature=1.5, nbest=4, max_tokens=8)
     assert len(result.others) == 3
     assert all(other.text.startswith("the") for other in result.others)
-    searched = model.translate("the", beam=4, nbest=4, most=8)
+    searched = model.translate("the", beam=4, nbest=4, max_tokens=8)
     scores = [searched.score, *(other.score for other in searched.others)]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_what_is_wrong_is_told(model: Continuer) -> None:
+def test_what_is_wrong_is_told(model: Predictor) -> None:
     long = model.translate("the cat " * 60)
-    assert "and 39 is the most" in long.wrong
-    assert "half a character" in model.translate("\ud800").wrong
+    assert "and 39 is the most" in long.error
+    assert "half a character" in model.translate("\ud800").error
     given: Any = 5
     with pytest.raises(ValueError, match="is not a text"):
         model.translate([given])
 
 
-def test_perplexity_is_that_of_every_token_by_itself(model: Continuer) -> None:
+def test_perplexity_is_that_of_every_token_by_itself(model: Predictor) -> None:
     texts = ["the cat sat on the mat", "a dog", "the dog and the cat ran in the park " * 6]
     found = compute_perplexity(model, texts, lambda count: None)
     total, tokens = 0.0, 0
-    network, longest = model.bundle.model, model.longest
+    network, longest = model.run.bundle.model, model.run.max_source_tokens
     for text in texts:
-        whole = [BEGIN, *model.target_tokens(text), END]
+        whole = [BEGIN, *model.run.target_tokens(text), END]
         for at in range(0, len(whole) - 1, longest):
             before, after = whole[at : at + longest], whole[at + 1 : at + 1 + longest]
             source, mask = torch.zeros(1, 0, dtype=torch.long), torch.ones(1, 0, dtype=torch.bool)
@@ -120,12 +119,12 @@ def test_perplexity_is_that_of_every_token_by_itself(model: Continuer) -> None:
     )
 
 
-def test_what_each_word_looks_back_at_is_seen(model: Continuer) -> None:
+def test_what_each_word_looks_back_at_is_seen(model: Predictor) -> None:
     seen = model.attend("the cat sat on the mat").without_special().merged()
     assert seen.kinds == ["decoder"]
     assert seen.rows("decoder").labels == ("the", "cat", "sat", "on", "the", "mat")
     weights = seen.matrix("decoder", 0, 1)
     assert (weights[1:].max(1) > 0).all()
     assert all(weights[row, row + 1 :].max() == 0 for row in range(5)), "never ahead"
-    with pytest.raises(ValueError, match="for models that read something"):
+    with pytest.raises(ValueError, match="for models that have a source"):
         model.attend("the cat", attribution=True)

@@ -8,17 +8,15 @@ import pytest
 import torch
 
 from regard.data.settings import LANGUAGE_SIGN
-from regard.inference.loading import in_torch, load
-from regard.inference.media_inputs import MediaTranslator
 from regard.inference.options import Options
+from regard.inference.predictor import Predictor
+from regard.loading import load, predictor_of
 from regard.runs.bundle import load_bundle, save_bundle
 from tests.media import media_bundle, picture, picture_bytes, recording_bytes, samples
 
 
-def translator(kind: str, **about: Any) -> MediaTranslator:
-    made = in_torch(media_bundle(kind, **about))
-    assert isinstance(made, MediaTranslator)
-    return made
+def translator(kind: str, **about: Any) -> Predictor:
+    return predictor_of(media_bundle(kind, **about))
 
 
 def test_files_bytes_and_what_python_has_give_the_same(tmp_path: Path) -> None:
@@ -51,8 +49,8 @@ def test_a_wrong_file_has_its_own_sentence_and_disturbs_nobody(tmp_path: Path) -
     reads = translator("images")
     good, *wrong = reads.translate([picture_bytes(), b"nothing", str(tmp_path / "none.png"), recording_bytes()])
     assert good.text == reads.translate(picture_bytes()).text
-    assert not good.wrong
-    assert ["not a picture" in wrong[0].wrong, "no such file" in wrong[1].wrong, bool(wrong[2].wrong)] == [True] * 3
+    assert not good.error
+    assert ["not a picture" in wrong[0].error, "no such file" in wrong[1].error, bool(wrong[2].error)] == [True] * 3
     assert all(result.text == "" for result in wrong)
     with pytest.raises(ValueError, match="not a picture"):
         reads.attend(b"nothing")
@@ -60,11 +58,11 @@ def test_a_wrong_file_has_its_own_sentence_and_disturbs_nobody(tmp_path: Path) -
 
 def test_text_is_refused_where_files_are_read_and_the_other_way_round() -> None:
     reads = translator("images")
-    assert "no such file" in reads.translate("a sentence").wrong
+    assert "no such file" in reads.translate("a sentence").error
     from regard.data.vocabulary import in_text
 
     with pytest.raises(ValueError, match="reads pictures, not text"):
-        in_text(reads.source_side)
+        in_text(reads.run.source_side)
 
 
 @pytest.mark.parametrize("kind", ["images", "speech"])
@@ -83,8 +81,8 @@ def test_each_language_has_its_own_beginning() -> None:
     says = translator("images", languages=("en", "de"))
     tokens = {to: says.translate(picture_bytes(), to=to).tokens for to in ("en", "de")}
     for language, said in tokens.items():  # as training's targets begin, blank and all
-        taught = says.target_side.encode([f"{LANGUAGE_SIGN.format(language)} a"])[0]
-        sign = says.target_side.token(LANGUAGE_SIGN.format(language))
+        taught = says.run.target_side.encode([f"{LANGUAGE_SIGN.format(language)} a"])[0]
+        sign = says.run.target_side.token(LANGUAGE_SIGN.format(language))
         assert sign in taught
         assert said[: taught.index(sign) + 1] == taught[: taught.index(sign) + 1]
     assert says.translate(picture_bytes()).tokens == tokens["en"]
@@ -125,7 +123,7 @@ def test_a_folder_keeps_all_of_it(tmp_path: Path, kind: str, labels: tuple[str, 
     assert again.description == made.description
     given = picture_bytes() if kind == "images" else recording_bytes()
     opened = load(tmp_path)
-    assert opened.results([given], Options())[0].text == in_torch(made).results([given], Options())[0].text
-    assert f"it reads {kind}" in opened.why
+    assert opened.results([given], Options())[0].text == predictor_of(made).results([given], Options())[0].text
+    assert f"it reads {kind}" in opened.engine_reason
     for mine, theirs in zip(again.model.parameters(), made.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)

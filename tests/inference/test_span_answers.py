@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 
 from regard.data.answer_spans import Window, divided
 from regard.data.batching import load_batch
-from regard.data.dataset import Corpus, Pairs, prepare
+from regard.data.dataset import Corpus, prepare
 from regard.data.labels import Ends
+from regard.data.pairs import PairDataset
 from regard.data.settings import DataSettings
-from regard.inference.loading import in_torch
-from regard.inference.span_answers import LONGEST, Answerer, _span
+from regard.inference.predictor import Predictor
+from regard.inference.span_answers import MAX_ANSWER_TOKENS, _best_span_of_window
+from regard.loading import predictor_of
 from regard.runs.bundle import load_bundle, save_bundle
 from regard.special_tokens import BEGIN, END, PAD
-from regard.training.objective import Objective, loss_of
+from regard.tasks.base import get_task
+from regard.training.objective import Objective, batch_loss
 from regard.training.run import new_bundle, train
 from regard.training.settings import RunSettings, TrainingSettings, run_settings
 
@@ -46,31 +49,30 @@ def written(path: Path, rows: list[dict[str, str]]) -> Path:
 
 def settings(path: Path, *more: str) -> RunSettings:
     small = ["model.encoder.width=32", "model.decoder.width=32", "model.encoder.heads=2", *more]
-    return run_settings(None, {}, small, {"data": {"pairs": [path]}}, task="span")
+    return run_settings(None, {}, small, {"data": {"pairs": [path]}}, task="span_qa")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Answerer]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
     folder = tmp_path_factory.mktemp("spans")
     chosen = settings(written(folder / "train.jsonl", stories(60, unanswered=True)))
-    corpus = prepare(chosen.data, folder / "data", source=chosen.model.source, says=chosen.model.says)
+    corpus = prepare(chosen.data, folder / "data", source=chosen.model.source, kind=get_task(chosen.task).data())
     torch.manual_seed(1)
-    found = in_torch(new_bundle(chosen, corpus, torch.device("cpu")))
-    found.bundle.model.eval()
-    assert isinstance(found, Answerer)
+    found = predictor_of(new_bundle(chosen, corpus, torch.device("cpu")))
+    found.run.bundle.model.eval()
     return corpus, found
 
 
-def test_a_batch_has_the_places_of_its_answers(made: tuple[Corpus, Answerer]) -> None:
+def test_a_batch_has_the_places_of_its_answers(made: tuple[Corpus, Predictor]) -> None:
     corpus, _ = made
-    assert isinstance(corpus.train, Pairs)
+    assert isinstance(corpus.train, PairDataset)
     assert isinstance(corpus.target_side, Ends)
     assert corpus.target_side.unanswered
     numbers = torch.arange(len(corpus.train)).numpy()
-    batch = load_batch(corpus, corpus.train, numbers, varied=DataSettings())
+    batch = load_batch(corpus, corpus.train, numbers, settings=DataSettings())
     for row, number in enumerate(numbers.tolist()):
         text, answer = corpus.train.texts(number)
-        first, last = (int(place) - 1 for place in batch.after[row])
+        first, last = (int(place) - 1 for place in batch.labels[row])
         assert batch.source[row, 0] == BEGIN
         if not answer:
             assert (first, last) == (0, 0)
@@ -83,13 +85,13 @@ def test_a_batch_has_the_places_of_its_answers(made: tuple[Corpus, Answerer]) ->
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("twice", [False, True])
-def test_the_loss_is_that_of_its_formula(made: tuple[Corpus, Answerer], smoothing: float, twice: bool) -> None:
+def test_the_loss_is_that_of_its_formula(made: tuple[Corpus, Predictor], smoothing: float, twice: bool) -> None:
     corpus, answerer = made
-    training = TrainingSettings(smoothing=smoothing, agreement=1)
-    objective = Objective(answerer.bundle.model, training).eval()
+    training = TrainingSettings(smoothing=smoothing, rdrop_weight=1)
+    objective = Objective(answerer.run.bundle.model, training, "span").eval()
     batch = load_batch(corpus, corpus.train, torch.arange(8).numpy())
-    found = loss_of(objective, batch, twice=twice)
-    model = answerer.bundle.model
+    found = batch_loss(objective, batch, passes=2 if twice else 1)
+    model = answerer.run.bundle.model
     expected = entropy = 0.0
     with torch.no_grad():
         for row in range(8):
@@ -98,12 +100,12 @@ def test_the_loss_is_that_of_its_formula(made: tuple[Corpus, Answerer], smoothin
             logits = (features @ model.output.weight.T + model.output.bias).double()
             for end in (0, 1):
                 logs = logits[:, END + 1 + end].log_softmax(0)
-                place = int(batch.after[row, end]) - 1
+                place = int(batch.labels[row, end]) - 1
                 entropy -= float(logs[place])
                 expected -= float((1 - smoothing) * logs[place] + smoothing * logs.mean())
     # Without dropout two passes are one: they agree.
     assert float(found.total.detach()) == pytest.approx(expected, rel=1e-4)
-    assert float(found.entropy) == pytest.approx(entropy, rel=1e-4)
+    assert float(found.cross_entropy) == pytest.approx(entropy, rel=1e-4)
 
 
 @given(
@@ -118,17 +120,17 @@ def test_the_best_span_is_the_best_of_all(seed: int, count: int, before: int, em
         return
     window = Window([], before, offsets)
     scores = torch.randn(before + count + 1, END + 3, generator=torch.Generator().manual_seed(seed))
-    found = _span(window, 0, scores)
+    found = _best_span_of_window(window, 0, scores)
     possible = [
         (float(scores[a, END + 1].double() + scores[b, END + 2].double()), a, b)
         for a in range(before, before + count)
-        for b in range(a, min(a + LONGEST, before + count))
+        for b in range(a, min(a + MAX_ANSWER_TOKENS, before + count))
         if all(offsets[at - before][0] < offsets[at - before][1] for at in (a, b))
     ]
     assert (found.score, found.first, found.last) == max(possible)
 
 
-def test_answers_are_parts_of_their_passages_in_any_company(made: tuple[Corpus, Answerer]) -> None:
+def test_answers_are_parts_of_their_passages_in_any_company(made: tuple[Corpus, Predictor]) -> None:
     _, answerer = made
     texts = [f"{row['context']}\t{row['question']}" for row in stories(20)]
     together = answerer.translate(texts)
@@ -143,37 +145,37 @@ def test_answers_are_parts_of_their_passages_in_any_company(made: tuple[Corpus, 
         assert passage[told.begin : told.end] == told.text
 
 
-def test_long_passages_are_read_in_windows(made: tuple[Corpus, Answerer]) -> None:
+def test_long_passages_are_read_in_windows(made: tuple[Corpus, Predictor]) -> None:
     _, answerer = made
     long = " ".join(row["context"] for row in stories(80))
     result = answerer.translate(f"{long}\tWhere is Mary?")
-    assert not result.wrong
+    assert not result.error
     assert result.text in long
-    assert len(result.source_tokens) <= answerer.longest
+    assert len(result.source_tokens) <= answerer.run.max_source_tokens
 
 
 @pytest.mark.parametrize(
     ("text", "word"), [("no question", "question"), ("", "empty"), ("\twhat?", "empty"), ("\ud800 a\tb", "UTF-8")]
 )
-def test_what_cannot_be_read_is_told(made: tuple[Corpus, Answerer], text: str, word: str) -> None:
-    assert word in made[1].translate(text).wrong
+def test_what_cannot_be_read_is_told(made: tuple[Corpus, Predictor], text: str, word: str) -> None:
+    assert word in made[1].translate(text).error
 
 
-def test_the_words_attention_is_seen(made: tuple[Corpus, Answerer]) -> None:
+def test_the_words_attention_is_seen(made: tuple[Corpus, Predictor]) -> None:
     seen = made[1].attend("Mary is in the garden.\tWhere is Mary?")
     assert set(seen.weights) == {"encoder"}
     with pytest.raises(ValueError, match="spans"):
         made[1].attend("Mary is in the garden.\tWhere?", "garden")
 
 
-def test_a_folder_keeps_what_it_says(made: tuple[Corpus, Answerer], tmp_path: Path) -> None:
-    bundle = made[1].bundle
+def test_a_folder_keeps_what_it_says(made: tuple[Corpus, Predictor], tmp_path: Path) -> None:
+    bundle = made[1].run.bundle
     save_bundle(tmp_path, bundle)
     again = load_bundle(tmp_path)
     assert isinstance(again.target_side, Ends)
     assert again.target_side.unanswered
     text = "Mary is in the garden. John is in the office.\tWhere is Mary?"
-    assert in_torch(again).translate(text).text == made[1].translate(text).text
+    assert predictor_of(again).translate(text).text == made[1].translate(text).text
 
 
 @pytest.mark.slow
@@ -188,7 +190,7 @@ def test_it_learns(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     trained = train(chosen, run, quiet=True)
-    answerer = in_torch(trained.bundle)
+    answerer = predictor_of(trained.bundle)
     trained.bundle.model.eval()
     rows = stories(60, unanswered=True)
     said = answerer.translate([f"{row['context']}\t{row['question']}" for row in rows])

@@ -6,12 +6,15 @@ import pytest
 import torch
 
 from regard.data.batching import load_batch
-from regard.data.dataset import Corpus, Pairs, prepare
+from regard.data.dataset import Corpus, prepare
+from regard.data.kinds.tag_pairs import TagPairs
 from regard.data.labels import Tags
+from regard.data.pairs import PairDataset
 from regard.data.settings import DataSettings
-from regard.inference.loading import in_torch
-from regard.inference.tagger import Tagger
+from regard.inference.predictor import Predictor
+from regard.loading import predictor_of
 from regard.special_tokens import BEGIN, PAD
+from regard.tasks.base import get_task
 from regard.training.run import new_bundle
 from regard.training.settings import run_settings
 
@@ -30,58 +33,57 @@ def conll(rows: list[tuple[str, str]]) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Tagger]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
     folder = tmp_path_factory.mktemp("tags")
     (folder / "train.conll").write_text("-DOCSTART- x O\n\n" + conll(ROWS))
     settings = run_settings(
         None, {}, ["model.encoder.width=16", "model.source.begin=true"], {"data": {"pairs": [folder / "train.conll"]}},
-        task="tag",
+        task="tagging",
     )  # fmt: skip
-    corpus = prepare(settings.data, folder / "data", source=settings.model.source, says=settings.model.says)
+    corpus = prepare(settings.data, folder / "data", source=settings.model.source, kind=get_task(settings.task).data())
     torch.manual_seed(1)
-    found = in_torch(new_bundle(settings, corpus, torch.device("cpu")))
-    found.bundle.model.eval()
-    assert isinstance(found, Tagger)
+    found = predictor_of(new_bundle(settings, corpus, torch.device("cpu")))
+    found.run.bundle.model.eval()
     return corpus, found
 
 
-def test_a_batch_asks_for_a_tag_where_each_word_begins(made: tuple[Corpus, Tagger]) -> None:
+def test_a_batch_asks_for_a_tag_where_each_word_begins(made: tuple[Corpus, Predictor]) -> None:
     corpus, _ = made
-    assert isinstance(corpus.train, Pairs)
+    assert isinstance(corpus.train, PairDataset)
     assert isinstance(corpus.target_side, Tags)
     numbers = torch.arange(len(corpus.train)).numpy()
-    batch = load_batch(corpus, corpus.train, numbers, varied=DataSettings())
+    batch = load_batch(corpus, corpus.train, numbers, settings=DataSettings())
     for row, number in enumerate(numbers.tolist()):
         text, tags = corpus.train.texts(number)
-        said = [token for token in batch.after[row].tolist() if token != PAD]
+        said = [token for token in batch.labels[row].tolist() if token != PAD]
         assert corpus.target_side.decode([said]) == [tags]
         assert batch.source[row, 0] == BEGIN
-        asked = (batch.after[row] != PAD).nonzero()[:, 0].tolist()
+        asked = (batch.labels[row] != PAD).nonzero()[:, 0].tolist()
         pieces = corpus.source_side.pieces(batch.source[row].tolist())
         assert all(pieces[place].startswith("▁") for place in asked)
         assert len(asked) == len(text.split())
 
 
-def test_every_word_gets_a_tag_in_any_company(made: tuple[Corpus, Tagger]) -> None:
+def test_every_word_gets_a_tag_in_any_company(made: tuple[Corpus, Predictor]) -> None:
     _, tagger = made
     texts = ["Anna went to Rome", "Bob", "  Xaverius   went\tagain  "]
     together = tagger.translate(texts)
     assert [len(each.text.split()) for each in together] == [4, 1, 3]
     assert [each.text for each in together] == [tagger.translate(text).text for text in texts]
-    assert [word for word, _ in tagger.tags(texts[2])] == ["Xaverius", "went", "again"]
+    assert [word for word, _ in tagger.tag(texts[2])] == ["Xaverius", "went", "again"]
 
 
-def test_what_cannot_be_tagged_is_told(made: tuple[Corpus, Tagger]) -> None:
+def test_what_cannot_be_tagged_is_told(made: tuple[Corpus, Predictor]) -> None:
     _, tagger = made
-    assert tagger.translate("").wrong == "it is empty"
-    assert "longer than" in tagger.translate("Anna " * 400).wrong
-    assert "half a character" in tagger.translate("\ud800").wrong
+    assert tagger.translate("").error == "it is empty"
+    assert "longer than" in tagger.translate("Anna " * 400).error
+    assert "half a character" in tagger.translate("\ud800").error
 
 
 def test_texts_without_a_tag_for_each_word_are_set_aside(tmp_path: Path) -> None:
     rows = "".join(f"{text}\t{tags}\n" for text, tags in ROWS) + "Anna went\tB-PER\n"
     (tmp_path / "train.tsv").write_text(f"text\ttags\n{rows}")
-    settings = run_settings(None, {}, [], {"data": {"pairs": [tmp_path / "train.tsv"]}}, task="tag")
-    corpus = prepare(settings.data, tmp_path / "data", source=settings.model.source, says="tags")
-    assert corpus.set_aside == {"not as many tags as words": 1}
+    settings = run_settings(None, {}, [], {"data": {"pairs": [tmp_path / "train.tsv"]}}, task="tagging")
+    corpus = prepare(settings.data, tmp_path / "data", source=settings.model.source, kind=TagPairs())
+    assert corpus.rejected == {"not as many tags as words": 1}
     assert len(corpus.train) + len(corpus.valid) == len(ROWS)

@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.errors import RegardError
-from regard.inference.loading import load
 from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
+from regard.loading import load
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, new_model, save_bundle, tensors_of
 from regard.runs.folder import Description

@@ -7,8 +7,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from regard.inference.loading import load
 from regard.interop.export_run import export_run
+from regard.loading import load
 from tests.interop.huggingface_models import LINES
 
 KINDS = [

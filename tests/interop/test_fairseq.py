@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.batching import padded
-from regard.inference.loading import load
+from regard.data.batching import pad_sequences
 from regard.interop.fairseq import convert_checkpoint, fairseq_sinusoids
 from regard.interop.import_folder import import_folder
+from regard.loading import load
 from regard.special_tokens import BEGIN, END, PAD
 from tests.interop.huggingface_models import LINES
 
@@ -70,8 +70,8 @@ def test_a_checkpoint_predicts_what_fsmt_predicts(tmp_path: Path) -> None:
     bundle = import_folder(tmp_path / "plain", tmp_path / "run")
     assert bundle.description.source_language == "en"
     source, target = bundle.source_side, bundle.target_side
-    ours = padded([[*each, END] for each in source.encode([line.lower() for line in LINES])])
-    before = padded([[BEGIN, *each[:9]] for each in target.encode(LINES[::-1])])
+    ours = pad_sequences([[*each, END] for each in source.encode([line.lower() for line in LINES])])
+    before = pad_sequences([[BEGIN, *each[:9]] for each in target.encode(LINES[::-1])])
     mask = ours != PAD
     entries, said = (torch.from_numpy(side.original_ids) for side in (source, target))
     with torch.no_grad():

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.batching import padded
-from regard.inference.loading import load
-from regard.inference.results import Search
+from regard.data.batching import pad_sequences
+from regard.inference.results import SearchConfig
+from regard.loading import load
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES
 
@@ -36,7 +36,7 @@ ENCODERS = [
 def sequences(bundle: Any) -> torch.Tensor:
     """Our tokens of texts of several lengths, padded."""
     tokens = bundle.source_side.encode(LINES)
-    return padded([[BEGIN, *each[:40], END] for each in tokens])
+    return pad_sequences([[BEGIN, *each[:40], END] for each in tokens])
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
@@ -98,7 +98,7 @@ def test_token_classifiers_predict_the_same_tags(imported: Any, kind: str) -> No
     words = whole.word_ids(0)
     firsts = [words.index(at) for at in range(len(text.split()))]
     tags = [("bad", "fair", "good")[int(expected[position])] for position in firsts]
-    assert [tag for _, tag in tagger.tags(text)] == tags  # type: ignore[attr-defined]
+    assert [tag for _, tag in tagger.tag(text)] == tags
 
 
 @pytest.mark.parametrize("kind", [each for each in ENCODERS if "QuestionAnswering" in each])
@@ -113,9 +113,9 @@ def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None
     offsets = whole.pop("offset_mapping")[0].tolist()
     with torch.no_grad():
         expected = theirs(**whole)
-    read = answerer._read(f"{passage}\t{question}")  # type: ignore[attr-defined]
+    read = answerer._read(f"{passage}\t{question}")
     assert bundle.source_side.to_original_ids(read.rows[0]) == whole["input_ids"][0].tolist()
-    (logits,) = answerer._logits(read.rows)  # type: ignore[attr-defined]
+    (logits,) = answerer._logits(read.rows)
     both = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
     torch.testing.assert_close(logits[:, END + 1 :], both, rtol=1e-4, atol=1e-4)
     first = read.about[0][0].first
@@ -152,9 +152,9 @@ def test_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["marian MarianMTModel", "pegasus PegasusForConditionalGeneration"])
 def test_encoder_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
     theirs, bundle, _, _ = imported(kind)
-    ours = padded([[*each[:40], END] for each in bundle.source_side.encode(LINES)])
+    ours = pad_sequences([[*each[:40], END] for each in bundle.source_side.encode(LINES)])
     mask = ours != PAD
-    before = padded([[BEGIN, *each[:20]] for each in bundle.target_side.encode(LINES[::-1])])
+    before = pad_sequences([[BEGIN, *each[:20]] for each in bundle.target_side.encode(LINES[::-1])])
     entries = torch.from_numpy(bundle.source_side.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=entries[before])
@@ -230,14 +230,14 @@ def test_encoder_decoders_translate_alike(imported: Any, kind: str) -> None:
     theirs, bundle, _, run = imported(kind)
     side = bundle.target_side
     sources = [[*each[:30], END] for each in bundle.source_side.encode(LINES)]
-    ours = padded(sources)
+    ours = pad_sequences(sources)
     entries = torch.from_numpy(side.original_ids)
     engine = load(run, engine="torch").engine
     for beam in (1, 4):
         rows = theirs.generate(
             entries[ours], attention_mask=(ours != PAD).long(), max_new_tokens=60, num_beams=beam, length_penalty=1.0,
         )  # fmt: skip
-        how = Search(beam=beam, length_penalty=1.0, longest=60, per_token=100.0)
+        how = SearchConfig(beam=beam, length_penalty=1.0, max_length=60, tokens_per_source_token=100.0)
         ended = 0
         for row, found in zip(rows, engine.search(sources, how), strict=True):
             expected = predicted_tokens(side, row, 1)

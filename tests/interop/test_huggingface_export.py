@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.batching import padded
+from regard.data.batching import pad_sequences
 from regard.data.input_validation import normalize_whitespace
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
-from regard.inference.loading import load
 from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
+from regard.loading import load
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle
 from regard.runs.folder import Description
@@ -115,8 +115,8 @@ def test_texts_are_tokenized_and_detokenized_alike(exported: Any, name: str) -> 
 def test_translation_models_predict_the_same(exported: Any, name: str) -> None:
     folder = exported(name)
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
-    source = padded([[*each[:60], END] for each in run.target_side.encode(LINES)])
-    before = padded([[BEGIN, *each[:20]] for each in run.target_side.encode(LINES[::-1])])
+    source = pad_sequences([[*each[:60], END] for each in run.target_side.encode(LINES)])
+    before = pad_sequences([[BEGIN, *each[:20]] for each in run.target_side.encode(LINES[::-1])])
     mask = source != PAD
     with torch.no_grad():
         expected = theirs(input_ids=source, attention_mask=mask.long(), decoder_input_ids=before).logits
@@ -151,7 +151,7 @@ def test_language_models_have_the_same_logits(exported: Any, name: str) -> None:
 def test_masked_lms_have_the_same_logits(exported: Any, name: str) -> None:
     folder = exported(name)
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
-    rows = padded([[BEGIN, *each[:60], END] for each in run.target_side.encode(LINES)])
+    rows = pad_sequences([[BEGIN, *each[:60], END] for each in run.target_side.encode(LINES)])
     rows[:, 3] = MASK
     mask = rows != PAD
     with torch.no_grad():
@@ -168,7 +168,7 @@ def test_an_exported_model_can_be_imported_again(exported: Any, tmp_path: Path, 
     for line in (line for line in LINES if " " in line):
         if name in ENCODERS:
             gapped = line.replace(" ", " ___ ", 1)
-            a, b = (each.fill(gapped, best=1)[0][0] for each in (first, second))  # type: ignore[attr-defined]
+            a, b = (each.fill(gapped, best=1)[0][0] for each in (first, second))
             assert a.word == b.word
             assert a.probability == pytest.approx(b.probability, abs=1e-5)
         else:
@@ -225,7 +225,7 @@ def test_onnx_gives_the_same_numbers(exported: Any, tmp_path: Path, name: str) -
     run = exported(name) / "run"
     export_run(run, "onnx", tmp_path / "onnx")
     bundle = load_bundle(run)
-    rows = padded([[BEGIN, *each[:20], END] for each in bundle.target_side.encode(LINES)])
+    rows = pad_sequences([[BEGIN, *each[:20], END] for each in bundle.target_side.encode(LINES)])
     mask = rows != PAD
     with torch.no_grad():
         if name in ENCODERS:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.batching import padded
-from regard.inference.loading import load
+from regard.data.batching import pad_sequences
 from regard.interop.export_run import export_run
+from regard.loading import load
 from regard.runs.bundle import load_bundle
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from tests.interop.huggingface_models import LINES
@@ -25,7 +25,7 @@ def test_a_translation_model_predicts_the_same_tokens(imported: Any, tmp_path: P
     export_run(run, "onnx", tmp_path / "onnx")
     model = load(run, engine="torch")
     results = model.translate(LINES, beam=1)
-    tokens = padded([result.source_tokens for result in results])
+    tokens = pad_sequences([result.source_tokens for result in results])
     mask = (tokens != PAD).numpy()
     states = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=tokens.numpy(), mask=mask)
     words = np.full((len(tokens), 1), BEGIN)
@@ -43,7 +43,7 @@ def test_an_encoder_gives_the_same_logits(imported: Any, tmp_path: Path) -> None
         run = imported(kind).run
         export_run(run, "onnx", tmp_path / kind)
         bundle = load_bundle(run)
-        tokens = padded([[BEGIN, *each, END] for each in bundle.source_side.encode(LINES)])
+        tokens = pad_sequences([[BEGIN, *each, END] for each in bundle.source_side.encode(LINES)])
         tokens[:, 2] = MASK
         mask = tokens != PAD
         with torch.no_grad():

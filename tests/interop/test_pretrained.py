@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.inference.loading import load
-from regard.inference.text_embedding import vectors
 from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
+from regard.loading import load
 from tests.interop.huggingface_models import HARD_TEXTS
 
 # A tab would divide a text into two segments.
@@ -27,7 +26,7 @@ def test_sentences_have_the_same_embeddings(tmp_path: Path) -> None:
     import transformers
 
     import_folder(folder, tmp_path / "run")
-    found = vectors(load(tmp_path / "run"), TEXTS)
+    found = load(tmp_path / "run").embed(TEXTS)
     tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
     model = transformers.BertModel.from_pretrained(folder).eval()
     read = tokenizer(TEXTS, padding=True, truncation=True, max_length=512, return_tensors="pt")

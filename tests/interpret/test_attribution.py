@@ -9,13 +9,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batching import given
+from regard.data.batching import collate_sources
 from regard.data.media import Medium
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.inference.loading import in_torch
 from regard.interpret import attribution as attributing
 from regard.interpret import forced_pass as forced
 from regard.interpret.attribution import attributed
+from regard.loading import predictor_of
 from regard.runs.bundle import Bundle
 from regard.special_tokens import END
 from tests.bundles import bundle_of
@@ -46,11 +46,11 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures and frames in double precision."""
 
     def doubled(side: Any, sources: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        source, mask = given(side, sources)
+        source, mask = collate_sources(side, sources)
         return source.double(), mask
 
     for part in (attributing, forced):
-        monkeypatch.setattr(part, "given", doubled)
+        monkeypatch.setattr(part, "collate_sources", doubled)
 
 
 def slope(
@@ -108,7 +108,7 @@ def test_of_sentences(subwords: SubwordTokenizer) -> None:
 
         first += len(part)
         np.testing.assert_allclose(found[:, place], slope(bundle, source, output, longer), rtol=1e-3, atol=1e-6)
-    seen = in_torch(bundle).attend("the dog ran . a cat .\tthe mat", "Hund", attribution=True)
+    seen = predictor_of(bundle).attend("the dog ran . a cat .\tthe mat", "Hund", attribution=True)
     assert seen.attribution["source"].shape == (len(seen.target), len(seen.source))
     assert seen.source.unit == "sentences"
 
@@ -169,7 +169,7 @@ def test_by_hand() -> None:
     _, (said,) = example(bundle, "images")
     model, held = bundle.model, []
     handle = model.encoder.embedding.norm.register_forward_hook(lambda *passed: held.append(passed[2][0]))
-    seen = in_torch(bundle).attend(picture_bytes(), "dog", attribution=True)  # type: ignore[arg-type]
+    seen = predictor_of(bundle).attend(picture_bytes(), "dog", attribution=True)
     handle.remove()
     cells = held[0]  # [T, E]
     mean = (cells + model.encoder.embedding.place).mean(0)
@@ -189,7 +189,7 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize(("name", "kind", "change", "together"), MODELS, ids=[model[0] for model in MODELS])
 def test_it_changes_nothing_else(name: str, kind: str, change: dict[str, Any], together: int) -> None:
-    reads: Any = in_torch(media_bundle(kind, preset=name, **change))
+    reads: Any = predictor_of(media_bundle(kind, preset=name, **change))
     given = GIVEN[kind]()
     before = reads.attend(given)
     seen = reads.attend(given, attribution=True)

@@ -137,7 +137,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "description not TOML": (rewrite("model.toml", b"= = ="), "this is not TOML"),
     "description not text": (rewrite("model.toml", b"\xff\xfe\x00"), "not a text file in UTF-8"),
     "description empty": (rewrite("model.toml", b""), "model: it is missing"),
-    "description of another format": (replace_text("format = 1", "format = 2"), "format: 2 is not possible"),
+    "description of another format": (replace_text("format = 2", "format = 3"), "format: 3 is not possible"),
     "description with an unknown name": (replace_text("lowercase", "lowercased"), "did you mean lowercase?"),
     "description of another model": (replace_text("width = 12", "width = 16"), "the model has"),
     "subwords cut short": (cut("source.subwords"), "the subword model is damaged"),

@@ -52,7 +52,7 @@ def run(work: Work, *, held: bool = True, **settings: Any) -> None:
 
 
 async def asked(batcher: Batcher, *texts: str, options: Options = FAST, seconds: float = 5) -> list[str]:
-    return [result.text or result.wrong for result in await batcher.translate(texts, options, seconds=seconds)]
+    return [result.text or result.error for result in await batcher.translate(texts, options, seconds=seconds)]
 
 
 def test_many_clients_share_batches_and_each_gets_its_own() -> None:

@@ -81,7 +81,7 @@ def test_many_at_once_get_what_each_would_get_alone(server: Server, runs: list[P
 def test_what_was_looked_at_is_that_of_python(server: Server, runs: list[Path]) -> None:
     answer = send(server, "/v1/look?model=spoken&target=one+two&attribution=true", recording_bytes()).json()
     found = from_record(answer["attention"])
-    seen = regard.load(runs[2]).attend(recording_bytes(), "one two", attribution=True)  # type: ignore[arg-type]
+    seen = regard.load(runs[2]).attend(recording_bytes(), "one two", attribution=True)
     assert found.shown is not None
     assert seen.shown is not None
     assert np.array_equal(found.shown.values, seen.shown.values)
@@ -175,7 +175,8 @@ def test_models_say_what_they_read(server: Server) -> None:
         "spoken": "speech",
         "text": "text",
     }
-    assert about["animals"]["says"] == "labels"
+    assert (about["animals"]["task"], about["animals"]["output"]) == ("classification", "Class")
+    assert about["animals"]["options"] == ["nbest", "scores", "attention"]
     assert about["captions"]["languages"] == ["en", "de"]
 
 

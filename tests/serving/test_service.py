@@ -228,7 +228,7 @@ def test_many_clients_at_once_get_their_own_answers(server: Server, expected: di
         ({"text": ["x"] * 129}, 413, "129 texts are too many"),
         ({"text": "x", "beam": 11}, 400, "beam: it must be between 1 and 10"),
         ({"text": "x", "beam": 0}, 400, "beam"),
-        ({"text": "x", "nbest": 11}, 400, "beam: it must be between 1 and 10"),
+        ({"text": "x", "nbest": 11}, 400, "nbest: it must be between 1 and 10"),
         ({"text": "x", "temperature": -1}, 400, "temperature"),
         ({"text": "x", "model": "none"}, 400, "there is no model 'none'"),
         ({"text": "x", "target": "fr"}, 400, "no model goes from any language to fr"),

@@ -8,6 +8,7 @@ import torch
 from regard.data.dataset import Corpus, prepare
 from regard.runs.bundle import Bundle
 from regard.settings import merged
+from regard.tasks.base import get_task
 from regard.training.run import new_bundle
 from regard.training.settings import RunSettings, run_settings
 from tests.end_to_end.runs import write_dates
@@ -24,5 +25,5 @@ def small_run(folder: Path, preset: str = "bahdanau", **training: Any) -> tuple[
     data = write_dates(folder / "dates.tsv", 120)
     given = merged(TINY, {"data": {"pairs": [str(data)]}, "training": training})
     settings = run_settings(preset, {}, [], given)
-    corpus = prepare(settings.data, folder / "data")
+    corpus = prepare(settings.data, folder / "data", kind=get_task(settings.task).data(), source=settings.model.source)
     return settings, corpus, new_bundle(settings, corpus, torch.device("cpu"))

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator, Page
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.inference.loading import in_torch
 from regard.interpret.captured import Axis, Captured
+from regard.loading import predictor_of
 from regard.views.notebook import CapturedView, render_frame
 from tests.browser import needed, watched
 from tests.media import media_bundle, picture_bytes, recording_bytes
@@ -28,8 +28,8 @@ HARMLESS = "about:srcdoc"
 @pytest.fixture(scope="module")
 def captures() -> dict[str, Captured]:
     """A text, a picture and a recording."""
-    sees: Any = in_torch(media_bundle("images"))
-    hears: Any = in_torch(media_bundle("speech"))
+    sees: Any = predictor_of(media_bundle("images"))
+    hears: Any = predictor_of(media_bundle("speech"))
     return {
         "text": sample(6),
         "picture": sees.attend(picture_bytes(), "a red circle", attribution=True),
@@ -178,7 +178,7 @@ def test_the_text_representation_is_one_line(captures: dict[str, Captured]) -> N
 
 
 def test_results_show_their_attention() -> None:
-    hears: Any = in_torch(media_bundle("speech"))
+    hears: Any = predictor_of(media_bundle("speech"))
     result = hears.translate(recording_bytes(), attention=True)
     assert result._repr_html_() == result.attention._repr_html_()
     assert np.array_equal(result.attention.weights["cross"][0], hears.attend(recording_bytes()).weights["cross"][0])

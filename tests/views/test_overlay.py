@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser
 
-from regard.inference.loading import in_torch
+from regard.inference.media_inputs import MediaInputs
 from regard.interpret.captured import Axis, Captured, Shown
+from regard.loading import predictor_of
 from regard.views import channel_attention as channels
 from regard.views.overlay import in_terminal, write_overlay
 from regard.views.page import write_page
@@ -21,7 +22,7 @@ from tests.media import media_bundle, picture_bytes, recording_bytes
 
 @pytest.fixture(scope="module")
 def seen() -> Captured:
-    found = in_torch(media_bundle("images")).attend(picture_bytes(), "a red circle")  # type: ignore[arg-type]
+    found = predictor_of(media_bundle("images")).attend(picture_bytes(), "a red circle")
     weights = np.zeros_like(found.weights["cross"][0])
     pieces = len(found.without_special().merged().target)
     assert pieces == 3
@@ -32,7 +33,7 @@ def seen() -> Captured:
 
 @pytest.fixture(scope="module")
 def heard() -> Captured:
-    return in_torch(media_bundle("speech")).attend(recording_bytes(), "one two")  # type: ignore[arg-type]
+    return predictor_of(media_bundle("speech")).attend(recording_bytes(), "one two")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -172,8 +173,8 @@ def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: Captured
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_what_channels_let_pass_is_drawn(tmp_path: Path, suffix: str) -> None:
-    reads = in_torch(media_bundle("images"))
-    blocks = reads.passed(picture_bytes())  # type: ignore[attr-defined]
+    reads = predictor_of(media_bundle("images"))
+    blocks = MediaInputs(reads.run).channel_attention(picture_bytes())
     assert [len(block.channels) for block in blocks] == [8, 16]
     assert all(block.places is not None and ((block.places > 0) & (block.places < 1)).all() for block in blocks)
     path = tmp_path / f"x{suffix}"
@@ -182,4 +183,4 @@ def test_what_channels_let_pass_is_drawn(tmp_path: Path, suffix: str) -> None:
     lines = channels.in_terminal(blocks).splitlines()
     assert lines[0].startswith("block 1: 8 channels")
     with pytest.raises(ValueError, match="residual convolutions"):
-        in_torch(media_bundle("speech")).passed(recording_bytes())  # type: ignore[attr-defined]
+        MediaInputs(predictor_of(media_bundle("speech")).run).channel_attention(recording_bytes())

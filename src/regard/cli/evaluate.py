@@ -118,8 +118,10 @@ def evaluate(
     """Score a trained model, or a file of outputs, on a test set."""
     from regard.evaluation.evaluation_set import EvaluationFiles, load_evaluation_set
     from regard.evaluation.metrics import parse_metric_names
-    from regard.evaluation.report import Generator, Systems, default_metrics, evaluate_systems, is_language_model
+    from regard.evaluation.perplexity import DOCUMENT_EVALUATORS
+    from regard.evaluation.report import Generator, Systems, default_metrics, evaluate_systems
     from regard.inference.options import Options
+    from regard.tasks.base import task_of
 
     layout = layout_of(run, source_language, target_language, source_column, target_column)
     files = EvaluationFiles(pairs or (), source, reference or (), outputs, media, layout)
@@ -127,7 +129,7 @@ def evaluate(
         _evaluate_alignment(run, links, gold, files, device, as_json)
         return
     description = _description(run)
-    if run is not None and description is not None and is_language_model(description):
+    if run is not None and description is not None and task_of(description).evaluator in DOCUMENT_EVALUATORS:
         if any(each is not None for each in (metric, source, reference, outputs, compare, picture, output)):
             raise RegardError(f"{run}: a language model has perplexity only; give files of plain text, and no more.")
         _evaluate_language_model(run, files.pairs, device, as_json)
@@ -172,7 +174,9 @@ def _check_options(
         )
     if picture is not None and picture.suffix.lower() != ".png":
         raise RegardError(f"--picture: {picture} must end in .png.")
-    if picture is not None and description is not None and description.model.source.kind != "text":
+    from regard.data.media import reads_text
+
+    if picture is not None and description is not None and not reads_text(description.model.source):
         raise RegardError("--picture: it shows scores by the length of texts, and this run reads files; leave it out.")
     if picture is not None and systems.outputs is not None and source is None:
         raise RegardError(

@@ -34,7 +34,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def fill(
-    run: Annotated[Path, typer.Argument(help="The folder of a run trained with --task mask, or imported.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a run trained with --task masked_lm, or imported.")],
     text: Annotated[
         str, typer.Argument(metavar="TEXT | FILE | -", help="With ___ or [MASK] for each gap; - for lines.")
     ],
@@ -44,12 +44,11 @@ def fill(
 ) -> None:
     """Guess the words that are hidden in a text."""
     from regard.data.files import read_lines
-    from regard.inference.fill_mask import Reader
-    from regard.inference.loading import load
+    from regard.loading import load
 
     model = load(run, device=device)
-    if not isinstance(model, Reader):
-        raise RegardError(f"{run}: this run guesses no words; train one with --task mask.")
+    if "fill" not in dir(model):
+        raise RegardError(f"{run}: this run guesses no words; train one with --task masked_lm.")
     wrong, several, some = False, text == "-", False
     texts: Iterable[list[str]] = as_they_come() if several else [[text]]
     if FILE.fullmatch(text):
@@ -91,9 +90,8 @@ def embed(
 ) -> None:
     """Vectors of texts: like texts have like ones. Without -o or --json, how alike the texts are."""
     from regard.data.files import read_lines
-    from regard.inference.loading import load
-    from regard.inference.text_embedding import vectors
-    from regard.inference.translator import Translator
+    from regard.inference.text_inputs import TextInputs
+    from regard.loading import load
 
     if len(texts) == 1 and texts[0] == "-":
         texts = [line for lines in as_they_come() for line in lines]
@@ -110,9 +108,14 @@ def embed(
         raise RegardError(f"-o: {output} must end in .npy.")
     model = load(run, device=device)
     with progress(f"reading with {run}", len(texts), as_json) as done:
-        found = vectors(model, texts, normalised=not raw, done=done)
-    if cut := sum(not Translator.fits(model, text) for text in texts):
-        typer.echo(f"{cut:,} texts are longer than the {model.longest:,} tokens that are read, and were cut.", err=True)
+        if "embed" not in dir(model):
+            raise RegardError("embed: this model does not read texts.")
+        found = model.embed(texts, normalize=not raw, on_done=done)
+    if cut := sum(not TextInputs(model.run).fits(text) for text in texts):
+        typer.echo(
+            f"{cut:,} texts are longer than the {model.run.max_source_tokens:,} tokens that are read, and were cut.",
+            err=True,
+        )
     if output is not None:
         import numpy as np
 

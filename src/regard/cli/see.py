@@ -74,8 +74,9 @@ def see(
     """Show what a model attends to while it writes. Nothing else named, the layer and head that align best."""
     from dataclasses import replace
 
-    from regard.inference.loading import load
+    from regard.inference.options import Options
     from regard.interpret.captured import KINDS, Captured, Kind
+    from regard.loading import load
     from regard.views import storage as storing
 
     if kind not in KINDS:
@@ -116,20 +117,22 @@ def see(
     which: Kind = kind
     several: list[tuple[str, Captured]] = []
     for folder in [run, *([compare] if compare is not None else [])]:
-        translator = load(folder, engine="auto", device=device)
+        predictor = load(folder, engine="auto", device=device)
         for number, each in enumerate([text, *(also or [])]):
-            about = translator.description.model
+            about = predictor.description.model
             if about.source.kind == "nothing":  # there is only one kind of attention
                 which, initial["kind"] = "decoder", "decoder"
             elif not (about.step_by_step or about.labels):
                 which, initial["kind"] = "encoder", "encoder"
             searched = tree and about.source.kind == "text" and about.step_by_step
-            found = translator.translate(each, beam=beam, nbest=beam, to=language) if searched else None
+            options = Options(beam=beam, nbest=beam)
+            options = options.with_(to=language) if language else options
+            found = predictor.results([each], options)[0] if searched else None
             own = target if number == 0 and target is not None else found
             name = folder.resolve().name
-            captured = replace(translator.attend(each, own, attribution=attribution, to=language), model=name)
+            captured = replace(predictor.attend(each, own, attribution=attribution, to=language), model=name)
             if found is not None:
-                captured = replace(captured, beam=branches(translator, found))
+                captured = replace(captured, beam=branches(predictor.pipeline, found))
             if which == "cross" and "cross" not in captured.kinds and captured.kinds and not attribution:
                 which, initial["kind"] = captured.kinds[0], captured.kinds[0]
             several.append((name, captured))
@@ -157,18 +160,18 @@ def see(
 
 def _show_channels(run: Path, picture: str, output: Path | None, device: str) -> None:
     """What attention over channels and places lets pass."""
-    from regard.inference.loading import load
-    from regard.inference.media_inputs import MediaTranslator
+    from regard.inference.media_inputs import MediaInputs
+    from regard.loading import load
     from regard.views.channel_attention import in_terminal, write_channels
 
-    translator = load(run, device=device)
-    if not isinstance(translator, MediaTranslator):
+    inputs = getattr(load(run, device=device).pipeline, "inputs", None)
+    if not isinstance(inputs, MediaInputs):
         raise RegardError("--channels: this run reads text; channels are of pictures.")
-    blocks = translator.passed(picture)
+    blocks = inputs.channel_attention(picture)
     if output is None:
         typer.echo(in_terminal(blocks))
         return
-    write_channels(blocks, translator.medium.read(picture), output)
+    write_channels(blocks, inputs.medium.read(picture), output)
     typer.echo(f"{output}: {len(blocks)} blocks")
 
 

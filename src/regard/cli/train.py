@@ -23,8 +23,8 @@ def add_to(app: typer.Typer) -> None:
         "  regard train --source train.en --target train.de --preset bahdanau -o run --minutes 30\n"
         "  regard train memory.tmx --from en --to pt-BR -o run\n"
         "  regard train captions.jsonl --media pictures -o run\n"
-        "  regard train reviews.tsv --task classify -o run\n"
-        "  regard train books.txt --task language -o run\n"
+        "  regard train reviews.tsv --task classification -o run\n"
+        "  regard train books.txt --task causal_lm -o run\n"
         "  regard train pairs.tsv -o run --set model.encoder.layers=6 --set training.seed=7\n"
         "  regard train --config recipe.toml --folder data -o run\n"
         "  regard train --resume run\n"
@@ -40,7 +40,7 @@ def train(
         Files | None,
         typer.Argument(
             help="Files with both sides: .tsv, .csv, .jsonl, .po, .tmx, .xlf, also .gz; a folder of classes; for "
-            "--task language plain text."
+            "--task causal_lm plain text."
         ),
     ] = None,
     source: Annotated[Files | None, typer.Option(help="A text file of sources, one a line. May be repeated.")] = None,
@@ -124,8 +124,8 @@ def train(
     if output is None:
         raise RegardError("-o: name the folder of the run, as in: regard train pairs.tsv -o run")
     from regard.settings import read_toml
+    from regard.tasks.base import get_task
     from regard.training.settings import run_settings
-    from regard.training.tasks import PLAIN, task_of
 
     data: dict[str, Any] = {
         "pairs": pairs,
@@ -139,7 +139,7 @@ def train(
         "target_language": target_language,
         "media": media,
     }
-    if task in PLAIN:
+    if task is not None and get_task(task).data().documents:
         data |= {"text": pairs, "valid_text": valid, "pairs": None, "valid_pairs": None}
     said = {name: _absolute(value) for name, value in data.items() if value}
     file = read_toml(config) if config is not None else {}
@@ -147,9 +147,7 @@ def train(
     runs = [run.absolute() for run in init or ()]
     settings = run_settings(preset, _found_in(file, folder), assignments, given_settings, task=task, init=runs)
     if not (task or preset or file.get("preset") or quiet or as_json):
-        found = task_of(str(settings.preset))
-        if found != "translate":
-            typer.echo(f"By the look of these files this is --task {found}; name another if it is not.", err=True)
+        typer.echo(f"Task: {settings.task}, detected from the files; choose another with --task.", err=True)
     from regard.data.dataset import fingerprint
     from regard.training.run import begin, restarted
 
@@ -178,7 +176,9 @@ def _train(
     if as_json:
         typer.echo(json.dumps(trained.as_dict(), ensure_ascii=False))
     elif trained.where.done:
-        test = "test.txt" if settings.data.text else "test.tsv"
+        from regard.tasks.base import get_task
+
+        test = get_task(settings.task).test_file
         typer.echo(f"{run}: trained. Judge it with: regard evaluate {run} {test}")
     if not trained.where.done:
         # Somebody asked it to stop: what comes after must not take it for finished.

@@ -17,8 +17,8 @@ from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.inference.options import Options
+    from regard.inference.predictor import Predictor
     from regard.inference.results import Result
-    from regard.inference.translator import Translator
 
 
 def add_to(app: typer.Typer) -> None:
@@ -54,17 +54,17 @@ def translate(
     nbest: Annotated[int, typer.Option(help="How many of them to tell.")] = 1,
     length_penalty: Annotated[float, typer.Option(help="Above 0 prefers longer outputs.")] = 1.0,
     coverage_penalty: Annotated[float, typer.Option(help="Above 0 prefers outputs that attend to all words.")] = 0.0,
-    no_repeat: Annotated[int, typer.Option(help="Never say so many tokens in a row twice; 0 for never mind.")] = 0,
-    groups: Annotated[int, typer.Option(help="Diverse beam search: the beam in so many groups.")] = 1,
-    diversity: Annotated[float, typer.Option(help="What a group pays for a word that another has just said.")] = 0.5,
+    no_repeat_ngram: Annotated[int, typer.Option(help="Never repeat so many tokens in a row.")] = 0,
+    beam_groups: Annotated[int, typer.Option(help="Diverse beam search: the beam in so many groups.")] = 1,
+    diversity_penalty: Annotated[float, typer.Option(help="For a token of another group.")] = 0.5,
     temperature: Annotated[float | None, typer.Option(help="Draw words; below 1 surer, above 1 wilder.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Draw among the k likeliest words.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Draw among the fewest words with this probability.")] = None,
     seed: Annotated[int, typer.Option(help="Of the draws.")] = 1,
-    most: Annotated[float | None, typer.Option(help="Tokens of an output for each source token, at most.")] = None,
+    max_length_ratio: Annotated[float | None, typer.Option(help="Output tokens per source token.")] = None,
     prefix: Annotated[str, typer.Option(help="How every output begins.")] = "",
-    forbid: Annotated[Texts | None, typer.Option(help="A word or phrase not to say. May be repeated.")] = None,
-    require: Annotated[Texts | None, typer.Option(help="A word or phrase that must be said. May be repeated.")] = None,
+    forbidden: Annotated[Texts | None, typer.Option(help="A word or phrase not to say. May be repeated.")] = None,
+    required: Annotated[Texts | None, typer.Option(help="A word or phrase that must be said. May be repeated.")] = None,
     glossary: Annotated[Path | None, typer.Option(help="A .tsv of terms: source, tab, target.")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Tell each output's score.")] = False,
     alignment: Annotated[bool, typer.Option("--alignment", help="Tell which word is from which: 0-0 1-2.")] = False,
@@ -92,17 +92,17 @@ def translate(
         nbest=nbest,
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
-        no_repeat=no_repeat,
-        groups=groups,
-        diversity=diversity,
+        no_repeat_ngram=no_repeat_ngram,
+        beam_groups=beam_groups,
+        diversity_penalty=diversity_penalty,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         seed=seed,
-        most=most,
+        max_length_ratio=max_length_ratio,
         prefix=prefix,
-        forbidden=tuple(forbid or ()),
-        required=tuple(require or ()),
+        forbidden=tuple(forbidden or ()),
+        required=tuple(required or ()),
         glossary=_terms(glossary) if glossary is not None else {},
         scores=scores and as_json,
         alignment=alignment,
@@ -128,11 +128,11 @@ def translate(
     path = _file_named(what, output)
     if path is None and (paragraphs or kind or column):
         raise RegardError("--paragraphs, --kind and --column are for files; name one.")
-    from regard.inference.loading import load
+    from regard.loading import load
 
-    translator = load(run, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
+    predictor = load(run, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
     if sys.stderr.isatty() and not as_json:
-        typer.echo(f"{translator.why}", err=True)
+        typer.echo(f"{predictor.engine_reason}", err=True)
     more = nbest > 1 or scores or alignment  # than a file has a place for
     if path is not None:
         own = layout_of(run, None, None, column, None)  # a run that answers has columns of its own
@@ -154,16 +154,16 @@ def translate(
         if more and not as_lines:
             raise RegardError("--nbest, --scores and --alignment are for texts and for lines, without --output.")
         if not as_lines:
-            _file(translator, run, path, output, layout, options, as_json)
+            _file(predictor, run, path, output, layout, options, as_json)
             return
         tell = Teller(options, scores=scores, numbered=nbest > 1, as_json=as_json)
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            for result in translator.translate((line.rstrip("\r\n") for line in file), options):
+            for result in predictor.predict((line.rstrip("\r\n") for line in file), options):
                 tell(result)
     else:
         tell = Teller(options, scores=scores, numbered=nbest > 1 and what == "-", as_json=as_json)
         for lines in as_they_come() if what == "-" else [[what]]:
-            for result in translator.translate(lines, options):
+            for result in predictor.predict(lines, options):
                 tell(result)
             sys.stdout.flush()
     _leave(tell.wrong)
@@ -182,16 +182,16 @@ def _media(
 ) -> None:
     """What a model of pictures or recordings says to each of these files; - for lines of their names."""
     from regard.cli.common import progress
-    from regard.inference.loading import load
+    from regard.loading import load
 
     if not plain:
         raise RegardError("--alignment, --paragraphs, --kind and --column are for texts; this run reads files.")
     if output is not None:
         raise RegardError("--output: what is said goes to the output, a line for each file, so redirect it with >.")
-    translator = load(run, device=device)
+    predictor = load(run, device=device)
     names = [line for lines in as_they_come() for line in lines] if given == ["-"] else given
     with progress("reading", len(names), as_json) as done:
-        results = translator.results(names, options, done=done)
+        results = predictor.results(names, options, on_done=done)
     tell = Teller(options, scores=scores, numbered=False, as_json=as_json, named=len(names) > 1, files=True)
     for result in results:
         tell(result)
@@ -297,13 +297,13 @@ class Teller:
         from regard.alignment.aligner import pharaoh
 
         self._count += 1
-        self.wrong += bool(result.wrong)
+        self.wrong += bool(result.error)
         if self._as_json:
             typer.echo(json.dumps(_record(result), ensure_ascii=False))
             return
-        if result.wrong:
+        if result.error:
             what = f"{result.source}: " if self._files else f"text {self._count:,} has no translation: "
-            typer.echo(f"regard: {what}{result.wrong}", err=True)
+            typer.echo(f"regard: {what}{result.error}", err=True)
         outputs = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
         for place, (text, score) in enumerate(outputs):
             cells = [result.source] * self._named + [str(self._count)] * self._numbered
@@ -323,14 +323,14 @@ def _record(result: "Result") -> dict[str, Any]:
         record["token_scores"] = [round(score, 6) for score in result.token_scores]
     if result.alignment is not None:
         record["alignment"] = result.alignment
-    for name in ("missing", "wrong"):
-        if value := getattr(result, name):
+    for name, value in (("missing", result.missing), ("wrong", result.error)):
+        if value:
             record[name] = value
     return record
 
 
 def _file(
-    translator: "Translator", run: Path, path: Path, output: Path | None, layout: Any, options: "Options", as_json: bool
+    predictor: "Predictor", run: Path, path: Path, output: Path | None, layout: Any, options: "Options", as_json: bool
 ) -> None:
     from regard.cli.common import progress
     from regard.documents.file_translation import fingerprint_of, translate_document
@@ -340,19 +340,19 @@ def _file(
     document = read_document(content, str(path), kind_of(path, layout), layout)
     if output is None:
         with progress(f"translating {path.name}", len(document.texts), as_json) as done:
-            results = translator.results(document.texts, options, done=done)
-        sys.stdout.buffer.write(document.write([None if result.wrong else result.text for result in results]))
-        wrong = [number for number, result in enumerate(results, 1) if result.wrong]
+            results = predictor.results(document.texts, options, on_done=done)
+        sys.stdout.buffer.write(document.write([None if result.error else result.text for result in results]))
+        wrong = [number for number, result in enumerate(results, 1) if result.error]
         for number in wrong[:SHOWN]:
-            typer.echo(f"regard: text {number:,} has no translation: {results[number - 1].wrong}", err=True)
+            typer.echo(f"regard: text {number:,} has no translation: {results[number - 1].error}", err=True)
         _leave(len(wrong))
         return
     output = _place_for(output, path)
-    about = f"{stamp_of(run)} {translator.why} {options} {layout}"
+    about = f"{stamp_of(run)} {predictor.engine_reason} {options} {layout}"
     with progress(f"translating {path.name}", len(document.texts), as_json) as done:
         try:
             outcome = translate_document(
-                translator, document, options, output, fingerprint=fingerprint_of(content, about), done=done
+                predictor, document, options, output, fingerprint=fingerprint_of(content, about), done=done
             )
         except KeyboardInterrupt:
             typer.echo("Stopped; the same command goes on from here.", err=True)

@@ -1,8 +1,8 @@
-"""Batches by tokens, of examples of like length, in an order that is a pure function of (seed, epoch)."""
+"""Batches by tokens, of examples of similar length, in an order that is a pure function of (seed, epoch)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,36 +10,41 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.augmentation import augment
-from regard.data.dataset import Corpus, Pairs
-from regard.data.labels import Ends
-from regard.data.masking import Masked, guesses
+from regard.data.dataset import Corpus
 from regard.data.media import Medium
-from regard.data.packing import Passages, packed, plan_packed
-from regard.data.segments import encoded, framed
+from regard.data.pairs import PairDataset
 from regard.data.settings import DataSettings
 from regard.data.vocabulary import Given, SourceSide, in_text
 from regard.data.word_links import alignment_targets
-from regard.special_tokens import BEGIN, END, PAD
+from regard.models.outputs import Packing
+from regard.special_tokens import BEGIN, PAD
 
 
 @dataclass(frozen=True)
 class Batch:
     """Some examples as tensors."""
 
-    source: Tensor  # [B, Ts] tokens, [B, C, S, S] pictures, or [B, Ts, F] frames
-    mask: Tensor  # [B, Ts], True where there is a token, a frame, a cell of a picture
-    before: Tensor  # [B, Tt] the target, beginning first: what goes before each step
-    after: Tensor  # [B, Tt] the target, end last: what each step should say
-    numbers: NDArray[np.int64]  # which examples these are
-    passage: Tensor | None = None  # [B, Tt] of texts that share rows, which of its row each step is of; 0 for none
-    place: Tensor | None = None  # [B, Tt] and the step's place in it
-    follows: Tensor | None = None  # [B, Ts] at marks that begin two parts, whether the second follows; -1 elsewhere
-    guide: Tensor | None = None  # [B, Tt, Ts] where each step should look, where that is known; rows of 1 or 0 in all
+    source: Tensor  # [B, Ts] tokens, [B, C, S, S] images, or [B, Ts, F] frames
+    mask: Tensor  # [B, Ts], True where there is a token, a frame, a cell of an image
+    decoder_input: Tensor  # [B, Tt], the target shifted right: what comes before each step
+    labels: Tensor  # [B, Tt], what each step should predict; PAD for nothing
+    indices: NDArray[np.int64]  # which examples these are
+    document: Tensor | None = (
+        None  # [B, Tt], of texts that share rows: the index of each step's text, from 1; 0 at padding
+    )
+    position: Tensor | None = None  # [B, Tt], and the step's position in it
+    next_sentence: Tensor | None = None  # [B, Ts], where two segments begin: whether the second follows; -1 elsewhere
+    alignment: Tensor | None = None  # [B, Tt, Ts], where each step should attend; rows sum to 1, or to 0 if unknown
+
+    @property
+    def packing(self) -> Packing | None:
+        """Which texts share rows; None if none do."""
+        return None if self.document is None or self.position is None else Packing(self.document, self.position)
 
     @property
     def tokens(self) -> int:
         """Target tokens without padding."""
-        return int((self.after != PAD).sum())
+        return int((self.labels != PAD).sum())
 
     @property
     def source_tokens(self) -> int:
@@ -84,7 +89,7 @@ def plan_epoch(
     return batches
 
 
-def padded(sequences: list[list[int]]) -> Tensor:
+def pad_sequences(sequences: Sequence[Sequence[int]]) -> Tensor:
     """[B, longest], padding at the end."""
     longest = max(map(len, sequences))
     rows = np.full((len(sequences), longest), PAD, np.int64)
@@ -93,91 +98,70 @@ def padded(sequences: list[list[int]]) -> Tensor:
     return torch.from_numpy(rows)
 
 
-def given(side: SourceSide, sources: Sequence[Given]) -> tuple[Tensor, Tensor]:
-    """Sources as tensors: what a model is given, and a mask [B, Ts]."""
+def collate_sources(side: SourceSide, sources: Sequence[Given]) -> tuple[Tensor, Tensor]:
+    """Sources as tensors: what a model reads, and a mask [B, Ts]."""
     if isinstance(side, Medium):
         source, mask = side.collated(sources)
         return torch.from_numpy(source), torch.from_numpy(mask)
-    tokens = padded([list(each) for each in sources])
+    tokens = pad_sequences([list(each) for each in sources])
     return tokens, tokens != PAD
 
 
-def collate(sources: list[list[int]], targets: list[list[int]], numbers: NDArray[np.int64]) -> Batch:
-    """Token sequences, each with its end, as a batch."""
-    source = padded(sources)
+def collate_tokens(sources: list[list[int]], targets: list[list[int]], numbers: NDArray[np.int64]) -> Batch:
+    """Token sequences, each with its end of sequence, as a batch."""
+    source = pad_sequences(sources)
     return _batch((source, source != PAD), targets, numbers)
 
 
 def _batch(source: tuple[Tensor, Tensor], targets: list[list[int]], numbers: NDArray[np.int64]) -> Batch:
-    return Batch(*source, padded([[BEGIN, *target[:-1]] for target in targets]), padded(targets), numbers)
+    shifted = pad_sequences([[BEGIN, *target[:-1]] for target in targets])
+    return Batch(*source, shifted, pad_sequences(targets), numbers)
 
 
 def load_batch(
-    corpus: Corpus,
-    pairs: Pairs | Passages,
-    numbers: NDArray[np.int64],
-    *,
-    varied: DataSettings | None = None,
-    key: int = 0,
+    corpus: Corpus, dataset: Any, numbers: NDArray[np.int64], *, settings: DataSettings | None = None, key: int = 0
 ) -> Batch:
-    """The examples of these numbers; texts cut and media varied at random as the settings and the key say, if given."""
-    if isinstance(pairs, Masked):
-        drawn = key if varied is not None else int(numbers[0])
-        hidden = guesses(pairs, numbers.tolist(), (varied or DataSettings()).mask, drawn)
-        there = hidden.source != PAD
-        packing = hidden.passage, hidden.place
-        follows = hidden.follows if pairs.parts == 2 else None
-        return Batch(hidden.source, there, hidden.source, hidden.after, numbers, *packing, follows)
-    if isinstance(pairs, Passages):
-        rows = packed([pairs.steps(int(number)) for number in numbers], pairs.longest)
-        nothing = given(corpus.source_side, list(rows.before))
-        return Batch(*nothing, rows.before, rows.after, numbers, rows.passage, rows.place)
-    if pairs.firsts is not None:
-        sources = [pairs.tokens(int(number))[0] for number in numbers]
-        source, mask = given(corpus.source_side, sources)
-        return Batch(source, mask, source, padded([pairs.tagged(int(number)) for number in numbers]), numbers)
-    sampling = None if varied is None else varied.subwords
-    sides = [pairs.tokens(int(number)) for number in numbers]
-    sources, targets = [source for source, _ in sides], [target for _, target in sides]
-    if sampling is not None and sampling.sampling and not isinstance(corpus.target_side, Ends):
-        texts = [pairs.texts(int(number)) for number in numbers]
-        if corpus.protection.uses_symbols:
-            texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]
-        ends = [END] if pairs.ends else []
-        cut = corpus.target_side.sample([target for _, target in texts], sampling, key + 1)
-        targets = [[*each, *ends] for each in cut]
-        if pairs.medium is None:
-            read = partial(in_text(corpus.source_side).sample, settings=sampling, key=key)
-            sources = [framed(each, corpus.reads) for each in encoded([text for text, _ in texts], corpus.reads, read)]
-    source, mask = given(corpus.source_side, sources)
-    if varied is not None and pairs.medium is not None:
-        source = augment(source, mask, varied.augment, key)
-    return _guided(corpus, pairs, _batch((source, mask), targets, numbers))
+    """The examples of these numbers. settings: for training, how texts are segmented and media varied at random."""
+    return corpus.kind.collate(corpus, dataset, numbers, settings, key)
 
 
-def _guided(corpus: Corpus, pairs: Pairs, batch: Batch) -> Batch:
-    """With where to look, if the examples have links."""
-    if pairs.linked is None:
+def collate_pairs(
+    corpus: Corpus,
+    dataset: PairDataset,
+    sources: Sequence[Given],
+    targets: list[list[int]],
+    numbers: NDArray[np.int64],
+    settings: DataSettings | None,
+    key: int,
+) -> Batch:
+    """Sources and targets as a batch; media are augmented as the settings and the key say, if given."""
+    source, mask = collate_sources(corpus.source_side, sources)
+    if settings is not None and dataset.medium is not None:
+        source = augment(source, mask, settings.augment, key)
+    return _batch((source, mask), targets, numbers)
+
+
+def with_alignment_targets(corpus: Corpus, dataset: PairDataset, batch: Batch) -> Batch:
+    """With the alignment that attention is guided to, if the examples have word links."""
+    if dataset.linked is None:
         return batch
-    whole = torch.zeros(*batch.after.shape, batch.source.shape[1])
-    for row, number in enumerate(batch.numbers):
-        links = pairs.links(int(number))
+    whole = torch.zeros(*batch.labels.shape, batch.source.shape[1])
+    for row, number in enumerate(batch.indices):
+        links = dataset.links(int(number))
         if len(links):
             # Without the ends: nobody knows where these come from.
             source = in_text(corpus.source_side).pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
-            after = batch.after[row]
-            target = corpus.target_side.pieces(after[after != PAD].tolist()[:-1])
+            labels = batch.labels[row]
+            target = corpus.target_side.pieces(labels[labels != PAD].tolist()[:-1])
             whole[row, : len(target), : len(source)] = torch.from_numpy(alignment_targets(links, source, target))
-    return replace(batch, guide=whole)
+    return replace(batch, alignment=whole)
 
 
-def epoch_of(pairs: Pairs | Passages, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+def plan_batches(corpus: Corpus, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
     """Example numbers of each batch of an epoch."""
-    if isinstance(pairs, Passages):
-        return plan_packed(pairs.target_lengths, longest=pairs.longest, tokens=tokens, seed=seed, epoch=epoch)
-    return plan_epoch(pairs.source_lengths, pairs.target_lengths, tokens=tokens, seed=seed, epoch=epoch)
+    return corpus.kind.plan(dataset, tokens=tokens, seed=seed, epoch=epoch)
 
 
-def in_order(pairs: Pairs | Passages, *, tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Every example once: for validation, where order does not matter."""
-    yield from epoch_of(pairs, tokens=tokens, seed=0, epoch=0)
+def validation_batches(corpus: Corpus, dataset: Any, *, tokens: int) -> list[NDArray[np.int64]]:
+    """Every example once: for validation, where the order does not matter."""
+    return plan_batches(corpus, dataset, tokens=tokens, seed=0, epoch=0)

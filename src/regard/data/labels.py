@@ -18,6 +18,7 @@ class Labels:
     """The labels of a training set."""
 
     ends = False  # a label is all there is: no end follows
+    target_file = "target.labels"
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
@@ -32,7 +33,7 @@ class Labels:
         if len(counts) > MOST:
             raise RegardError(
                 f"there are {len(counts):,} different labels, such as {next(iter(counts))[:60]!r}; these are texts, "
-                f"not classes: leave out --task classify, or name the column of the labels with data.target_column."
+                f"not classes: leave out --task classification, or name their column with data.target_column."
             )
         if counts.total() >= FEW and len(counts) > counts.total() / 2:
             raise RegardError(

@@ -141,6 +141,11 @@ class Silence(Medium):
         return np.zeros((len(arrays), 0), np.int64), np.ones((len(arrays), 0), bool)
 
 
+def reads_text(source: Source) -> bool:
+    """Whether a model reads subwords."""
+    return medium_of(source) is None
+
+
 def medium_of(source: Source) -> Medium | None:
     """What reads this kind of source; None for text."""
     if isinstance(source, Nothing):

@@ -1,12 +1,12 @@
-"""Making a corpus, in passes none of which holds the data.
+"""Preparing a corpus, in passes none of which holds the data in memory.
 
-Texts are checked and stored, subwords are learnt from a sample, texts are cut into tokens. What is held out is chosen
-by a hash of the source, so it does not depend on the order of the files, and one source never stands on both sides.
+Texts are validated and stored, subwords are learned from a sample, texts are tokenized. The validation set is chosen by
+a hash of the source, so it does not depend on the order of the files, and no source is in both sets.
 """
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 
 from regard.data.example import Example
 from regard.data.input_validation import RATIO_SMOOTHING, RejectedExamples, read_examples, valid_examples
-from regard.data.labels import Ends, Labels, Tags
-from regard.data.media import medium_of
+from regard.data.kinds.base import DatasetKind
+from regard.data.media import medium_of, reads_text
 from regard.data.media_store import MediaKeeper
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, PlaceholderStatistics, Protection, Treatment
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
 from regard.data.split import select_validation, source_hash
-from regard.data.tokenization import CUT_AT_ONCE, Cutting, Origins, Report, Texts
+from regard.data.tokenization import REPORT_EVERY, Origins, Report, StoredTexts, Tokenization
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.data.vocabulary import Vocabulary, target_file
+from regard.data.vocabulary import Vocabulary
 from regard.errors import RegardError
-from regard.sources import Says, Source, Text
-from regard.special_tokens import MASK_SIGN, SEPARATOR_SIGN
+from regard.sources import Source
+from regard.special_tokens import SEPARATOR_SIGN
 
-# What subwords are learnt from, at most, on each side: sentencepiece holds all of it in memory, many times over.
+# What subwords are learned from, at most, on each side: sentencepiece holds all of it in memory, many times over.
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
 SENTENCE = 60  # bytes of plain text that count as an example
 
@@ -39,51 +39,51 @@ def silent(what: str, done: int, total: int | None) -> None:
     """Report to nobody."""
 
 
-def make(
-    settings: DataSettings, folder: Path, mark: str, report: Report, *, source: Source | None = None, says: Says
+def prepare_files(
+    settings: DataSettings, folder: Path, mark: str, report: Report, *, kind: DatasetKind, source: Source
 ) -> None:
-    """Everything that `corpus.py` opens, in a new folder. `source`: what is read; `says`: what targets are."""
+    """Everything that `dataset.py` opens, in a new folder."""
     own_valid = any((settings.valid_pairs, settings.valid_source, settings.valid_target, settings.valid_text))
-    source = source or Text()
-    pairs_of_texts = source.kind == "text" and says == "text" and not settings.text  # whose sides can be compared
-    with RejectedExamples(folder / "rejected.jsonl") as aside:
+    comparable = kind.comparable_sides(source)
+    with RejectedExamples(folder / "rejected.jsonl") as rejected:
+        job = _Job(settings, kind, source, folder, rejected, report)
         origins = {"train": Origins()}
-        hashes = _read(settings, source, says, folder, "train", origins, aside, report)
+        hashes = job.read("train", origins)
         if not len(hashes):
-            raise RegardError(_nothing_left("training", aside))
+            raise RegardError(_nothing_left("training", rejected))
         if own_valid:
-            judged = _read(settings, source, says, folder, "valid", origins, aside, report)
-            if not len(judged):
-                raise RegardError(_nothing_left("validation", aside))
-        alike = pairs_of_texts and not settings.whole  # an answer is short however long its story
-        usual = _usual_lengths(folder, settings, origins["train"], aside) if alike else np.ones(len(hashes), bool)
-        kept = settings.placeholders and pairs_of_texts
-        treatments = _census(folder, usual) if kept else dict.fromkeys(KINDS, TEXT)
+            valid_hashes = job.read("valid", origins)
+            if not len(valid_hashes):
+                raise RegardError(_nothing_left("validation", rejected))
+        usable = np.ones(len(hashes), bool)
+        if comparable and not settings.whole:  # an answer is short however long its story
+            usable = _usual_lengths(folder, settings, origins["train"], rejected)
+        protects = settings.placeholders and comparable
+        treatments = _census(folder, usable) if protects else dict.fromkeys(KINDS, TEXT)
         protection = Protection(treatments)
-        usual &= _same_placeholders(folder, protection, origins["train"], aside, usual)
-        subwords = _learn(settings, folder, usual, protection, report, source=source, says=says)
-        for side, vocabulary in subwords.items():
-            path = folder / "source.subwords" if side == "source" else target_file(folder, says)
+        usable &= _same_placeholders(folder, protection, origins["train"], rejected, usable)
+        vocabularies = job.learn_vocabularies(usable, protection)
+        for side, vocabulary in vocabularies.items():
+            path = folder / ("source.subwords" if side == "source" else kind.target_file)
             path.write_bytes(vocabulary.model)
-        if says == "tags":
-            usual &= _word_by_word(folder, "train", origins["train"], aside)
-        cutting = Cutting(settings, source, says, folder, subwords, protection, aside, report)
-        fit = usual & cutting.cut("train", origins["train"], usual)
+        tokenization = Tokenization(
+            settings, source, folder, vocabularies, protection, rejected, report, kind.documents
+        )
+        usable &= kind.valid_stored(folder, "train", origins["train"], rejected, len(usable))
+        fit = usable & kind.tokenize(tokenization, "train", origins["train"], usable)
         index = np.flatnonzero(fit)
         if not len(index):
-            raise RegardError(_nothing_left("training", aside))
+            raise RegardError(_nothing_left("training", rejected))
         if own_valid:
-            everything = np.ones(len(origins["valid"].lines), bool)
-            if says == "tags":
-                everything = _word_by_word(folder, "valid", origins["valid"], aside)
-            fit_valid = everything & cutting.cut("valid", origins["valid"], everything)
+            usable = kind.valid_stored(folder, "valid", origins["valid"], rejected, len(origins["valid"].lines))
+            fit_valid = usable & kind.tokenize(tokenization, "valid", origins["valid"], usable)
             if not fit_valid.any():
-                raise RegardError(_nothing_left("validation", aside))
+                raise RegardError(_nothing_left("validation", rejected))
             np.save(folder / "valid.index.npy", np.flatnonzero(fit_valid))
-            # A source that is judged by must not be learnt from.
-            leaking = np.isin(hashes[index], judged)
+            # A source of the validation set must not be trained on.
+            leaking = np.isin(hashes[index], valid_hashes)
             for at in index[leaking]:
-                aside.add(origins["train"].example(folder, "train", int(at)), "its source is in the validation set")
+                rejected.add(origins["train"].example(folder, "train", int(at)), "its source is in the validation set")
             index = index[~leaking]
             if not len(index):
                 raise RegardError("every training source is in the validation set too; nothing is left to learn from.")
@@ -95,64 +95,23 @@ def make(
         about = {
             "fingerprint": mark,
             "own_valid": own_valid,
-            "set_aside": dict(aside.counts),
+            "rejected": dict(rejected.counts),
             "placeholders": treatments,
-            "longest": settings.longest if settings.text else None,
+            "longest": settings.longest if kind.documents else None,
         }
     (folder / "corpus.json").write_text(json.dumps(about, indent=2))
 
 
-def _nothing_left(what: str, aside: RejectedExamples) -> str:
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in aside.counts.most_common())
+def _nothing_left(what: str, rejected: RejectedExamples) -> str:
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.counts.most_common())
     if not reasons:
         return f"there is not one {what} example in the files; are they empty?"
     return (
-        f"no {what} example is left: all were set aside ({reasons}); what is too long is decided by data.longest and "
+        f"no {what} example is left: all were rejected ({reasons}); what is too long is decided by data.longest and "
         f"data.most_characters."
         if " over " in reasons
-        else f"no {what} example is left: all were set aside ({reasons})."
+        else f"no {what} example is left: all were rejected ({reasons})."
     )
-
-
-def _read(
-    settings: DataSettings,
-    source: Source,
-    says: Says,
-    folder: Path,
-    name: str,
-    origins: dict[str, Origins],
-    aside: RejectedExamples,
-    report: Report,
-) -> NDArray[np.uint64]:
-    """Check and store the examples of the training or the validation files; their sources' hashes."""
-    origins[name] = Origins()
-    medium = medium_of(source)
-    read = read_examples(settings, valid=name == "valid")
-    found = valid_examples(
-        read,
-        settings,
-        aside,
-        labels=says in ("label", "tags"),
-        file_names=medium is not None and not settings.text,
-        allow_empty_target=says == "span",
-    )
-    if settings.text:
-        return _store(_one_side(found, said=source.kind == "nothing"), folder, name, origins[name], report)
-    if medium is not None:
-        with MediaKeeper(folder / f"{name}.source", medium, settings.media, aside) as keeper:
-            stored = _store(keeper.readable(found), folder, name, origins[name], report)
-        return keeper.hashes if len(stored) else stored
-    if says == "span":
-        found = _keep_occurrences(found, folder / f"{name}.occurrences")
-    if settings.alignment and name == "train":
-        found = _keep_links(found, folder / "train.links")
-    return _store(found, folder, name, origins[name], report)
-
-
-def _one_side(found: Iterator[Example], *, said: bool) -> Iterator[Example]:
-    """Plain text, kept once: as what is said, or as what is read."""
-    for example in found:
-        yield replace(example, source="") if said else replace(example, target="")
 
 
 def _store(found: Iterator[Example], folder: Path, name: str, origins: Origins, report: Report) -> NDArray[np.uint64]:
@@ -174,7 +133,7 @@ def _store(found: Iterator[Example], folder: Path, name: str, origins: Origins, 
             target.append(example.target.encode("utf-8", "replace"))
             some_hashes.append(source_hash(example.source or example.target))
             some_lines.append(example.line)
-            if number % CUT_AT_ONCE == 0:
+            if number % REPORT_EVERY == 0:
                 hashes.append(np.array(some_hashes, np.uint64))
                 lines.append(np.array(some_lines, np.int64))
                 some_hashes, some_lines = [], []
@@ -184,127 +143,114 @@ def _store(found: Iterator[Example], folder: Path, name: str, origins: Origins, 
     return np.concatenate([*hashes, np.array(some_hashes, np.uint64)])
 
 
-def _keep_links(found: Iterator[Example], path: Path) -> Iterator[Example]:
-    """The same examples; their links are written."""
-    with RaggedWriter(path, np.int32) as links:
-        for example in found:
-            links.append([word for link in example.links for word in link])
-            yield example
-
-
-def _keep_occurrences(found: Iterator[Example], path: Path) -> Iterator[Example]:
-    """The same examples; which occurrence of its target each means is written."""
-    with RaggedWriter(path, np.int32) as which:
-        for example in found:
-            which.append([example.occurrence])
-            yield example
-
-
-def _word_by_word(folder: Path, name: str, origins: Origins, aside: RejectedExamples) -> NDArray[np.bool_]:
-    """False for texts that have not as many tags as words."""
-    texts = Texts(folder, name, Protection({}))
-    same = np.ones(len(texts), bool)
-    for at in range(len(texts)):
-        words, tags = (len(side.split()) for side in texts.raw(at))
-        if words != tags:
-            aside.add(origins.example(folder, name, at), "not as many tags as words")
-            same[at] = False
-    return same
-
-
 def _usual_lengths(
-    folder: Path, settings: DataSettings, origins: Origins, aside: RejectedExamples
+    folder: Path, settings: DataSettings, origins: Origins, rejected: RejectedExamples
 ) -> NDArray[np.bool_]:
     """False for examples whose sides' lengths differ far more than is usual in this corpus."""
     source, target = (Ragged(folder / f"train.{side}_text", np.uint8).lengths for side in ("source", "target"))
     ratio = np.log((source + RATIO_SMOOTHING) / (target + RATIO_SMOOTHING))
     usual: NDArray[np.bool_] = np.abs(ratio - np.median(ratio)) <= np.log(settings.unusual_ratio)
     for at in np.flatnonzero(~usual):
-        aside.add(origins.example(folder, "train", int(at)), "unusual ratio of lengths")
+        rejected.add(origins.example(folder, "train", int(at)), "unusual ratio of lengths")
     return usual
 
 
 def _census(folder: Path, usable: NDArray[np.bool_]) -> dict[str, Treatment]:
     """What becomes of each kind of placeholder that the training examples have."""
     statistics = PlaceholderStatistics()
-    read = Texts(folder, "train", Protection({}))
+    read = StoredTexts(folder, "train", Protection({}))
     for at in np.flatnonzero(usable):
         statistics.add(*read.raw(int(at)))
     return statistics.treatments()
 
 
 def _same_placeholders(
-    folder: Path, protection: Protection, origins: Origins, aside: RejectedExamples, usable: NDArray[np.bool_]
+    folder: Path, protection: Protection, origins: Origins, rejected: RejectedExamples, usable: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """False for examples whose sides have not the same placeholders: they would teach to lose them."""
     same = np.ones(len(usable), bool)
     if protection.uses_symbols:
-        read = Texts(folder, "train", protection)
+        read = StoredTexts(folder, "train", protection)
         for at in np.flatnonzero(usable):
             if protection.protect_pair(*read.raw(int(at))) is None:
-                aside.add(origins.example(folder, "train", int(at)), "other placeholders than its source")
+                rejected.add(origins.example(folder, "train", int(at)), "other placeholders than its source")
                 same[at] = False
     return same
 
 
-def _learn(
-    settings: DataSettings,
-    folder: Path,
-    usable: NDArray[np.bool_],
-    protection: Protection,
-    report: Report,
-    *,
-    source: Source,
-    says: Says,
-) -> dict[str, Vocabulary]:
-    """The vocabulary of each side that has one."""
-    report("learning subwords", 0, None)
-    count = int(usable.sum())
-    size = settings.subwords.size
-    numbers = np.flatnonzero(usable)
-    sides = [Ragged(folder / f"train.{side}_text", np.uint8).lengths[numbers] for side in ("source", "target")]
-    letters = max(int(lengths.sum(dtype=np.int64)) for lengths in sides)
-    size = size or vocabulary_size(letters // SENTENCE if settings.text else count)
-    numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
+@dataclass(frozen=True)
+class _Job:
+    """What the passes over the data share."""
 
-    texts = Texts(folder, "train", protection)
-    masks = (MASK_SIGN,) if settings.text and source.kind == "text" else ()
-    languages = tuple(LANGUAGE_SIGN.format(language) for language in settings.target_languages)
-    symbols = (*masks, *languages, *(SYMBOLS if protection.uses_symbols else ()))
+    settings: DataSettings
+    kind: DatasetKind
+    source: Source
+    folder: Path
+    rejected: RejectedExamples
+    report: Report
 
-    def lines(*sides: str) -> Iterator[str]:
-        for side in sides:
-            yield from (texts.side(int(at), side).replace(SEPARATOR_SIGN, " ") for at in numbers)
+    def read(self, name: str, origins: dict[str, Origins]) -> NDArray[np.uint64]:
+        """Check and store the examples of the training or the validation files; their sources' hashes."""
+        origins[name] = Origins()
+        settings, kind = self.settings, self.kind
+        medium = None if kind.documents else medium_of(self.source)
+        found = valid_examples(
+            read_examples(settings, valid=name == "valid"),
+            settings,
+            self.rejected,
+            labels=kind.keeps_case,
+            file_names=medium is not None,
+            allow_empty_target=kind.allows_empty,
+        )
+        if medium is not None:
+            with MediaKeeper(self.folder / f"{name}.source", medium, settings.media, self.rejected) as keeper:
+                stored = _store(keeper.readable(found), self.folder, name, origins[name], self.report)
+            return keeper.hashes if len(stored) else stored
+        found = kind.while_reading(found, self.folder, name, settings)
+        return _store(found, self.folder, name, origins[name], self.report)
 
-    def vocabulary(known: Path | None, *sides: str) -> SubwordTokenizer:
-        if known is None:
-            return train_tokenizer(lines(*sides), settings.subwords, size, symbols)
-        given = load_tokenizer(known)
-        for symbol in symbols:
-            if given.token(symbol) is None:
-                raise RegardError(f"{known}: this vocabulary has no place for what these data need; learn one instead.")
-        return given
+    def learn_vocabularies(self, usable: NDArray[np.bool_], protection: Protection) -> dict[str, Vocabulary]:
+        """The vocabulary of each side that has one."""
+        self.report("learning subwords", 0, None)
+        settings, kind = self.settings, self.kind
+        count = int(usable.sum())
+        numbers = np.flatnonzero(usable)
+        sides = [Ragged(self.folder / f"train.{side}_text", np.uint8).lengths[numbers] for side in ("source", "target")]
+        letters = max(int(lengths.sum(dtype=np.int64)) for lengths in sides)
+        size = settings.subwords.size or vocabulary_size(letters // SENTENCE if kind.documents else count)
+        numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
+        texts = StoredTexts(self.folder, "train", protection)
+        languages = tuple(LANGUAGE_SIGN.format(language) for language in settings.target_languages)
+        symbols = (*kind.symbols(), *languages, *(SYMBOLS if protection.uses_symbols else ()))
 
-    found: dict[str, Vocabulary] = {}
-    known = settings.source_vocabulary
-    if source.kind == "text" and says == "text" and (settings.subwords.joint or settings.text):
-        both = vocabulary(known, "source", *(() if settings.text else ("target",)))
-        return {"source": both, "target": both}
-    if source.kind == "text":
-        found["source"] = vocabulary(known, "source")
-    if says == "text":
-        found["target"] = vocabulary(settings.target_vocabulary, "target")
-    else:
-        said = (texts.side(int(at), "target") for at in np.flatnonzero(usable))
-        if says == "span":
-            found["target"] = Ends(unanswered=not all(said))
-        else:
-            found["target"] = Tags.of(said) if says == "tags" else Labels.of(said)
-    return found
+        def lines(*sides: str) -> Iterator[str]:
+            for side in sides:
+                yield from (texts.side(int(at), side).replace(SEPARATOR_SIGN, " ") for at in numbers)
+
+        def tokenizer(known: Path | None, *sides: str) -> SubwordTokenizer:
+            if known is None:
+                return train_tokenizer(lines(*sides), settings.subwords, size, symbols)
+            given = load_tokenizer(known)
+            for symbol in symbols:
+                if given.token(symbol) is None:
+                    raise RegardError(
+                        f"{known}: this vocabulary has no entry for what these data need; learn one instead."
+                    )
+            return given
+
+        if joint := kind.joint_sides(settings, self.source):
+            both = tokenizer(settings.source_vocabulary, *joint)
+            return {"source": both, "target": both}
+        found: dict[str, Vocabulary] = {}
+        if reads_text(self.source):
+            found["source"] = tokenizer(settings.source_vocabulary, "source")
+        target = kind.learn_target(texts.side(int(at), "target") for at in np.flatnonzero(usable))
+        found["target"] = tokenizer(settings.target_vocabulary, "target") if target is None else target
+        return found
 
 
 def vocabulary_size(examples_count: int) -> int:
-    """A size that suits so many examples: rare subwords of small data are never learnt well."""
+    """A size that suits so many examples: rare subwords of small data are never learned well."""
     for most, size in ((2_000, 1_000), (10_000, 2_000), (100_000, 4_000), (1_000_000, 16_000)):
         if examples_count <= most:
             return size

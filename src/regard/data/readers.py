@@ -77,8 +77,8 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
             open_file(path).close()  # a folder or a device gets an error of its own
         raise RegardError(
             f"{path}: this kind of file is not known; there are {_known_suffixes()}, each also with .gz. Two text "
-            f"files side by side are given as --source and --target, plain text without pairs with --task language or "
-            f"--task mask."
+            f"files side by side are given as --source and --target, plain text without pairs with --task causal_lm or "
+            f"--task masked_lm."
         )
     return reader.read(path, layout)
 

@@ -1,4 +1,4 @@
-"""Examples as they are stored while a corpus is made, and cut into tokens."""
+"""Examples as they are stored while a corpus is prepared, and their tokens."""
 
 import contextlib
 from collections.abc import Callable
@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.answer_spans import example_of
 from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
 from regard.data.placeholders import Protection
@@ -17,10 +16,10 @@ from regard.data.segments import by_words, encoded, room
 from regard.data.settings import DataSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
-from regard.sources import Says, Source, Text
+from regard.sources import Source, Text
 from regard.special_tokens import UNKNOWN, shortened
 
-CUT_AT_ONCE = 10_000
+REPORT_EVERY = 10_000
 
 Report = Callable[[str, int, int | None], None]  # what is being done, how many are done, of how many if known
 
@@ -41,8 +40,8 @@ class Origins:
         return Example(source, target, file, int(self.lines[number]))
 
 
-class Texts:
-    """Stored texts of both sides, as they are learnt from: with symbols in place of their placeholders."""
+class StoredTexts:
+    """Stored texts of both sides, as they are trained on: with symbols in place of their placeholders."""
 
     def __init__(self, folder: Path, name: str, protection: Protection) -> None:
         self._sides = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
@@ -65,90 +64,64 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Cutting:
+class Tokenization:
     """How the stored examples of a corpus become tokens."""
 
     settings: DataSettings
     source: Source
-    says: Says
     folder: Path
-    subwords: dict[str, Vocabulary]
+    vocabularies: dict[str, Vocabulary]
     protection: Protection
-    aside: RejectedExamples
+    rejected: RejectedExamples
     report: Report
+    documents: bool  # which may be of any length
 
-    def cut(self, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Write the tokens of all examples of the training or the validation set; False for those that are set aside
-        on the way. Unwanted ones are stored empty."""
-        kind = np.uint16 if max(map(len, self.subwords.values())) < 1 << 16 else np.int32
-        if kind is np.uint16:
+    def dtype(self, name: str) -> type[np.generic]:
+        """Of the stored tokens, as narrow as the vocabularies allow."""
+        narrow = max(map(len, self.vocabularies.values())) < 1 << 16
+        if narrow:
             (self.folder / f"{name}.narrow").touch()
-        if self.says == "span":
-            return self._spans(name, origins, wanted, kind)
-        fit = np.ones(len(origins.lines), bool)
-        for side in self.subwords:
-            self._side(name, side, origins, wanted, fit, kind)
-        return fit
+        return np.uint16 if narrow else np.int32
 
-    def _side(
-        self, name: str, side: str, origins: Origins, wanted: NDArray[np.bool_], fit: NDArray[np.bool_], kind: type
+    def encode_side(
+        self,
+        name: str,
+        side: str,
+        origins: Origins,
+        wanted: NDArray[np.bool_],
+        fit: NDArray[np.bool_],
+        *,
+        by_word: bool = False,
     ) -> None:
-        """One side; what is too long, or has a label that training has not, is no longer fit. Sources whose words are
-        tagged are cut word by word, and where each begins is written, too."""
-        vocabulary = self.subwords[side]
+        """Write the tokens of one side; what is too long, or has an unknown label, is no longer fit. Unwanted examples
+        are stored empty. by_word: each word is tokenized by itself, and where each begins is stored, too."""
+        vocabulary = self.vocabularies[side]
         reads = self.source if side == "source" else Text()
-        most = room(reads, self.settings.longest)
-        tagged = self.says == "tags" and side == "source"
-        shortens = side == "source" and self.settings.whole and not tagged
-        texts = Texts(self.folder, name, self.protection)
-        with (
-            RaggedWriter(self.folder / f"{name}.{side}", kind) as writer,
-            RaggedWriter(self.folder / f"{name}.firsts", np.int32) if tagged else contextlib.nullcontext() as firsts,
-        ):
-            for start in range(0, len(texts), CUT_AT_ONCE):
-                some = range(start, min(start + CUT_AT_ONCE, len(texts)))
+        limit = room(reads, self.settings.longest)
+        truncates = side == "source" and self.settings.whole and not by_word
+        texts = StoredTexts(self.folder, name, self.protection)
+        firsts_file = RaggedWriter(self.folder / f"{name}.firsts", np.int32) if by_word else contextlib.nullcontext()
+        with RaggedWriter(self.folder / f"{name}.{side}", self.dtype(name)) as writer, firsts_file as firsts:
+            for start in range(0, len(texts), REPORT_EVERY):
+                some = range(start, min(start + REPORT_EVERY, len(texts)))
                 read = [texts.side(at, side) if wanted[at] else "" for at in some]
                 if firsts is not None:
                     assert isinstance(vocabulary, SubwordTokenizer)
                     tokens, begins = by_words(read, vocabulary)
-                    for places, sequence in zip(begins, tokens, strict=True):
-                        firsts.append(places if len(sequence) <= most else [])
+                    for positions, sequence in zip(begins, tokens, strict=True):
+                        firsts.append(positions if len(sequence) <= limit else [])
                 else:
                     tokens = encoded(read, reads, vocabulary.encode)
                 for at, sequence in zip(some, tokens, strict=True):
                     if not vocabulary.ends and UNKNOWN in sequence and wanted[at]:
-                        self.aside.add(origins.example(self.folder, name, at), "a label that training has not")
+                        self.rejected.add(origins.example(self.folder, name, at), "a label that training has not")
                         fit[at] = False
-                    kept = shortened(sequence, most) if shortens else sequence
-                    if len(kept) > most and not self.settings.text:
+                    kept = shortened(sequence, limit) if truncates else sequence
+                    if len(kept) > limit and not self.documents:
                         if fit[at]:
                             reason = f"over {self.settings.longest} tokens"
-                            self.aside.add(origins.example(self.folder, name, at), reason)
+                            self.rejected.add(origins.example(self.folder, name, at), reason)
                         fit[at] = False
                         kept = []
                     writer.append(kept)
-                self.report(f"cutting the {side}", some.stop, len(texts))
-
-    def _spans(self, name: str, origins: Origins, wanted: NDArray[np.bool_], kind: type) -> NDArray[np.bool_]:
-        """What is read, and the places of its answer, counted from 1."""
-        reader = self.subwords["source"]
-        assert isinstance(reader, SubwordTokenizer)
-        fit = wanted.copy()
-        texts = Texts(self.folder, name, self.protection)
-        which = Ragged(self.folder / f"{name}.occurrences", np.int32)
-        with (
-            RaggedWriter(self.folder / f"{name}.source", kind) as read,
-            RaggedWriter(self.folder / f"{name}.target", kind) as said,
-        ):
-            for at in range(len(texts)):
-                made = example_of(*texts.raw(at), int(which[at][0]), reader, self.source, self.settings.longest)
-                if isinstance(made, str):
-                    self.aside.add(origins.example(self.folder, name, at), made)
-                    fit[at] = False
-                    made = [], (0, 0)
-                read.append(made[0])
-                said.append([place + 1 for place in made[1]])
-                if at % CUT_AT_ONCE == 0:
-                    self.report("finding answers", at, len(texts))
-        self.report("finding answers", len(texts), len(texts))
-        return fit
+                self.report(f"tokenizing the {side}", some.stop, len(texts))

@@ -9,7 +9,7 @@ from typing import IO
 
 from regard.documents.document import Document
 from regard.inference.options import Options
-from regard.inference.translator import Translator
+from regard.inference.predictor import Predictor
 from regard.runs.folder import write_durably
 
 JournalRecord = tuple[str, list[str], str]  # a translation, placeholders missing in it, and why there is none
@@ -36,7 +36,7 @@ class Outcome:
 
 
 def translate_document(
-    translator: Translator,
+    predictor: Predictor,
     document: Document,
     options: Options,
     output: Path,
@@ -59,8 +59,8 @@ def translate_document(
         _write_journal(file, earlier)
         new_journal.replace(journal)
         for start in range(len(earlier), len(document.texts), TEXTS_PER_RECORD):
-            results = translator.results(document.texts[start : start + TEXTS_PER_RECORD], options, done=done)
-            records = [(result.text, result.missing, result.wrong) for result in results]
+            results = predictor.results(document.texts[start : start + TEXTS_PER_RECORD], options, on_done=done)
+            records = [(result.text, result.missing, result.error) for result in results]
             _write_journal(file, records)
             for record in records:
                 outcome.add(*record)

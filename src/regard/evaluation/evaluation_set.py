@@ -9,10 +9,12 @@ from typing import Any
 from regard.data.column_detection import layout_with_question
 from regard.data.example import Example, Layout
 from regard.data.input_validation import find_problem, normalize_whitespace
+from regard.data.media import reads_text
 from regard.data.media_store import found_in
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
 from regard.runs.folder import Description
+from regard.tasks.base import task_of
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,13 @@ class _SourceKind:
 
     @staticmethod
     def of(description: Description | None, folder: Path | None) -> "_SourceKind":
-        media = description is not None and description.model.source.kind != "text"
+        media = description is not None and not reads_text(description.model.source)
         if folder is not None and not media:
             raise RegardError("--media: it is for runs that read pictures or recordings; this one reads text.")
         if description is None:
             return _SourceKind()
-        return _SourceKind(media, folder, description.model.says == "text", description.model.spans)
+        kind = task_of(description).data()
+        return _SourceKind(media, folder, kind.has_eos, kind.allows_empty)
 
     def source(self, example: Example) -> Any:
         """What the model takes. Raises RegardError if a file lies outside its folder."""

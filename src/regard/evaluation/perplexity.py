@@ -7,15 +7,15 @@ from pathlib import Path
 
 import torch
 
-from regard.data.batching import given, padded
+from regard.data.batching import collate_sources, pad_sequences
 from regard.data.input_validation import normalize_whitespace
 from regard.data.readers import read_documents
 from regard.data.segments import framed, room
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.evaluation.report import Progress
-from regard.inference.loading import load
-from regard.inference.translator import Translator
+from regard.inference.predictor import Predictor
+from regard.loading import load
 from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import BEGIN, END, MASK, PAD
 
@@ -39,13 +39,13 @@ class PerplexityResult:
 
 
 @torch.inference_mode()
-def compute_perplexity(model: Translator, documents: Sequence[str], advance: Callable[[int], None]) -> PerplexityResult:
+def compute_perplexity(model: Predictor, documents: Sequence[str], advance: Callable[[int], None]) -> PerplexityResult:
     """Over plain texts. A text longer than the model reads is split; a part starts with the last token of the one
     before."""
-    side, bundle, longest = model.target_side, model.bundle, model.longest
+    side, bundle, longest = model.run.target_side, model.run.bundle, model.run.max_source_tokens
     device = next(bundle.model.parameters()).device
     keeps_whitespace = bool(getattr(side, "keeps_whitespace", False))
-    texts = [text if keeps_whitespace else normalize_whitespace(model.cased(text)) for text in documents]
+    texts = [text if keeps_whitespace else normalize_whitespace(model.run.normalize_case(text)) for text in documents]
     has_begin = getattr(model.description.model.source, "begin", True)
     steps: list[tuple[list[int], list[int]]] = []
     for tokens in side.encode(texts):
@@ -58,9 +58,9 @@ def compute_perplexity(model: Translator, documents: Sequence[str], advance: Cal
     while at < len(order):
         some = order[at : at + max(1, BATCH_TOKENS // len(steps[order[min(at + 64, len(order) - 1)]][0]))]
         at += len(some)
-        left = padded([steps[number][0] for number in some]).to(device)
-        right = padded([steps[number][1] for number in some]).to(device)
-        source, mask = (each.to(device) for each in given(model.source_side, some))
+        left = pad_sequences([steps[number][0] for number in some]).to(device)
+        right = pad_sequences([steps[number][1] for number in some]).to(device)
+        source, mask = (each.to(device) for each in collate_sources(model.run.source_side, some))
         logits = mask_reserved_tokens(bundle.model.logits(bundle.model(source, mask, left).features))
         logs = logits.log_softmax(-1).gather(2, right[..., None])[..., 0]
         present = right != PAD
@@ -95,21 +95,23 @@ class MaskedPerplexityResult:
 
 @torch.inference_mode()
 def compute_masked_perplexity(
-    model: Translator, documents: Sequence[str], advance: Callable[[int], None]
+    model: Predictor, documents: Sequence[str], advance: Callable[[int], None]
 ) -> MaskedPerplexityResult:
     """Over plain texts: in each round every seventh token is masked, another seventh each time."""
-    network, source = model.bundle.model, model.description.model.source
+    network, source = model.run.bundle.model, model.description.model.source
     device = next(network.parameters()).device
-    longest = room(source, model.longest)
+    longest = room(source, model.run.max_source_tokens)
     pieces = []
-    for tokens in in_text(model.source_side).encode([normalize_whitespace(model.cased(text)) for text in documents]):
+    for tokens in in_text(model.run.source_side).encode(
+        [normalize_whitespace(model.run.normalize_case(text)) for text in documents]
+    ):
         pieces += [framed(tokens[at : at + longest], source) for at in range(0, len(tokens), longest)]
     order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
     total, right, count = 0.0, 0, 0
     while order:
         some = order[: max(1, BATCH_TOKENS // len(pieces[order[0]]))]
         order = order[len(some) :]
-        whole = padded([pieces[number] for number in some]).to(device)
+        whole = pad_sequences([pieces[number] for number in some]).to(device)
         words = (whole != PAD) & (whole != BEGIN) & (whole != END)
         position = torch.arange(whole.shape[1], device=device)
         for offset in range(MASKING_ROUNDS):
@@ -128,6 +130,11 @@ def compute_masked_perplexity(
     return MaskedPerplexityResult(len(documents), count, total, math.exp(-total / count), 100 * right / count)
 
 
+DOCUMENT_EVALUATORS: dict[
+    str, Callable[[Predictor, Sequence[str], Callable[[int], None]], PerplexityResult | MaskedPerplexityResult]
+] = {"perplexity": compute_perplexity, "masked-perplexity": compute_masked_perplexity}
+
+
 def evaluate_language_model(
     run: Path, files: Sequence[Path], device: str, progress: Progress
 ) -> PerplexityResult | MaskedPerplexityResult:
@@ -138,6 +145,6 @@ def evaluate_language_model(
     if not documents:
         raise RegardError("the test set is empty.")
     model = load(run, device=device)
-    compute = compute_masked_perplexity if model.description.model.guesses else compute_perplexity
+    compute = DOCUMENT_EVALUATORS[model.task.evaluator]
     with progress(f"reading with {run}", len(documents)) as advance:
         return compute(model, documents, advance)

@@ -14,10 +14,11 @@ from regard.evaluation.bootstrap import Comparison, compare_outputs
 from regard.evaluation.by_length import Bucket, score_by_length, source_lengths
 from regard.evaluation.evaluation_set import EvaluationSet
 from regard.evaluation.metrics import METRICS, Score, corpus_score
-from regard.inference.loading import load
 from regard.inference.options import Options
-from regard.inference.translator import Translator
+from regard.inference.predictor import Predictor
+from regard.loading import load
 from regard.runs.folder import Description
+from regard.tasks.base import get_task, task_of
 
 MAX_CONFUSIONS = 5  # pairs of classes that a report lists
 
@@ -26,25 +27,8 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
 def default_metrics(description: Description | None) -> list[str]:
-    """The metrics that suit a run; without one, those of a translation."""
-    if description is None:
-        return ["bleu", "chrf", "ter", "exact"]
-    if description.model.labels:
-        return ["exact", "macro_f1"]
-    if description.model.spans:
-        return ["span_exact", "span_f1", "exact"]
-    if description.model.tags:
-        return ["tag_accuracy", "entity_f1", "exact"]
-    if description.model.source.kind == "images":
-        return ["bleu1", "bleu2", "bleu3", "bleu", "chrf", "rougeL", "cider", "exact"]
-    if description.model.source.kind == "speech":
-        return ["wer", "cer", "exact"]
-    return ["rouge1", "rouge2", "rougeL", "exact"] if description.whole else ["bleu", "chrf", "ter", "exact"]
-
-
-def is_language_model(description: Description) -> bool:
-    """Whether a run learned from plain text, so that its metric is perplexity."""
-    return description.model.source.kind == "nothing" or description.model.guesses
+    """The metrics of a run's task; without a run, those of translation."""
+    return list((task_of(description) if description is not None else get_task("translation")).metrics)
 
 
 @dataclass(frozen=True)
@@ -80,23 +64,23 @@ class Generator:
 
 
 def generate_outputs(
-    translator: Translator, sources: Sequence[Any], options: Options, advance: Callable[[int], None]
+    predictor: Predictor, sources: Sequence[Any], options: Options, advance: Callable[[int], None]
 ) -> GeneratedOutputs:
     """Translate everything; sources are texts, or files of a model that reads these."""
     began = time.perf_counter()
-    results = translator.results(sources, options, done=advance)
+    results = predictor.results(sources, options, on_done=advance)
     seconds = time.perf_counter() - began
-    failed = [result for result in results if result.wrong]
+    failed = [result for result in results if result.error]
     if len(failed) == len(results):
-        raise RegardError(f"{failed[0].source}: {failed[0].wrong}.")
+        raise RegardError(f"{failed[0].source}: {failed[0].error}.")
     return GeneratedOutputs(
         texts=[result.text for result in results],
         seconds=seconds,
         tokens=sum(len(result.tokens) for result in results),
         split_sources=sum(result.parts > 1 for result in results),
-        engine=translator.why,
+        engine=predictor.engine_reason,
         unreadable=len(failed),
-        first_problem=f"{failed[0].source}: {failed[0].wrong}" if failed else "",
+        first_problem=f"{failed[0].source}: {failed[0].error}" if failed else "",
     )
 
 

@@ -9,8 +9,8 @@ from regard.data.example import Layout
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
 from regard.evaluation.report import Progress
-from regard.inference.attention import aligned
-from regard.inference.loading import load
+from regard.inference.attention import align_pairs as align_by_attention
+from regard.loading import load
 from regard.runs.folder import open_folder
 
 Link = tuple[int, int]  # source word, target word, from 0
@@ -48,11 +48,11 @@ def align_pairs(
     run: Path, pairs: Sequence[tuple[str, str]], device: str, progress: Progress
 ) -> list[list[Link] | None]:
     """The links of each pair by a run's attention; None for one longer than the model reads."""
-    translator = load(run, engine="torch", device=device)
-    if getattr(translator.description.model.decoder, "attend", "") == "never":
+    predictor = load(run, engine="torch", device=device)
+    if getattr(predictor.description.model.decoder, "attend", "") == "never":
         raise RegardError(f"{run}: this model does not attend, so it cannot tell what comes from where.")
     with progress(f"aligning with {run}", len(pairs)) as advance:
-        return aligned(translator, pairs, advance)
+        return align_by_attention(predictor.pipeline, pairs, advance)
 
 
 def align_both_directions(

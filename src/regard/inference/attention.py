@@ -1,27 +1,23 @@
 """What a model attends to over a source and a target, and the word alignments of pairs, by one forced pass."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from regard.alignment.aligner import word_alignment
 from regard.alignment.alignment_head import AlignmentHead
-from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
-from regard.data.labels import Labels
-from regard.data.segments import encoded, framed
-from regard.data.target_languages import language_tokens
-from regard.data.vocabulary import Vocabulary, in_text
+from regard.data.input_validation import LONE_SURROGATE
+from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.inference.options import Options
+from regard.inference.pipeline import Pipeline, PipelineWithInputs
 from regard.inference.results import Result
+from regard.inference.text_inputs import TextInputs
 from regard.interpret.attribution import attributed
 from regard.interpret.capture import axis, captured
 from regard.interpret.captured import Branch
 from regard.interpret.forced_pass import AT_ONCE, forced
-from regard.special_tokens import END
 from regard.views.notebook import CapturedView
-
-if TYPE_CHECKING:
-    from regard.inference.translator import Translator
 
 
 def captured_view(*given: Any, **more: Any) -> CapturedView:
@@ -30,111 +26,110 @@ def captured_view(*given: Any, **more: Any) -> CapturedView:
 
 
 def attend(
-    translator: "Translator",
-    source: str,
+    pipeline: PipelineWithInputs,
+    source: Any,
     target: str | Result | None = None,
     *,
     attribution: bool = False,
     to: str = "",
 ) -> CapturedView:
-    """What a model attends to over a source and a target: a given one, what a search has found, or a new search's."""
-    originals = translator.originals_in(source)
-    if not isinstance(target, str):
-        if not translator.fits(source):
-            raise RegardError(
-                f"attend: the source is longer than the {translator.longest - 1:,} subwords a model reads."
-            )
-        result = target or translator.translate(source, to=to)
-        if result.wrong or not (result.tokens or result.text):
-            why = result.wrong or ("nothing was written" if source.strip() else "the source is empty")
-            raise RegardError(f"attend: there is nothing to see, since {why}.")
-        if result.tokens:
-            tokens = result.source_tokens, result.tokens
-        else:
-            target = result.text  # what was translated in parts is looked at as a whole
-    if isinstance(target, str):
-        tokens = _pair(translator, source, target, originals, to)
-        limits = translator.longest, translator.search(Options()).longest
-        for name, side, most in zip(("source", "target"), tokens, limits, strict=True):
-            if not (len(side) > 1 or not (translator.target_side.ends or name == "source")) or len(side) > most:
-                raise RegardError(
-                    f"attend: the {name} has {len(side) - 1:,} subwords; this model takes from 1 to {most - 1:,}."
-                )
-    sides = translator.source_side, translator.target_side
-    told = forced(translator.bundle, [tokens[0]], [tokens[1]])[0]
-    gradients = attributed(translator.bundle, *tokens) if attribution else None
-    return captured_view(
-        sides, tokens, told.weights, choice=translator.choice, originals=originals, attribution=gradients
+    """What a model attends to over a source and a target: a given one, a result of a search, or a new search's."""
+    run = pipeline.run
+    if attribution:
+        pipeline.inputs.check_attribution()
+
+    def predict(given: Any) -> Result:
+        return pipeline.results([given], Options() if not to else Options(to=to))[0]
+
+    tokens = pipeline.inputs.source_and_target(source, target, to, predict)
+    result = forced(run.bundle, [tokens[0]], [tokens[1]])[0]
+    gradients = attributed(run.bundle, *tokens) if attribution else None
+    view = captured_view(
+        (run.source_side, run.target_side),
+        tokens,
+        result.weights,
+        choice=run.alignment_head,
+        originals=pipeline.inputs.originals(source),
+        attribution=gradients,
     )
+    return pipeline.inputs.complete_view(view, source)
 
 
-def branches(translator: "Translator", result: Result) -> tuple[Branch, ...]:
-    """All outputs of a search, the best first."""
-    if not result.tokens:
+def with_forced_pass(
+    pipeline: PipelineWithInputs, inputs: Sequence[Any], results: list[Result], options: Options
+) -> list[Result]:
+    """Results with token scores, alignment and attention, as the options request."""
+    run = pipeline.run
+    sides = run.source_side, run.target_side
+    present = [number for number, result in enumerate(results) if result.tokens]
+    passes = forced(
+        run.bundle,
+        [results[number].source_tokens for number in present],
+        [results[number].tokens for number in present],
+        attention=options.attention or options.alignment,
+    )
+    for number, found in zip(present, passes, strict=True):
+        result = results[number]
+        tokens = result.source_tokens, result.tokens
+        if options.scores:
+            result = replace(result, token_scores=found.token_scores)
+        if options.alignment:
+            pieces = in_text(run.source_side).pieces(tokens[0]), run.target_side.pieces(tokens[1])
+            cross = found.weights.get("cross", [])
+            result = replace(result, alignment=word_alignment(cross, *pieces, run.alignment_head))
+        if options.attention:
+            originals = pipeline.inputs.originals(inputs[number])
+            view = captured_view(sides, tokens, found.weights, choice=run.alignment_head, originals=originals)
+            result = replace(result, attention=pipeline.inputs.complete_view(view, inputs[number]))
+        results[number] = result
+    return results
+
+
+def branches(pipeline: Pipeline, result: Result) -> tuple[Branch, ...]:
+    """All outputs of a search with their attention, the best first."""
+    if not (result.tokens and isinstance(pipeline, PipelineWithInputs)):
         return ()
+    run = pipeline.run
     outputs = [(result.score, result.tokens), *((other.score, other.tokens) for other in result.others)]
     tokens = [each for _, each in outputs]
-    told = forced(translator.bundle, [result.source_tokens] * len(tokens), tokens)
-    originals = translator.originals_in(result.source)
+    passes = forced(run.bundle, [result.source_tokens] * len(tokens), tokens)
+    originals = pipeline.inputs.originals(result.source)
     found = []
-    for (score, said), each in zip(outputs, told, strict=True):
+    for (score, output), each in zip(outputs, passes, strict=True):
         cross = each.weights.get("cross", [])
         if cross:
-            weights = (translator.choice or AlignmentHead.default(cross)).of(cross)
-            places = axis(translator.target_side, said, originals)
-            found.append(Branch(score, tuple(each.token_scores), places, weights))
+            weights = (run.alignment_head or AlignmentHead.default(cross)).of(cross)
+            target = axis(run.target_side, output, originals)
+            found.append(Branch(score, tuple(each.token_scores), target, weights))
     return tuple(found)
 
 
-def aligned(
-    translator: "Translator", pairs: Sequence[tuple[str, str]], done: Callable[[int], None] = lambda count: None
+def align_pairs(
+    pipeline: Pipeline,
+    pairs: Sequence[tuple[str, str]],
+    on_done: Callable[[int], None] = lambda count: None,
 ) -> list[list[tuple[int, int]] | None]:
-    """Links (source word, target word), from 0, of each pair; words are what blanks separate. None for a pair that the
-    model cannot read whole. `done` hears how many more are finished."""
-    if not translator.description.model.aligns:
+    """Links (source word, target word), from 0, of each pair; words are separated by blanks. None for a pair that the
+    model cannot read whole. on_done: called with how many more are finished."""
+    run, inputs = pipeline.run, getattr(pipeline, "inputs", None)
+    if not (run.description.model.aligns and isinstance(inputs, TextInputs)):
         raise RegardError("align: this model does not read and write word by word; there is nothing to align.")
     found: list[list[tuple[int, int]] | None] = [None] * len(pairs)
     tokens = {}
-    limits = translator.longest, translator.search(Options()).longest
+    limits = run.max_source_tokens, run.max_target_tokens
     for number, (source, target) in enumerate(pairs):
         if not (LONE_SURROGATE.search(source) or LONE_SURROGATE.search(target)):
-            sides = _pair(translator, source, target, translator.originals_in(source))
-            if all(1 <= len(side) <= most for side, most in zip(sides, limits, strict=True)):
+            sides = inputs.encode_pair(source, target, inputs.originals(source))
+            if all(1 <= len(side) <= limit for side, limit in zip(sides, limits, strict=True)):
                 tokens[number] = sides
-    done(len(pairs) - len(tokens))
+    on_done(len(pairs) - len(tokens))
     order = sorted(tokens, key=lambda number: max(map(len, tokens[number])))
     for at in range(0, len(order), AT_ONCE):
         some = order[at : at + AT_ONCE]
-        told = forced(translator.bundle, [tokens[n][0] for n in some], [tokens[n][1] for n in some])
-        for number, each in zip(some, told, strict=True):
-            here, there = tokens[number]
-            pieces = in_text(translator.source_side).pieces(here), translator.target_side.pieces(there)
-            found[number] = word_alignment(each.weights.get("cross", []), *pieces, translator.choice)
-        done(len(some))
+        passes = forced(run.bundle, [tokens[n][0] for n in some], [tokens[n][1] for n in some])
+        for number, each in zip(some, passes, strict=True):
+            source_tokens, target_tokens = tokens[number]
+            pieces = in_text(run.source_side).pieces(source_tokens), run.target_side.pieces(target_tokens)
+            found[number] = word_alignment(each.weights.get("cross", []), *pieces, run.alignment_head)
+        on_done(len(some))
     return found
-
-
-def _pair(
-    translator: "Translator", source: str, target: str, originals: tuple[str, ...], to: str = ""
-) -> tuple[list[int], list[int]]:
-    """Tokens of both, with their ends."""
-    language = language_tokens(to, translator.description.target_languages, translator.target_side)
-    for name, text in (("source", source), ("target", target)):
-        if LONE_SURROGATE.search(text):
-            raise RegardError(f"attend: the {name} has half a character (a lone surrogate).")
-    source = translator.parted(source)
-    protected = translator.protection.protect(normalize_whitespace(source))
-    said = translator.protection.protect_target(normalize_whitespace(target), originals) if originals else None
-    texts = (
-        (protected.text if protected else normalize_whitespace(source)),
-        (normalize_whitespace(target) if said is None else said),
-    )
-    sides: tuple[Vocabulary, Vocabulary] = in_text(translator.source_side), translator.target_side
-    labels = translator.target_side if isinstance(translator.target_side, Labels) else None
-    if labels is not None:
-        labels.check(texts[1])
-    cased = translator.cased(texts[0]), texts[1] if labels is not None else translator.cased(texts[1])
-    reads = translator.description.model.source
-    (read,) = encoded([cased[0]], reads, sides[0].encode)
-    (said_tokens,) = sides[1].encode([cased[1]])
-    return framed(read, reads), [*language, *said_tokens, *([END] if translator.target_side.ends else [])]

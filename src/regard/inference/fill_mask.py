@@ -1,32 +1,32 @@
-"""A model that reads and guesses: words that are hidden in a text, told all at once."""
+"""Masked language models: the tokens that fill the gaps of a text, all at once."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from regard.data.batching import given
+from regard.data.batching import collate_sources
 from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
-from regard.inference.attention import captured_view
+from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
-from regard.inference.requests import Asked
-from regard.inference.results import Other, Result
-from regard.inference.translator import Translator
-from regard.interpret.forced_pass import forced
+from regard.inference.per_position import BATCH_TOKENS, self_attention_view
+from regard.inference.pipeline import OnDone, ignore_progress
+from regard.inference.requests import Request
+from regard.inference.results import Alternative, Result
+from regard.inference.text_inputs import TextInputs
 from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import END, MASK, MASK_SIGN
 from regard.views.notebook import CapturedView
 
-GAP = re.compile(r"\[MASK\]|<mask>|_{3,}")  # how people write what is to be guessed
-AT_ONCE = 4096  # tokens, padding counted, that are read together
+GAP = re.compile(r"\[MASK\]|<mask>|_{3,}")  # how people write a gap
 
 
 @dataclass(frozen=True)
-class Guess:
+class Filler:
     """One word that a gap may be filled with."""
 
     word: str
@@ -34,92 +34,84 @@ class Guess:
     token: int
 
 
-class Reader(Translator):
-    """A model that says what was hidden at places of the text it reads, or nothing at all."""
+class FillMaskPipeline:
+    """Texts with gaps in, the same texts with the most likely words out."""
 
-    def fill(self, text: str, *, best: int = 5) -> list[list[Guess]]:
-        """For each gap of a text ([MASK], <mask> or ___) the likeliest words, each as if the others were not known.
+    example = "___"
+
+    def __init__(self, run: LoadedRun) -> None:
+        self.run, self.inputs = run, TextInputs(run)
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        """Raise RegardError for what is no text."""
+        self.inputs.check(inputs)
+
+    def fill(self, text: str, *, best: int = 5) -> list[list[Filler]]:
+        """For each gap of a text ([MASK], <mask> or ___) the most likely words, each as if the other gaps stayed open.
         Raises RegardError for a text without a gap, or one that is too long."""
-        self._check_guesses()
         if best < 1:
             raise RegardError(f"best: {best} is not possible; it must be at least 1.")
-        (asked,) = self._gapped([text])
-        if asked.wrong:
-            raise RegardError(f"{asked.text[:60]!r}: {asked.wrong}.")
-        (found,) = self._guessed([asked], best)
+        (request,) = self._requests([text])
+        if request.error:
+            raise RegardError(f"{request.text[:60]!r}: {request.error}.")
+        (found,) = self._fillers([request], best)
         return found
 
-    def results(
-        self, texts: Sequence[Any], options: Options, *, done: Callable[[int], None] = lambda count: None
-    ) -> list[Result]:
-        """Each text with its gaps filled by the likeliest words; nbest: others for the first gap."""
-        self._check_guesses()
-        self.check_given(texts)
-        asked = self._gapped(texts)
-        right = [number for number, each in enumerate(asked) if not each.wrong]
-        guessed = self._guessed([asked[number] for number in right], max(1, options.nbest))
-        found = {number: self._filled(asked[number], gaps) for number, gaps in zip(right, guessed, strict=True)}
-        done(len(texts))
+    def results(self, inputs: Sequence[str], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
+        """Each text with its gaps filled by the most likely words; nbest: others for the first gap."""
+        self.check(inputs)
+        requests = self._requests(inputs)
+        valid = [number for number, each in enumerate(requests) if not each.error]
+        fillers = self._fillers([requests[number] for number in valid], options.nbest)
+        found = {number: self._filled(requests[number], gaps) for number, gaps in zip(valid, fillers, strict=True)}
+        on_done(len(inputs))
         return [
-            found[number] if number in found else Result(each.text, "", 0.0, [], [], wrong=each.wrong)
-            for number, each in enumerate(asked)
+            found[number] if number in found else Result(each.text, "", 0.0, [], [], error=each.error)
+            for number, each in enumerate(requests)
         ]
 
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> CapturedView:
-        """What the words of a text attend to among themselves. Raises RegardError for what cannot be read."""
+        """Self-attention over a text. Raises RegardError for what cannot be read."""
         if attribution:
-            raise RegardError("attend: gradient times input is for models that say something of what they read.")
-        if target is not None:
+            raise RegardError("attend: gradient times input is for models that write something of what they read.")
+        if isinstance(target, str):
             raise RegardError("attend: this model writes nothing; give it one text.")
-        self.check_given([source])
-        (asked,) = self._gapped([source], need=False)
-        if asked.wrong:
-            raise RegardError(f"{source[:60]!r}: {asked.wrong}.")
-        told = forced(self.bundle, [asked.tokens], [[END]], scores=False)[0]
-        return captured_view((self.source_side, self.target_side), (asked.tokens, [END]), told.weights)
+        self.check([source])
+        (request,) = self._requests([source], need_gap=False)
+        if request.error:
+            raise RegardError(f"{source[:60]!r}: {request.error}.")
+        return self_attention_view(self.run, request.tokens)
 
-    def _check_guesses(self) -> None:
-        if not self.description.model.guesses:
-            raise RegardError("this model says nothing: it reads, for regard embed and regard see.")
-
-    def _parts(self, text: str) -> list[tuple[str, bool]]:
-        return []
-
-    def _gapped(self, texts: Sequence[str], *, need: bool = True) -> list[Asked]:
-        """Texts as they are read, their gaps marked. need: a text without one is wrong."""
-        sources = self._sources([GAP.sub(f" {MASK_SIGN} ", text) for text in texts], Options())
+    def _requests(self, texts: Sequence[str], *, need_gap: bool = True) -> list[Request]:
+        """Texts as they are read, their gaps as mask tokens. need_gap: a text without one is an error."""
+        longest = self.run.max_source_tokens
         checked = []
-        for text, source in zip(texts, sources, strict=True):
-            wrong = source.wrong
-            if not wrong and not normalize_whitespace(text):
-                wrong = "it is empty"
-            elif not wrong and not LONE_SURROGATE.search(text) and not self._fits(text):
-                wrong = f"it is longer than the {self.longest:,} tokens that this model reads"
-            elif not wrong and need and MASK not in source.tokens:
-                wrong = "it has no gap; write [MASK] or ___ where a word is to be guessed"
-            checked.append(replace(source, text=text, wrong=wrong))
+        marked = [GAP.sub(f" {MASK_SIGN} ", text) for text in texts]
+        for text, request in zip(texts, self.inputs.requests(marked, Options()), strict=True):
+            error = request.error
+            if not error and not normalize_whitespace(text):
+                error = "it is empty"
+            elif not error and not LONE_SURROGATE.search(text) and not self.inputs.fits(GAP.sub(MASK_SIGN, text)):
+                error = f"it is longer than the {longest:,} tokens that this model reads"
+            elif not error and need_gap and MASK not in request.tokens:
+                error = "it has no gap; write [MASK] or ___ where a word is to be guessed"
+            checked.append(replace(request, text=text, error=error))
         return checked
 
-    def _fits(self, text: str) -> bool:
-        return super().fits(GAP.sub(MASK_SIGN, text))
-
-    def fits(self, text: str) -> bool:
-        """What is too long is said to be."""
-        return True
-
     @torch.inference_mode()
-    def _guessed(self, asked: Sequence[Asked], best: int) -> list[list[list[Guess]]]:
-        """The likeliest words of each gap of each text."""
-        model = self.bundle.model
+    def _fillers(self, requests: Sequence[Request], best: int) -> list[list[list[Filler]]]:
+        """The most likely words of each gap of each text."""
+        model = self.run.bundle.model
         device = next(model.parameters()).device
-        order = sorted(range(len(asked)), key=lambda number: -len(asked[number].tokens))
-        found: dict[int, list[list[Guess]]] = {}
+        order = sorted(range(len(requests)), key=lambda number: -len(requests[number].tokens))
+        found: dict[int, list[list[Filler]]] = {}
         while order:
-            some = order[: max(1, AT_ONCE // len(asked[order[0]].tokens))]
+            some = order[: max(1, BATCH_TOKENS // len(requests[order[0]].tokens))]
             order = order[len(some) :]
-            source, mask = (each.to(device) for each in given(self.source_side, [asked[n].tokens for n in some]))
+            batch = collate_sources(self.run.source_side, [requests[n].tokens for n in some])
+            source, mask = (each.to(device) for each in batch)
             features = model.decoder(source, model.encode(source, mask)).features
             for row, number in enumerate(some):
                 gaps = (source[row] == MASK).nonzero()[:, 0]
@@ -127,25 +119,26 @@ class Reader(Translator):
                 logits[:, [END, MASK]] = -torch.inf  # no words
                 values, tokens = logits.log_softmax(-1).topk(min(best, logits.shape[-1] - MASK - 1), -1)
                 found[number] = [
-                    [Guess(self._word(token), float(value.exp()), token) for value, token in zip(*gap, strict=True)]
+                    [Filler(self._word(token), float(value.exp()), token) for value, token in zip(*gap, strict=True)]
                     for gap in zip(values, tokens.tolist(), strict=True)
                 ]
-        return [found[number] for number in range(len(asked))]
+        return [found[number] for number in range(len(requests))]
 
     def _word(self, token: int) -> str:
-        """As a person reads it; the middle of a word is told as such."""
-        (text,) = self.target_side.decode([[token]])
-        return text if in_text(self.source_side).word_starts[token] else f"…{text}"
+        """As a person reads it; the middle of a word begins with an ellipsis."""
+        (text,) = self.run.target_side.decode([[token]])
+        return text if in_text(self.run.source_side).word_starts[token] else f"…{text}"
 
-    def _filled(self, asked: Asked, gaps: Sequence[Sequence[Guess]]) -> Result:
-        tokens, score = list(asked.tokens), 0.0
-        at = [place for place, token in enumerate(tokens) if token == MASK]
-        for place, guesses in zip(at, gaps, strict=True):
-            tokens[place] = guesses[0].token
-            score += float(torch.tensor(guesses[0].probability).log())
-        (text,) = self.target_side.decode([tokens])
+    def _filled(self, request: Request, gaps: Sequence[Sequence[Filler]]) -> Result:
+        tokens, score = list(request.tokens), 0.0
+        target = self.run.target_side
+        positions = [position for position, token in enumerate(tokens) if token == MASK]
+        for position, fillers in zip(positions, gaps, strict=True):
+            tokens[position] = fillers[0].token
+            score += float(torch.tensor(fillers[0].probability).log())
+        (text,) = target.decode([tokens])
         others = []
-        for guess in gaps[0][1:]:
-            (said,) = self.target_side.decode([[*tokens[: at[0]], guess.token, *tokens[at[0] + 1 :]]])
-            others.append(Other(said, float(torch.tensor(guess.probability).log()), [guess.token]))
-        return Result(asked.text, text, score, asked.tokens, tokens, others)
+        for filler in gaps[0][1:]:
+            (other,) = target.decode([[*tokens[: positions[0]], filler.token, *tokens[positions[0] + 1 :]]])
+            others.append(Alternative(other, float(torch.tensor(filler.probability).log()), [filler.token]))
+        return Result(request.text, text, score, request.tokens, tokens, others)

@@ -41,11 +41,11 @@ class Pieces:
             before = part[: len(part) - len(part.lstrip())]
             after = part[len(part.rstrip()) :]
             parts[number] = before + _without_end(result.text, part) + after
-        wrong = next((result.wrong for result in results if result.wrong), "")
+        error = next((result.error for result in results if result.error), "")
         missing = [each for result in results for each in result.missing]
         score = sum(result.score for result in results) / max(1, len(results))
         return Result(
-            self.text, "" if wrong else "".join(parts), score, [], [], parts=len(results), missing=missing, wrong=wrong
+            self.text, "" if error else "".join(parts), score, [], [], parts=len(results), missing=missing, error=error
         )
 
 

@@ -1,153 +1,239 @@
-"""What a person may ask of a translation: one set of options for Python, the command line and the service."""
+"""Decoding options: one schema for Python keywords, the command line, the HTTP body and the page's form.
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+Names, types, bounds and help texts are the fields below. Options belong to groups; a task accepts some of them. Setting
+an option that does not apply is an error, leaving it at its default never is. Imports no PyTorch.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from regard.errors import RegardError
-from regard.inference.results import SMALL, Sampling, Search
+from regard.inference.results import SMALL_VOCABULARY, Sampling, SearchConfig
+from regard.renames import OPTIONS
 
-if TYPE_CHECKING:
-    from regard.models.settings import ModelSettings
-
-WORDS = ("temperature", "top_k", "top_p", "prefix", "forbidden", "required", "glossary")  # wishes about words
-BETWEEN = (
-    ("beam", 1, 1000),
-    ("nbest", 1, 1000),
-    ("length_penalty", 0, 10),
-    ("coverage_penalty", 0, 100),
-    ("diversity", 0, 1000),
+GROUPS = (  # of options; a task accepts some of them
+    *("search", "nbest", "sampling", "prefix", "forbidden", "glossary"),
+    *("language", "length", "scores", "alignment", "attention"),
 )
+SAMPLING = ("temperature", "top_k", "top_p")  # setting one of these samples, if no search is named
 
 
-@dataclass(frozen=True)
-class Options:
-    """How to translate.
+def _option(default: Any, group: str, help_text: str, **bounds: Any) -> Any:
+    return Field(default, description=help_text, json_schema_extra={"group": group}, **bounds)
 
-    beam, nbest, length_penalty, coverage_penalty, no_repeat, groups, diversity: as in `Search`. temperature, top_k,
-    top_p, seed: as in `Sampling`; naming one of the first three draws instead of searching. most: tokens of an output
-    for each token of its source, at most. prefix: how every output begins. forbidden: words and phrases never said.
-    to: the language, of a model of several.
-    required: words and phrases that must be said. glossary: what must be said where the source says so.
-    scores, attention, alignment: what to tell beside the text.
-    """
 
-    beam: int = 5
-    nbest: int = 1
-    length_penalty: float = 1.0
-    coverage_penalty: float = 0.0
-    no_repeat: int = 0
-    groups: int = 1
-    diversity: float = 0.5
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int = 1
-    most: float | None = None
-    prefix: str = ""
-    to: str = ""
-    forbidden: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
-    glossary: dict[str, str] = field(default_factory=dict)
-    scores: bool = False
-    attention: bool = False
-    alignment: bool = False
+class Options(BaseModel):
+    """How outputs are decoded, and what is returned beside them."""
 
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            kind = each.type.__name__ if isinstance(each.type, type) else str(each.type)
-            _check(each.name, kind, getattr(self, each.name))
-        for name in ("forbidden", "required"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name, least, most in BETWEEN:
-            if not least <= getattr(self, name) <= most:
-                value = getattr(self, name)
-                raise RegardError(f"{name}: {value} is not possible; it must be between {least:,} and {most:,}.")
-        if self.top_k is not None and self.top_k < 1:
-            raise RegardError(f"top_k: {self.top_k} is not possible; it must be at least 1.")
-        if self.draws and self.groups > 1:
-            raise RegardError("groups are for a search; leave out temperature, top_k and top_p.")
-        if self.draws and (self.required or self.glossary):
-            raise RegardError("required words and a glossary need a search; leave out temperature, top_k and top_p.")
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, validate_default=False)
+
+    search: str | None = _option(
+        None, "search", "Search algorithm, such as beam, greedy or sampling; chosen by the other options by default."
+    )
+    beam: int = _option(5, "search", "Beam size: hypotheses kept in search; 1 is greedy search.", ge=1, le=1000)
+    nbest: int = _option(1, "nbest", "How many outputs to return for each input.", ge=1, le=1000)
+    length_penalty: float = _option(
+        1.0, "search", "Exponent of the length that scores are divided by; larger prefers longer outputs.", ge=0, le=10
+    )
+    coverage_penalty: float = _option(
+        0.0, "search", "Above 0 prefers outputs that attend to the whole source.", ge=0, le=100
+    )
+    no_repeat_ngram: int = _option(
+        0, "search", "Never repeat a run of this many tokens; 0 allows repetition.", ge=0, le=1000
+    )
+    beam_groups: int = _option(1, "search", "Diverse beam search: groups that the beam is divided into.", ge=1, le=1000)
+    diversity_penalty: float = _option(
+        0.5, "search", "Diverse beam search: penalty for a token that another group has just chosen.", ge=0, le=1000
+    )
+    max_length_ratio: float | None = _option(
+        None, "search", "Output tokens per source token, at most; by the training data by default.", gt=0, le=1000
+    )
+    max_tokens: int = _option(64, "length", "Tokens to generate after the prompt, at most.", ge=1, le=1_000_000)
+    temperature: float | None = _option(
+        None, "sampling", "Sample tokens; below 1 is more predictable, above 1 more varied.", gt=0, lt=100
+    )
+    top_k: int | None = _option(None, "sampling", "Sample among the k most likely tokens.", ge=1, le=1_000_000_000)
+    top_p: float | None = _option(
+        None, "sampling", "Nucleus sampling: among the fewest tokens with this probability in all.", gt=0, le=1
+    )
+    seed: int = _option(1, "sampling", "Seed of the samples: the same seed gives the same output.")
+    prefix: str = _option("", "prefix", "Text that every output begins with.")
+    forbidden: tuple[str, ...] = _option((), "forbidden", "A word or phrase that must not be in the output.")
+    required: tuple[str, ...] = _option((), "prefix", "A word or phrase that must be in the output.")
+    glossary: dict[str, str] = _option({}, "glossary", "Source terms and their required translations.")
+    to: str = _option("", "language", "Target language, for a model of several.")
+    scores: bool = _option(False, "scores", "Return the log-probability of each token.")
+    alignment: bool = _option(False, "alignment", "Return the word alignment.")
+    attention: bool = _option(False, "attention", "Return the attention weights of every layer and head.")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Options by name. Raises RegardError, in one sentence, for unknown names and impossible values."""
+        for name in given:
+            if name not in cls.model_fields:
+                raise RegardError(_unknown(name, list(cls.model_fields)))
+        try:
+            return cls.model_validate(dict(given))
+        except ValidationError as error:
+            raise RegardError(_sentence(error)) from None
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise RegardError(_sentence(error)) from None
+
+    @field_validator("forbidden", "required", mode="before")
+    @classmethod
+    def _phrases(cls, given: Any) -> Any:
+        if isinstance(given, str) or not isinstance(given, Collection) or isinstance(given, Mapping):
+            raise ValueError("give a list of words or phrases, such as ['dog', 'in the park']")
+        if not all(isinstance(each, str) for each in given):
+            raise ValueError("give a list of words or phrases, such as ['dog', 'in the park']")
+        return tuple(given)
+
+    @field_validator("beam", "nbest", "no_repeat_ngram", "beam_groups", "max_tokens", "top_k", "seed", mode="before")
+    @classmethod
+    def _whole_number(cls, given: Any) -> Any:
+        """NumPy's integers will do; truth values and 5.0 will not."""
+        if given is None or isinstance(given, bool | int | float | str):
+            return given
+        return int(given) if hasattr(given, "__index__") else given
+
+    @field_validator(
+        "length_penalty", "coverage_penalty", "diversity_penalty", "max_length_ratio", "temperature", "top_p",
+        mode="before",
+    )  # fmt: skip
+    @classmethod
+    def _number(cls, given: Any) -> Any:
+        if given is None or isinstance(given, bool | str):
+            return given
+        return float(given) if hasattr(given, "__float__") else given
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.samples and self.beam_groups > 1:
+            raise ValueError("beam_groups: diverse beam search does not sample; leave out temperature, top_k and top_p")
+        if self.samples and (self.required or self.glossary):
+            raise ValueError("required words and a glossary need beam search; leave out temperature, top_k and top_p")
+        if self.search is not None and self.search != "sampling":
+            for name in SAMPLING:
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}: it applies to search = sampling, not to {self.search}")
         for phrase in (*self.required, *self.glossary.values()):
             if phrase in self.forbidden:
-                raise RegardError(f"{phrase!r} is both required and forbidden; leave one out.")
+                raise ValueError(f"{phrase!r} is both required and forbidden; leave one out")
+        return self
 
-    @staticmethod
-    def of(given: dict[str, Any]) -> "Options":
-        """From names and values. Raises RegardError for a name that is none."""
-        known = [each.name for each in fields(Options)]
-        for name in given:
-            if name not in known:
-                raise RegardError(f"{name}: there is no such option; there are {', '.join(known)}.")
-        return Options(**given)
+    def with_(self, **changes: Any) -> Self:
+        """The same options with some changed; what was set explicitly stays explicit."""
+        return self.of({**{name: getattr(self, name) for name in self.model_fields_set}, **changes})
 
     @property
-    def draws(self) -> bool:
-        """Whether words are drawn."""
-        return any(value is not None for value in (self.temperature, self.top_k, self.top_p))
+    def samples(self) -> bool:
+        """Whether tokens are sampled."""
+        if self.search is not None:
+            return self.search == "sampling"
+        return any(getattr(self, name) is not None for name in SAMPLING)
 
-    def check_for(self, model: "ModelSettings") -> None:
-        """Raises RegardError for wishes that such a model cannot have, since it does not search for words."""
-        wordless = () if model.step_by_step else WORDS
-        single = ("nbest", "alignment") if model.says in ("tags", "span") else ()
-        for name in (*wordless, *single):
-            value = getattr(self, name)
-            if value not in (None, False, "", (), {}) and (name, value) != ("nbest", 1):
-                raise RegardError(f"{name}: this model does not search for words, and says one thing; leave it out.")
+    def check_groups(self, accepted: Collection[str], what: str) -> None:
+        """Raise RegardError if an option was set that does not apply. what: such as "a run for tagging"."""
+        for name in sorted(self.model_fields_set):
+            default = type(self).model_fields[name].default
+            if group_of(name) not in accepted and getattr(self, name) != default:
+                raise RegardError(f"{name}: this does not apply to {what}; leave it out.")
 
-    def search(self, *, per_token: float, longest: int, vocabulary: int, single: bool = False) -> Search:
-        """For a model whose outputs have at most so many tokens, drawn from such a vocabulary."""
+    @property
+    def _beam(self) -> int:
+        """The beam size; where none was set, at least as many as are returned."""
+        if self.search == "greedy":
+            return 1
+        return self.beam if "beam" in self.model_fields_set else max(self.beam, self.nbest)
+
+    def search_config(
+        self, *, tokens_per_source_token: float, max_length: int, vocabulary: int, classes: bool = False
+    ) -> SearchConfig:
+        """The search for a model whose outputs have at most so many tokens, from such a vocabulary."""
         sampling = None
-        if self.draws:
+        if self.samples:
             sampling = Sampling(
                 1.0 if self.temperature is None else self.temperature,
                 self.top_k or 0,
                 1.0 if self.top_p is None else self.top_p,
                 self.seed,
             )
-        if self.most is not None and self.most <= 0:
-            raise RegardError(f"most: {self.most} is not possible; it must be above 0.")
-        return Search(
-            beam=self.beam,
+        return SearchConfig(
+            search="classes" if classes else self.search or "",
+            beam=self._beam,
             length_penalty=self.length_penalty,
             coverage_penalty=self.coverage_penalty,
             nbest=self.nbest,
-            per_token=per_token,
-            longest=longest,
-            patient=vocabulary < SMALL,
-            no_repeat=self.no_repeat,
-            groups=self.groups,
-            diversity=self.diversity,
+            tokens_per_source_token=tokens_per_source_token,
+            max_length=max_length,
+            patient=vocabulary < SMALL_VOCABULARY,
+            no_repeat_ngram=self.no_repeat_ngram,
+            beam_groups=self.beam_groups,
+            diversity_penalty=self.diversity_penalty,
             forbidden=self.forbidden,
             sampling=sampling,
-            relative=self.most,
-            single=single,
+            max_length_ratio=self.max_length_ratio,
         )
 
 
-def _check(name: str, kind: str, value: Any) -> None:
-    """Raises RegardError, in words, for a value that is not of the kind that an option is annotated with."""
-    if value is None and kind.endswith("None"):
-        return
-    if kind.startswith("tuple"):
-        if (
-            isinstance(value, str)
-            or not isinstance(value, Sequence)
-            or not all(isinstance(each, str) for each in value)
-        ):
-            raise RegardError(f"{name}: give a list of words or phrases, such as ['dog', 'in the park'].")
-    elif kind.startswith("dict"):
-        pairs = value.items() if isinstance(value, Mapping) else [(None, None)]
-        if not all(isinstance(each, str) for pair in pairs for each in pair):
-            raise RegardError(f"{name}: give terms and what they become, such as {{'dog': 'Hund'}}.")
-    elif kind.startswith("float"):
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            raise RegardError(f"{name}: {value!r} is not possible; it must be a number.")
-    elif kind.startswith("int"):
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            raise RegardError(f"{name}: {value!r} is not possible; it must be a whole number.")
-    elif kind == "str" and not isinstance(value, str):
-        raise RegardError(f"{name}: {value!r} is not possible; it must be a text.")
+def group_of(name: str) -> str:
+    """The group of an option."""
+    extra = Options.model_fields[name].json_schema_extra
+    assert isinstance(extra, dict)
+    return str(extra["group"])
+
+
+def options_in(groups: Collection[str]) -> list[str]:
+    """The names of all options of these groups."""
+    return [name for name in Options.model_fields if group_of(name) in groups]
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    if name in OPTIONS:
+        return f"{name}: this option is now called {OPTIONS[name]}."
+    return f"{name}: there is no such option; there are {', '.join(known)}."
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first mistake, with the option's name and what is possible."""
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        return _unknown(name, list(Options.model_fields))
+    message = first["msg"].removeprefix("Value error, ")
+    if not name:
+        return f"{message.rstrip('.')}."
+    if first["type"] == "value_error":
+        return f"{name}: {message.rstrip('.')}."
+    given = f"{first['input']!r} is not possible; " if not isinstance(first["input"], dict | list | tuple) else ""
+    return f"{name}: {given}it must be {_expected(name, first)}."
+
+
+def _expected(name: str, error: Any) -> str:
+    """What an option takes, in words."""
+    field = Options.model_fields[name]
+    bounds: dict[str, Any] = {}
+    for each in field.metadata:
+        bounds |= {key: getattr(each, key) for key in ("ge", "gt", "le", "lt") if getattr(each, key, None) is not None}
+    kind = str(field.annotation)
+    if error["type"] in ("int_type", "int_from_float", "int_parsing"):
+        return "a whole number"
+    if error["type"] in ("float_type", "finite_number"):
+        return "a number"
+    if "dict" in kind:
+        return "terms and their translations, such as {'dog': 'Hund'}"
+    if error["type"] in ("bool_type",):
+        return "true or false"
+    if error["type"] == "string_type":
+        return "text"
+    if not bounds:
+        return "another value"
+    low = f"at least {bounds['ge']:,}" if "ge" in bounds else f"above {bounds['gt']:,}" if "gt" in bounds else ""
+    high = f"at most {bounds['le']:,}" if "le" in bounds else f"below {bounds['lt']:,}" if "lt" in bounds else ""
+    return " and ".join(each for each in (low, high) if each)

@@ -1,36 +1,41 @@
-"""Models that say something at the places of a text, all at once: tags of its words, or where an answer stands."""
+"""Models with a head at every position of a text: tags of its words, or where an answer begins and ends."""
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from regard.data.batching import given
+from regard.data.batching import collate_sources
 from regard.data.input_validation import LONE_SURROGATE
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.inference.attention import captured_view
+from regard.inference.inputs import INVALID_TEXT
+from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
+from regard.inference.pipeline import OnDone, ignore_progress
 from regard.inference.results import Result
-from regard.inference.translator import Translator
 from regard.interpret.forced_pass import forced
 from regard.special_tokens import END
 from regard.views.notebook import CapturedView
 
-AT_ONCE = 4096  # tokens, padding counted, that are read together
+BATCH_TOKENS = 4096  # padding counted
 
 
 @dataclass(frozen=True)
-class Read:
-    """A text as it is read: one row of tokens, or several of a long one; or what is wrong with it."""
+class EncodedText:
+    """A text as it is read: one row of tokens, or several overlapping ones of a long text; or why it cannot be."""
 
     text: str
     rows: Sequence[list[int]] = ()
-    about: Any = None  # what is needed to make something of the places
-    wrong: str = ""
+    context: Any = None  # what is needed to decode the logits
+    error: str = ""
+
+    def empty_result(self) -> Result:
+        """The result of a text that cannot be read."""
+        return Result(self.text, "", 0.0, [], [], error=self.error)
 
     @property
     def size(self) -> int:
@@ -38,73 +43,85 @@ class Read:
         return len(self.rows) * max(map(len, self.rows))
 
 
-class Placewise(Translator):
-    """Texts in, something of their places out."""
+class PositionDecoder(Protocol):
+    """What differs between tagging and span extraction."""
 
-    what: str  # is said
+    what: str  # is predicted, in words
 
-    @abstractmethod
-    def _read(self, text: str) -> Read: ...
+    def encode(self, text: str) -> EncodedText:
+        """The rows that are read of a text."""
+        ...
 
-    @abstractmethod
-    def _outcome(self, read: Read, logits: Sequence[Tensor]) -> Result:
-        """Of a text, from the logits [T, V] of each of its rows."""
+    def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
+        """The result, from the logits [T, V] of each row."""
+        ...
 
-    def results(
-        self, texts: Sequence[Any], options: Options, *, done: Callable[[int], None] = lambda count: None
-    ) -> list[Result]:
-        """What is said of each text. Raises RegardError for wishes that such a model cannot have."""
-        self.check_given(texts)
-        options.check_for(self.description.model)
-        read = [Read(text, wrong=wrong) if (wrong := _flaw(text)) else self._read(text) for text in texts]
-        found = {n: Result(each.text, "", 0.0, [], [], wrong=each.wrong) for n, each in enumerate(read) if each.wrong}
-        order = sorted((n for n in range(len(read)) if n not in found), key=lambda n: -read[n].size)
-        done(len(found))
+
+class PerPositionPipeline:
+    """Texts in, a prediction from the logits of all their positions out."""
+
+    example = "a"
+
+    def __init__(self, run: LoadedRun, decoder: PositionDecoder, *, example: str = "a") -> None:
+        self.run, self.decoder, self.example = run, decoder, example
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        """Raise RegardError for what is no text."""
+        for text in inputs:
+            if not isinstance(text, str):
+                raise RegardError(f"{repr(text)[:60]} is not a text; give a text, or a list of texts.")
+
+    def results(self, inputs: Sequence[str], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
+        """A result for each text."""
+        self.check(inputs)
+        encoded = [self._encode(text) for text in inputs]
+        found = {n: each.empty_result() for n, each in enumerate(encoded) if each.error}
+        order = sorted((n for n in range(len(encoded)) if n not in found), key=lambda n: -encoded[n].size)
+        on_done(len(found))
         while order:
-            some = order[: max(1, AT_ONCE // read[order[0]].size)]
+            some = order[: max(1, BATCH_TOKENS // encoded[order[0]].size)]
             order = order[len(some) :]
-            logits = iter(self._logits([row for number in some for row in read[number].rows]))
+            logits = iter(position_logits(self.run, [row for number in some for row in encoded[number].rows]))
             for number in some:
-                found[number] = self._outcome(read[number], [next(logits) for _ in read[number].rows])
-            done(len(some))
-        return [found[number] for number in range(len(texts))]
-
-    @torch.inference_mode()
-    def _logits(self, rows: Sequence[list[int]]) -> list[Tensor]:
-        """Of each row [T, V]; a text of very many rows is read a few at a time."""
-        model = self.bundle.model
-        device = next(model.parameters()).device
-        found = []
-        step = max(1, AT_ONCE // max(map(len, rows)))
-        for at in range(0, len(rows), step):
-            some = rows[at : at + step]
-            source, mask = (each.to(device) for each in given(self.source_side, some))
-            logits = model.logits(model.decoder(source, model.encode(source, mask)).features)
-            found += [each[: len(row)] for each, row in zip(logits, some, strict=True)]
-        return found
+                found[number] = self.decoder.decode(encoded[number], [next(logits) for _ in encoded[number].rows])
+            on_done(len(some))
+        return [found[number] for number in range(len(inputs))]
 
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> CapturedView:
-        """What the words of a text attend to among themselves. Raises RegardError for what cannot be read."""
+        """Self-attention over a text. Raises RegardError for what cannot be read."""
         if attribution:
-            raise RegardError("attend: gradient times input is for models that write something, or tell a class.")
-        if target is not None:
-            raise RegardError(
-                f"attend: of {self.what}, what words attend to among themselves can be seen; give one text alone."
-            )
-        self.check_given([source])
-        wrong = _flaw(source)
-        read = Read(source, wrong=wrong) if wrong else self._read(source)
-        if read.wrong:
-            raise RegardError(f"{source[:60]!r}: {read.wrong}.")
-        told = forced(self.bundle, [read.rows[0]], [[END]], scores=False)[0]
-        return captured_view((self.source_side, in_text(self.source_side)), (read.rows[0], [END]), told.weights)
+            raise RegardError("attend: gradient times input is for models that write something, or predict a class.")
+        if isinstance(target, str):
+            raise RegardError(f"attend: for {self.decoder.what}, self-attention can be shown; give one text alone.")
+        self.check([source])
+        encoded = self._encode(source)
+        if encoded.error:
+            raise RegardError(f"{source[:60]!r}: {encoded.error}.")
+        return self_attention_view(self.run, encoded.rows[0])
 
-    def fits(self, text: str) -> bool:
-        """What is too long is said to be, or read in windows."""
-        return True
+    def _encode(self, text: str) -> EncodedText:
+        return EncodedText(text, error=INVALID_TEXT) if LONE_SURROGATE.search(text) else self.decoder.encode(text)
 
 
-def _flaw(text: str) -> str:
-    return "it is not UTF-8, or has half a character (a lone surrogate)" if LONE_SURROGATE.search(text) else ""
+@torch.inference_mode()
+def position_logits(run: LoadedRun, rows: Sequence[list[int]]) -> list[Tensor]:
+    """Logits [T, V] of each row of tokens, some rows at a time."""
+    model = run.bundle.model
+    device = next(model.parameters()).device
+    found = []
+    step = max(1, BATCH_TOKENS // max(map(len, rows)))
+    for at in range(0, len(rows), step):
+        some = rows[at : at + step]
+        source, mask = (each.to(device) for each in collate_sources(run.source_side, some))
+        logits = model.logits(model.decoder(source, model.encode(source, mask)).features)
+        found += [each[: len(row)] for each, row in zip(logits, some, strict=True)]
+    return found
+
+
+def self_attention_view(run: LoadedRun, tokens: list[int]) -> CapturedView:
+    """What the tokens of a text attend to among themselves."""
+    tokenizer = in_text(run.source_side)
+    weights = forced(run.bundle, [tokens], [[END]], scores=False)[0].weights
+    return captured_view((tokenizer, tokenizer), (tokens, [END]), weights)

@@ -1,4 +1,4 @@
-"""The part of a passage that answers a question, as it stands there."""
+"""Extractive question answering: the span of a passage that answers a question."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ from regard.data.labels import Ends
 from regard.data.segments import framed
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
-from regard.inference.per_position import Placewise, Read
+from regard.inference.loaded_run import LoadedRun
+from regard.inference.per_position import EncodedText, PerPositionPipeline, position_logits
 from regard.inference.results import Result
 from regard.special_tokens import END
 
-LONGEST = 30  # tokens of an answer at most, as is usual for SQuAD
+MAX_ANSWER_TOKENS = 30  # as is usual for SQuAD
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A part of a passage, and where it lies in it, from and up to; nothing if the passage has no answer."""
+    """A span of a passage, and its character offsets; empty if the passage has no answer."""
 
     text: str
     probability: float
@@ -30,7 +31,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Span:
     """The best span of one window."""
 
     score: float
@@ -40,75 +41,84 @@ class _Found:
     last: int
 
 
-class Answerer(Placewise):
-    """A model that says where in a passage the answer to a question stands."""
+class SpanDecoder:
+    """The most likely span of all windows over a passage."""
 
-    what = "spans"
+    what = "answer spans"
 
-    def answer(self, passage: str, question: str) -> Answer:
-        """The answer to a question about a passage. Raises RegardError for what cannot be read."""
-        text = f"{normalize_whitespace(passage)}\t{normalize_whitespace(question)}"
-        read = self._read(text)
-        if read.wrong:
-            raise RegardError(f"{text[:60]!r}: {read.wrong}.")
-        best = self._best(read, self._logits(read.rows))
-        begin, end = self._lies(read, best)
-        return Answer(
-            normalize_whitespace(passage)[begin:end], float(torch.tensor(best.log_probability).exp()), begin, end
-        )
+    def __init__(self, run: LoadedRun) -> None:
+        self.run = run
 
-    def _read(self, text: str) -> Read:
+    def encode(self, text: str) -> EncodedText:
+        run = self.run
         passage, question = (normalize_whitespace(part) for part in divided(text))
         if not passage:
-            return Read(text, wrong="it is empty")
+            return EncodedText(text, error="it is empty")
         if not question:
-            return Read(text, wrong=NO_QUESTION)
-        source = self.description.model.source
-        cased = self.cased(passage)
-        found = windows(cased, self.cased(question), in_text(self.source_side), source, self.longest)
-        # Lower case may be longer than what it is of: then the answer is cut out of that.
+            return EncodedText(text, error=NO_QUESTION)
+        source = run.description.model.source
+        cased = run.normalize_case(passage)
+        tokenizer = in_text(run.source_side)
+        found = windows(cased, run.normalize_case(question), tokenizer, source, run.max_source_tokens)
+        # Lowercase text may be longer than the original: then the answer is cut out of that.
         shown = passage if len(cased) == len(passage) else cased
-        return Read(text, [framed(each.tokens, source) for each in found], (found, shown))
+        return EncodedText(text, [framed(each.tokens, source) for each in found], (found, shown))
 
-    def _best(self, read: Read, logits: Sequence[Tensor]) -> _Found:
-        """The likeliest span of all windows, or none: its first and last place are the mark's then."""
+    def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
+        best = self.best_span(encoded, logits)
+        begin, end = self.offsets(encoded, best)
+        row = encoded.rows[best.row]
+        tokens = row[best.first : best.last + 1] if best.first else []
+        return Result(encoded.text, encoded.context[1][begin:end], best.log_probability, row, tokens)
+
+    def best_span(self, encoded: EncodedText, logits: Sequence[Tensor]) -> _Span:
+        """The most likely span of all windows, or none: its first and last positions are 0 then."""
         found = [
-            _span(window, row, scores) for row, (window, scores) in enumerate(zip(read.about[0], logits, strict=True))
+            _best_span_of_window(window, row, scores)
+            for row, (window, scores) in enumerate(zip(encoded.context[0], logits, strict=True))
         ]
         best = max(found, key=lambda each: each.score)
-        if isinstance(self.target_side, Ends) and self.target_side.unanswered:
-            none = min((_nothing(scores) for scores in logits), key=lambda each: each.score)
+        target = self.run.target_side
+        if isinstance(target, Ends) and target.unanswered:
+            none = min((_no_answer(scores) for scores in logits), key=lambda each: each.score)
             return none if none.score > best.score else best
         return best
 
-    def _lies(self, read: Read, best: _Found) -> tuple[int, int]:
-        lies: tuple[int, int] = read.about[0][best.row].lies(best.first, best.last) if best.first else (0, 0)
-        return lies
-
-    def _outcome(self, read: Read, logits: Sequence[Tensor]) -> Result:
-        best = self._best(read, logits)
-        begin, end = self._lies(read, best)
-        row = read.rows[best.row]
-        tokens = row[best.first : best.last + 1] if best.first else []
-        return Result(read.text, read.about[1][begin:end], best.log_probability, row, tokens)
+    def offsets(self, encoded: EncodedText, best: _Span) -> tuple[int, int]:
+        """Where a span lies in the passage."""
+        found: tuple[int, int] = encoded.context[0][best.row].lies(best.first, best.last) if best.first else (0, 0)
+        return found
 
 
-def _span(window: Window, row: int, scores: Tensor) -> _Found:
-    """The best of a window: the last place not before the first, and at most LONGEST places on."""
+def answer(pipeline: PerPositionPipeline, passage: str, question: str) -> Answer:
+    """The answer to a question about a passage. Raises RegardError for what cannot be read."""
+    decoder = pipeline.decoder
+    assert isinstance(decoder, SpanDecoder)
+    text = f"{normalize_whitespace(passage)}\t{normalize_whitespace(question)}"
+    encoded = decoder.encode(text)
+    if encoded.error:
+        raise RegardError(f"{text[:60]!r}: {encoded.error}.")
+    best = decoder.best_span(encoded, position_logits(pipeline.run, encoded.rows))
+    begin, end = decoder.offsets(encoded, best)
+    return Answer(normalize_whitespace(passage)[begin:end], float(torch.tensor(best.log_probability).exp()), begin, end)
+
+
+def _best_span_of_window(window: Window, row: int, scores: Tensor) -> _Span:
+    """The best span of a window: its last position not before its first, at most MAX_ANSWER_TOKENS long."""
     count = len(window.offsets)
     first, last = scores[:, END + 1].double(), scores[:, END + 2].double()
     here = slice(window.first, window.first + count)
     sums = first[here, None] + last[None, here]
-    inside = torch.ones_like(sums, dtype=torch.bool).triu().tril(LONGEST - 1)
+    inside = torch.ones_like(sums, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
     empty = torch.tensor([left >= right for left, right in window.offsets], device=sums.device)
     best = int(sums.masked_fill(~inside | empty[:, None] | empty, -torch.inf).argmax())
     a, b = best // count, best % count
     logs = first.log_softmax(0)[window.first + a] + last.log_softmax(0)[window.first + b]
-    return _Found(float(sums[a, b]), float(logs), row, window.first + a, window.first + b)
+    return _Span(float(sums[a, b]), float(logs), row, window.first + a, window.first + b)
 
 
-def _nothing(scores: Tensor) -> _Found:
-    """That there is no answer, told at the mark."""
+def _no_answer(scores: Tensor) -> _Span:
+    """The score of no answer, at the first special token."""
     first, last = scores[:, END + 1].double(), scores[:, END + 2].double()
     logs = first.log_softmax(0)[0] + last.log_softmax(0)[0]
-    return _Found(float(first[0] + last[0]), float(logs), 0, 0, 0)
+    return _Span(float(first[0] + last[0]), float(logs), 0, 0, 0)

@@ -1,4 +1,4 @@
-"""A class of every word: names, parts of speech."""
+"""A label for every word of a text: named entities, parts of speech."""
 
 from collections.abc import Sequence
 
@@ -8,35 +8,44 @@ from regard.data.input_validation import normalize_whitespace
 from regard.data.segments import by_words, framed
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
-from regard.inference.per_position import Placewise, Read
+from regard.inference.loaded_run import LoadedRun
+from regard.inference.options import Options
+from regard.inference.per_position import EncodedText, PerPositionPipeline
 from regard.inference.results import Result
 from regard.special_tokens import BEGIN
 
 
-class Tagger(Placewise):
-    """A model that says a tag of every word of a text; words are what blanks divide."""
+class TagDecoder:
+    """The most likely tag at the first token of every word; words are separated by blanks."""
 
     what = "tags"
 
-    def tags(self, text: str) -> list[tuple[str, str]]:
-        """Each word and its tag. Raises RegardError for a text that cannot be read."""
-        result = self.translate(text)
-        if result.wrong:
-            raise RegardError(f"{text[:60]!r}: {result.wrong}.")
-        return list(zip(normalize_whitespace(text).split(), result.text.split(), strict=True))
+    def __init__(self, run: LoadedRun) -> None:
+        self.run = run
 
-    def _read(self, text: str) -> Read:
-        (tokens,), (firsts,) = by_words([self.cased(normalize_whitespace(text))], in_text(self.source_side))
-        whole = framed(tokens, self.description.model.source)
+    def encode(self, text: str) -> EncodedText:
+        run = self.run
+        (tokens,), (firsts,) = by_words([run.normalize_case(normalize_whitespace(text))], in_text(run.source_side))
+        row = framed(tokens, run.description.model.source)
         if not tokens:
-            return Read(text, wrong="it is empty")
-        if len(whole) > self.longest:
-            return Read(text, wrong=f"it is longer than the {self.longest:,} tokens that this model reads")
-        return Read(text, [whole], [place + int(whole[0] == BEGIN) for place in firsts])
+            return EncodedText(text, error="it is empty")
+        if len(row) > run.max_source_tokens:
+            return EncodedText(
+                text, error=f"it is longer than the {run.max_source_tokens:,} tokens that this model reads"
+            )
+        return EncodedText(text, [row], [position + int(row[0] == BEGIN) for position in firsts])
 
-    def _outcome(self, read: Read, logits: Sequence[Tensor]) -> Result:
+    def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
         """The tags, with blanks between."""
-        best = logits[0][read.about].log_softmax(-1).max(-1)
+        best = logits[0][encoded.context].log_softmax(-1).max(-1)
         tokens, score = best.indices.tolist(), float(best.values.mean())
-        (text,) = self.target_side.decode([tokens])
-        return Result(read.text, text, score, read.rows[0], tokens)
+        (text,) = self.run.target_side.decode([tokens])
+        return Result(encoded.text, text, score, encoded.rows[0], tokens)
+
+
+def tag(pipeline: PerPositionPipeline, text: str) -> list[tuple[str, str]]:
+    """Each word and its tag. Raises RegardError for a text that cannot be read."""
+    (result,) = pipeline.results([text], Options())
+    if result.error:
+        raise RegardError(f"{text[:60]!r}: {result.error}.")
+    return list(zip(normalize_whitespace(text).split(), result.text.split(), strict=True))

@@ -1,49 +1,80 @@
-"""A text as one vector: the mean of what an encoder makes of its places.
+"""A text as one vector: the mean of the encoder's states.
 
-Reimers and Gurevych 2019 (arXiv:1908.10084) found the mean better than the vector of the mark that begins a text.
+Reimers and Gurevych 2019 (arXiv:1908.10084) found the mean better than the state of the first special token.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batching import given
+from regard.data.batching import collate_sources
 from regard.errors import RegardError
+from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
-from regard.inference.translator import Translator
+from regard.inference.per_position import self_attention_view
+from regard.inference.pipeline import OnDone, ignore_progress
+from regard.inference.results import Result
+from regard.inference.text_inputs import TextInputs
+from regard.views.notebook import CapturedView
 
-AT_ONCE = 8192  # tokens, padding counted, that are read together
+BATCH_TOKENS = 1024  # padding counted; measured by bench/embedding.py: larger batches leave the CPU's caches
 
 
 @torch.inference_mode()
-def vectors(
-    model: Translator,
-    texts: Sequence[str],
-    *,
-    normalised: bool = True,
-    done: Callable[[int], None] = lambda count: None,
+def embed_texts(
+    run: LoadedRun, texts: Sequence[str], *, normalize: bool = True, on_done: OnDone = ignore_progress
 ) -> NDArray[np.float32]:
-    """[N, width] of each text, of length 1 if normalised. What is too long is cut at its end. Raises RegardError for a
-    text that cannot be read, and for a model that reads none."""
-    if model.description.model.source.kind != "text":
-        raise RegardError("embed: this model does not read texts.")
-    model.check_given(texts)
-    asked = model._sources(texts, Options())
-    for each in asked:
-        if each.wrong:
-            raise RegardError(f"{each.text[:60]!r}: {each.wrong}.")
-    encoder = model.bundle.model
-    device = next(encoder.parameters()).device
-    found = np.zeros((len(texts), encoder.encoder.memory_width), np.float32)
-    order = sorted(range(len(asked)), key=lambda number: -len(asked[number].tokens))
+    """[N, width], a vector for each text, of length 1 if normalized. A text that is too long is cut at its end. Raises
+    RegardError for a text that cannot be read."""
+    inputs = TextInputs(run)
+    inputs.check(texts)
+    requests = inputs.requests(texts, Options())
+    for each in requests:
+        if each.error:
+            raise RegardError(f"{each.text[:60]!r}: {each.error}.")
+    model = run.bundle.model
+    device = next(model.parameters()).device
+    vectors = np.zeros((len(texts), model.encoder.memory_width), np.float32)
+    order = sorted(range(len(requests)), key=lambda number: -len(requests[number].tokens))
     while order:
-        some = order[: max(1, AT_ONCE // len(asked[order[0]].tokens))]
+        some = order[: max(1, BATCH_TOKENS // len(requests[order[0]].tokens))]
         order = order[len(some) :]
-        read, mask = (part.to(device) for part in given(model.source_side, [asked[n].tokens for n in some]))
-        found[some] = encoder.encode(read, mask).mean().float().cpu().numpy()
-        done(len(some))
-    if normalised:
-        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-    return found
+        batch = collate_sources(run.source_side, [requests[n].tokens for n in some])
+        source, mask = (each.to(device) for each in batch)
+        vectors[some] = model.encode(source, mask).mean().float().cpu().numpy()
+        on_done(len(some))
+    if normalize:
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return vectors
+
+
+class EmbeddingPipeline:
+    """An encoder without a head: it predicts nothing, its texts become vectors."""
+
+    example = "a"
+
+    def __init__(self, run: LoadedRun) -> None:
+        self.run, self.inputs = run, TextInputs(run)
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        """Raise RegardError for what is no text."""
+        self.inputs.check(inputs)
+
+    def results(self, inputs: Sequence[str], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
+        """There are none."""
+        raise RegardError("this model is an encoder alone; use regard embed and regard see.")
+
+    def attend(
+        self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
+    ) -> CapturedView:
+        """Self-attention over a text. Raises RegardError for what cannot be read."""
+        if attribution or target is not None:
+            raise RegardError("attend: this model writes nothing; give it one text.")
+        self.check([source])
+        (request,) = self.inputs.requests([source], Options())
+        if request.error:
+            raise RegardError(f"{source[:60]!r}: {request.error}.")
+        return self_attention_view(self.run, request.tokens)

@@ -21,7 +21,6 @@ from regard.interop.capabilities import (
     encoder_output,
     input_other_than_text,
     is_masked_lm,
-    predicts_text,
 )
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
@@ -97,7 +96,7 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
     files["export.json"] = json.dumps(record, indent=2).encode()
     if isinstance(bundle.source_side, SubwordTokenizer):
         files["source.subwords"] = bundle.source_side.model
-    files["target.subwords" if predicts_text(settings) else "target.labels"] = bundle.target_side.model
+    files[bundle.target_side.target_file] = bundle.target_side.model
     return files
 
 

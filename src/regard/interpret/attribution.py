@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.batching import given
+from regard.data.batching import collate_sources
 from regard.data.vocabulary import Given
 from regard.interpret.captured import Weights
 from regard.models.embedding import Embedding
@@ -34,7 +34,7 @@ def attributed(bundle: Bundle, source: Given, output: Sequence[int]) -> dict[str
     sides = {"source": model.encoder.embedding.attribution_point}
     if hasattr(model.decoder, "embedding"):  # a decoder of classes reads nothing that stood before
         sides["before"] = model.decoder.embedding.attribution_point
-    read, mask = (each.to(device) for each in given(bundle.source_side, [source]))
+    read, mask = (each.to(device) for each in collate_sources(bundle.source_side, [source]))
     before = torch.tensor([[BEGIN, *output[:-1]]], device=device)
     said = torch.tensor(output, device=device)
     found: dict[str, list[Tensor]] = {"source": [], "before": []}

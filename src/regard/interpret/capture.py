@@ -8,8 +8,8 @@ import numpy as np
 from regard.alignment.aligner import best_choice
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.lexicon import Lexicon
-from regard.data.dataset import Pairs
 from regard.data.media import Medium, Pictures, Recordings, Silence
+from regard.data.pairs import PairDataset
 from regard.data.placeholders import restore
 from regard.data.target_languages import language_of
 from regard.data.vocabulary import Given, SourceSide, Vocabulary
@@ -110,7 +110,7 @@ def captured(
     )
 
 
-def chosen(bundle: Bundle, pairs: Pairs, lexicon: Lexicon) -> AlignmentHead | None:
+def chosen(bundle: Bundle, pairs: PairDataset, lexicon: Lexicon) -> AlignmentHead | None:
     """Where a model's alignment is seen best, by the first examples of these; None if it does not attend."""
 
     def seen() -> Iterable[tuple[Sequence[int], Sequence[int], Sequence[Weights]]]:

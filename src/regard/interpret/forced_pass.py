@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from regard.data.batching import given, padded
+from regard.data.batching import collate_sources, pad_sequences
 from regard.data.vocabulary import Given
 from regard.interpret.captured import KINDS, Kind, Weights
 from regard.models.logits import mask_reserved_tokens
@@ -46,9 +46,9 @@ def forced(
         at_once = max(1, min(AT_ONCE, ROOM // (longest**2 * _heads(bundle.model.settings))))
     for at in range(0, len(sources), at_once):
         some, theirs = sources[at : at + at_once], outputs[at : at + at_once]
-        source, mask = (each.to(device) for each in given(bundle.source_side, some))
-        after = padded([list(each) for each in theirs]).to(device)
-        before = padded([[BEGIN, *each[:-1]] for each in theirs]).to(device)
+        source, mask = (each.to(device) for each in collate_sources(bundle.source_side, some))
+        after = pad_sequences([list(each) for each in theirs]).to(device)
+        before = pad_sequences([[BEGIN, *each[:-1]] for each in theirs]).to(device)
         decoded = bundle.model(source, mask, before, need_weights=attention)
         logs = torch.zeros(after.shape)
         if scores:

@@ -174,7 +174,7 @@ PRESETS: dict[str, tuple[str, Preset]] = {
                 "decoder": {**_SHOW, "width": 256, "embedding": 256, "dropout": 0.3},
                 "tie": "target",
             },
-            "training": {**_RECURRENT_TRAINING, **_LOOKING, "attend_everywhere": 0.01},
+            "training": {**_RECURRENT_TRAINING, **_LOOKING, "doubly_stochastic": 0.01},
         },
     ),
     "show-attend-tell-hard": (

@@ -10,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.data.vocabulary import SourceSide, Vocabulary, target_file
+from regard.data.vocabulary import SourceSide, Vocabulary
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -78,7 +78,7 @@ def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | No
     """Into a folder; `tensors` in place of the model's own, such as an average."""
     if isinstance(bundle.source_side, SubwordTokenizer):
         write_durably(folder / "source.subwords", bundle.source_side.model)
-    write_durably(target_file(folder, bundle.description.model.says), bundle.target_side.model)
+    write_durably(folder / bundle.target_side.target_file, bundle.target_side.model)
     weights = tensors_of(bundle.model) if tensors is None else tensors
     write_durably(folder / "model.safetensors", as_bytes(weights, {"format": "pt"}))
     # Last, since a folder with a model.toml is taken for a whole model.

@@ -17,13 +17,15 @@ from pydantic import Field
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.shortlist import Shortlist, load_shortlist
+from regard.data.labels import Labels
 from regard.data.media import medium_of
 from regard.data.placeholders import Treatment
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.data.vocabulary import SourceSide, Vocabulary, load_target
+from regard.data.vocabulary import SourceSide, Vocabulary
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings
+from regard.plugins import check_available
 from regard.settings import Settings, read_toml
 
 ALIGNMENT = "alignment.json"  # which layer and head show best what comes from where
@@ -32,7 +34,9 @@ ALIGNMENT = "alignment.json"  # which layer and head show best what comes from w
 class Description(Settings):
     """What is in model.toml."""
 
-    format: Annotated[int, Field(ge=1, le=1)] = 1
+    format: Annotated[int, Field(ge=1, le=2)] = 2
+    task: str | None = None  # that it was trained for; older runs do not name it
+    plugins: dict[str, str] = Field(default_factory=dict)  # that it needs, each with where it came from
     source_language: str | None = None
     target_language: str | None = None
     target_languages: tuple[str, ...] = ()  # of a model that has several
@@ -91,12 +95,19 @@ def open_folder(folder: Path) -> Opened:
             raise RegardError(f"{folder}: this run has no model yet; train on with regard train --resume {folder}.")
         raise RegardError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
     content = read_toml(folder / "model.toml")
+    check_available(content.get("plugins", {}), str(folder))
     try:
         description = Description.parse(content)
     except RegardError as error:
         raise RegardError(f"{folder / 'model.toml'}: {error}") from None
     source = medium_of(description.model.source) or load_tokenizer(folder / "source.subwords")
-    return Opened(folder, description, source, load_target(folder, description.model.says))
+    return Opened(folder, description, source, load_target_vocabulary(folder))
+
+
+def load_target_vocabulary(folder: Path) -> Vocabulary:
+    """What a run's model predicts: subwords, or labels of some kind. Raises RegardError."""
+    labels = folder / Labels.target_file
+    return Labels.load(labels) if labels.exists() else load_tokenizer(folder / SubwordTokenizer.target_file)
 
 
 def stamp_of(folder: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
 
 from regard import __version__
@@ -33,19 +33,19 @@ from regard.serving.requests import (
     Left,
     Refused,
     Translated,
+    applicable_options,
     bearer,
     check_reads_text,
     checked,
     translated,
     until_left,
-    wished,
     within,
 )
 from regard.views.storage import as_record as as_attention
 
 
-class Asked(BaseModel):
-    """What to translate, and how."""
+class _Inputs(BaseModel):
+    """What to predict from."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,30 +53,22 @@ class Asked(BaseModel):
     model: Annotated[str | None, Field(description="By name; otherwise by languages.")] = None
     source: Annotated[str | None, Field(description="A language, or auto where only one fits.")] = None
     target: str | None = None
-    beam: int = 5
-    nbest: int = 1
-    length_penalty: Annotated[float, Field(ge=0, le=5)] = 1.0
-    no_repeat: Annotated[int, Field(ge=0, le=20)] = 0
-    temperature: Annotated[float | None, Field(gt=0, lt=100)] = None
-    top_k: Annotated[int | None, Field(ge=1)] = None
-    top_p: Annotated[float | None, Field(gt=0, le=1)] = None
-    seed: int = 1
-    prefix: str = ""
-    forbidden: list[str] = []
-    required: list[str] = []
-    glossary: dict[str, str] = {}
-    scores: Annotated[bool, Field(description="Tell the log-probability of each token.")] = False
-    alignment: Annotated[bool, Field(description="Tell which word is from which.")] = False
-    attention: Annotated[bool, Field(description="Tell all weights of attention; they are many.")] = False
 
-    def options(self) -> Options:
-        """For a translator."""
-        given = self.model_dump(exclude={"text", "model", "source", "target", "forbidden", "required"})
-        given["beam"] = max(self.beam, self.nbest) if self.beam > 0 else self.beam
-        try:
-            return Options.of({**given, "forbidden": tuple(self.forbidden), "required": tuple(self.required)})
-        except RegardError as error:
-            raise Refused(400, str(error)) from None
+
+# The body of a request: the inputs, and every decoding option with its type, bounds, default and help text.
+OPTION_FIELDS: dict[str, Any] = {name: (field.annotation, field) for name, field in Options.model_fields.items()}
+PredictionRequest: Any = create_model("PredictionRequest", __base__=_Inputs, **OPTION_FIELDS)
+
+
+def requested_options(request: Any) -> Options:
+    """The decoding options that a request sets. Raises Refused."""
+    given = {name: getattr(request, name) for name in request.model_fields_set & set(Options.model_fields)}
+    if "beam" in given and given["beam"] > 0:
+        given["beam"] = max(given["beam"], given.get("nbest", 1))
+    try:
+        return Options.of(given)
+    except RegardError as error:
+        raise Refused(400, str(error)) from None
 
 
 def as_record(one: Translated, model: Model) -> dict[str, Any]:
@@ -86,17 +78,17 @@ def as_record(one: Translated, model: Model) -> dict[str, Any]:
         source = result.source.encode("utf-8", "replace").decode("utf-8")  # half a character has no place in JSON
         record: dict[str, Any] = {"source": source, "text": result.text, "score": result.score}
         record["others"] = [{"text": other.text, "score": other.score} for other in result.others]
-        if model.translator is not None and (result.token_scores is not None or result.attention is not None):
-            record["tokens"] = model.translator.target_side.pieces(result.tokens)
-            record["source_tokens"] = in_text(model.translator.source_side).pieces(result.source_tokens)
+        if model.predictor is not None and (result.token_scores is not None or result.attention is not None):
+            record["tokens"] = model.predictor.run.target_side.pieces(result.tokens)
+            record["source_tokens"] = in_text(model.predictor.run.source_side).pieces(result.source_tokens)
         if result.token_scores is not None:
             record["token_scores"] = result.token_scores
         if result.alignment is not None:
             record["alignment"] = result.alignment
         if result.attention is not None:
             record["attention"] = as_attention(result.attention)
-        for name in ("missing", "wrong"):
-            if value := getattr(result, name):
+        for name, value in (("missing", result.missing), ("wrong", result.error)):
+            if value:
                 record[name] = value
         sentences.append(record)
     record = {"text": one.text, "others": one.others, "sentences": sentences}
@@ -125,9 +117,9 @@ class Service:
         except Unknown as error:
             raise Refused(400, str(error)) from None
         check_reads_text(model)
-        if model.translator is not None:
+        if model.predictor is not None:
             try:
-                model.translator.search(options)
+                model.predictor.check_options(options)
             except RegardError as error:
                 raise Refused(400, str(error)) from None
         return model, await until_left(request, translated(model, asked, options, self.limits))
@@ -210,11 +202,13 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         summary="Translate texts; keys go into the header Authorization: Bearer.",
         description="""curl localhost:8000/v1/translate -H "content-type: application/json" -d '{"text": "A dog."}'""",
     )
-    async def translate(asked: Asked, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
+    async def translate(
+        asked: PredictionRequest, request: Request, authorization: Annotated[str, Header()] = ""
+    ) -> dict[str, Any]:
         service.admit(bearer(authorization))
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
         which = {"name": asked.model, "source": asked.source, "target": asked.target}
-        model, found = await service.translate(request, texts, asked.options(), **which)
+        model, found = await service.translate(request, texts, requested_options(asked), **which)
         return {"model": model.name, "translations": [as_record(one, model) for one in found]}
 
     @app.post(
@@ -239,7 +233,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         except UnicodeDecodeError:
             raise Refused(400, "the body is not text in UTF-8.") from None
         check_reads_text(chosen)
-        options = within(wished(beam=beam), service.limits)
+        options = within(applicable_options(chosen.predictor, beam=beam), service.limits)
         given = LINE_ENDS.split(text)
         given = given[:-1] if given[-1] == "" else given
         if any(len(line) > service.limits.characters for line in given):

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from regard.data.input_validation import LONE_SURROGATE
 from regard.errors import RegardError
+from regard.inference.options import Options
 from regard.serving.limits import Limits
 from regard.serving.model_pool import Unknown
 from regard.serving.requests import Refused, answered, bearer, checked
@@ -15,7 +16,7 @@ from regard.views.page import pack_capture
 from regard.views.storage import as_record
 
 if TYPE_CHECKING:
-    from regard.inference.translator import Translator
+    from regard.inference.predictor import Predictor
     from regard.serving.app import Service
 
 BEAM = 5  # hypotheses of the page's tree
@@ -34,12 +35,12 @@ class Pair(BaseModel):
     packed: Annotated[bool, Field(description="As the page at /see wants it.")] = False
 
 
-def within_reach(translator: "Translator", said: str, limits: Limits, places: int = 0) -> None:
+def within_reach(predictor: "Predictor", said: str, limits: Limits, places: int = 0) -> None:
     """Raises RegardError if the attribution of this would take too long. places: of a source that is no text."""
-    if LONE_SURROGATE.search(said) or not translator.target_side.ends:
+    if LONE_SURROGATE.search(said) or not predictor.run.target_side.ends:
         return  # what is no text is refused elsewhere; a class is one thing
     most = min(limits.attributed, limits.attributed_looks // max(1, places))
-    if len(translator.target_tokens(said)) > most:
+    if len(predictor.run.target_tokens(said)) > most:
         raise RegardError(f"attribution: of at most {most} subwords that are written.")
 
 
@@ -58,27 +59,27 @@ def add_to(app: FastAPI, service: "Service") -> None:
             model = service.models.find(name=pair.model)
         except Unknown as error:
             raise Refused(400, str(error)) from None
-        if model.batcher is None or model.translator is None:
+        if model.batcher is None or model.predictor is None:
             raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
         from regard.inference.attention import branches
 
-        translator = model.translator
-        if translator.description.model.source.kind != "text":
+        predictor = model.predictor
+        if predictor.description.model.source.kind != "text":
             raise Refused(400, f"{model.name} reads files; send one to /v1/look.")
-        searched = translator.description.model.step_by_step
-        placewise = translator.description.model.decoder.kind == "places"  # nothing is written: words among themselves
+        searched = predictor.description.model.step_by_step
 
         def looked() -> dict[str, Any]:
             many = BEAM if searched else 1
-            found = None if pair.target is not None else translator.translate(pair.text, beam=BEAM, nbest=many)
+            options = Options(beam=BEAM, nbest=many) if searched else Options()
+            found = None if pair.target is not None else predictor.results([pair.text], options)[0]
             said = pair.target or "" if found is None else found.text
             if pair.attribution:
-                within_reach(translator, said, service.limits)
-            over = pair.target if placewise else found or pair.target
-            captured = translator.attend(pair.text, over, attribution=pair.attribution)
+                within_reach(predictor, said, service.limits)
+            over = found or pair.target
+            captured = predictor.attend(pair.text, over, attribution=pair.attribution)
             captured = replace(captured, model=model.name)
             if found is not None and pair.packed and searched:
-                captured = replace(captured, beam=branches(translator, found))
+                captured = replace(captured, beam=branches(predictor.pipeline, found))
             record = pack_capture(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
             return {"model": model.name, "text": said, "attention": record}
 

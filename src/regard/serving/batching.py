@@ -37,10 +37,10 @@ class Late(Exception):  # noqa: N818
     """A request waited longer than it may."""
 
 
-class Translates(Protocol):
-    """What a batcher needs of a translator."""
+class Predicts(Protocol):
+    """What a batcher needs of a predictor."""
 
-    def results(self, texts: Sequence[Any], options: Options) -> list[Result]: ...
+    def results(self, inputs: Sequence[Any], options: Options) -> list[Result]: ...
 
 
 def size_of(text: str | Prepared) -> int:
@@ -81,7 +81,7 @@ class Batcher:
 
     def __init__(
         self,
-        translator: Translates,
+        predictor: Predicts,
         *,
         budget: int = 6000,
         wait: float = 0.004,
@@ -89,7 +89,7 @@ class Batcher:
         workers: int = 1,
     ) -> None:
         """budget: characters translated together. wait: seconds for company. most_waiting: characters in the queue."""
-        self._translator = translator
+        self._predictor = predictor
         self._budget, self._wait, self._most = budget, wait, most_waiting
         self._queue: deque[Item] = deque()
         self._size = 0
@@ -221,7 +221,7 @@ class Batcher:
         for item, result in zip(batch, results, strict=True):
             self.count.texts += 1
             self.count.characters += len(item.text) if isinstance(item.text, str) else 0
-            self.count.failed += bool(result.wrong)
+            self.count.failed += bool(result.error)
             if not item.answer.done():
                 item.answer.set_result(result)
 
@@ -229,7 +229,7 @@ class Batcher:
         """In a thread of its own. A text that fails is found by translating them one by one."""
         texts, options = [item.text for item in batch], batch[0].options
         try:
-            return self._translator.results(texts, options)
+            return self._predictor.results(texts, options)
         except Exception as error:
             if len(batch) == 1:
                 return [
@@ -239,7 +239,7 @@ class Batcher:
                         0.0,
                         [],
                         [],
-                        wrong=f"it could not be translated ({type(error).__name__})",
+                        error=f"it could not be translated ({type(error).__name__})",
                     )
                 ]
         return [result for item in batch for result in self._together([item])]

@@ -26,10 +26,10 @@ def detected(text: str, models: Models) -> list[dict[str, Any]]:
     """
     fits: dict[str, float] = {}
     for model in models.all:
-        if model.translator is None or model.source is None:
+        if model.predictor is None or model.source is None:
             continue
-        (tokens,) = in_text(model.translator.source_side).encode([text.strip()])
-        pieces = in_text(model.translator.source_side).pieces(tokens)
+        (tokens,) = in_text(model.predictor.run.source_side).encode([text.strip()])
+        pieces = in_text(model.predictor.run.source_side).pieces(tokens)
         letters = sum(len(piece) for piece in pieces if not piece.startswith("<0x"))
         fit = letters / max(1, len(tokens)) if tokens else 0.0
         fits[model.source] = max(fit, fits.get(model.source, 0.0))

@@ -112,12 +112,10 @@ async def _deeplx(request: Request, service: "Service", fields: Fields) -> dict[
 
 
 def _languages(models: Models) -> list[dict[str, Any]]:
-    sources = sorted({model.source or "auto" for model in models.all})
-    return [
-        {
-            "code": source,
-            "name": name_of(source),
-            "targets": sorted({model.target or "auto" for model in models.all if (model.source or "auto") == source}),
-        }
-        for source in sources
-    ]
+    """Every language that is a source or a target, with what it can be translated into."""
+    targets: dict[str, set[str]] = {}
+    for model in models.all:
+        targets.setdefault(model.source or "auto", set()).add(model.target or "auto")
+        if model.target is not None:
+            targets.setdefault(model.target, set())
+    return [{"code": code, "name": name_of(code), "targets": sorted(of)} for code, of in sorted(targets.items())]

@@ -13,11 +13,12 @@ from fastapi import FastAPI, Header, Query, Request
 
 from regard.data.media import Prepared
 from regard.errors import RegardError
-from regard.inference.media_inputs import MediaTranslator
+from regard.inference.media_inputs import MediaInputs
 from regard.inference.options import Options
+from regard.inference.predictor import Predictor
 from regard.serving.attention_api import within_reach
 from regard.serving.model_pool import Model, Unknown
-from regard.serving.requests import Refused, answered, bearer, wished, within
+from regard.serving.requests import Refused, answered, applicable_options, bearer, within
 from regard.views.page import pack_capture
 from regard.views.storage import as_record
 
@@ -33,7 +34,9 @@ def add_to(app: FastAPI, service: "Service") -> None:
     """Its routes."""
     room = _Room(service.limits.seconds)
 
-    async def given(request: Request, name: str | None, authorization: str) -> tuple[Model, MediaTranslator, bytes]:
+    async def given(
+        request: Request, name: str | None, authorization: str
+    ) -> tuple[Model, Predictor, MediaInputs, bytes]:
         service.admit(bearer(authorization))
         model = _reader(service, name)
         body = await request.body()
@@ -41,8 +44,10 @@ def add_to(app: FastAPI, service: "Service") -> None:
             raise Refused(400, "the body is empty; send a file's bytes, as in: curl --data-binary @photo.png")
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
             raise Refused(415, "send the file's bytes alone, not a form, as in: curl --data-binary @photo.png")
-        assert isinstance(model.translator, MediaTranslator)
-        return model, model.translator, body
+        assert model.predictor is not None
+        inputs = media_inputs(model.predictor)
+        assert inputs is not None
+        return model, model.predictor, inputs, body
 
     @app.post(
         "/v1/read",
@@ -57,13 +62,17 @@ def add_to(app: FastAPI, service: "Service") -> None:
         nbest: int = 1,
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
-        chosen, translator, body = await given(request, model, authorization)
-        options = _options(service, translator, wished(beam=beam if beam < 1 else max(beam, nbest), nbest=nbest, to=to))
-        source = Prepared(await room.decoded(lambda: translator.medium.read(body)), "the file")
+        chosen, predictor, inputs, body = await given(request, model, authorization)
+        options = _options(
+            service,
+            predictor,
+            applicable_options(predictor, beam=beam if beam < 1 else max(beam, nbest), nbest=nbest, to=to),
+        )
+        source = Prepared(await room.decoded(lambda: inputs.medium.read(body)), "the file")
         assert chosen.batcher is not None
         (result,) = await answered(request, chosen.batcher.translate([source], options, seconds=service.limits.seconds))
-        if result.wrong:
-            raise Refused(400, f"{result.wrong}.")
+        if result.error:
+            raise Refused(400, f"{result.error}.")
         others = [{"text": other.text, "score": other.score} for other in result.others]
         return {"model": chosen.name, "text": result.text, "score": result.score, "others": others}
 
@@ -81,19 +90,19 @@ def add_to(app: FastAPI, service: "Service") -> None:
         as_packed: Annotated[bool, Query(alias="packed", description="As the page at /see wants it.")] = False,
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
-        chosen, translator, body = await given(request, model, authorization)
-        options = _options(service, translator, wished(to=to))
+        chosen, predictor, inputs, body = await given(request, model, authorization)
+        options = _options(service, predictor, applicable_options(predictor, to=to))
         if target is not None and len(target) > service.limits.characters:
             raise Refused(413, f"at most {service.limits.characters:,} characters of a target.")
-        source = Prepared(await room.decoded(lambda: translator.medium.read(body)), "the file")
-        sound = await room.decoded(lambda: translator.sound(body))
+        source = Prepared(await room.decoded(lambda: inputs.medium.read(body)), "the file")
+        sound = await room.decoded(lambda: inputs.sound(body))
 
         def looked() -> dict[str, Any]:
-            found = None if target is not None else translator.results([source], options)[0]
+            found = None if target is not None else predictor.results([source], options)[0]
             if attribution:
                 said = target or "" if found is None else found.text
-                within_reach(translator, said, service.limits, translator.length(source.array))
-            captured = translator.attend(source, found or target, attribution=attribution, to=to)
+                within_reach(predictor, said, service.limits, inputs.length(source.array))
+            captured = predictor.attend(source, found or target, attribution=attribution, to=to)
             captured = replace(captured, model=chosen.name)
             if captured.shown is not None:
                 captured = replace(captured, shown=replace(captured.shown, sound=sound))
@@ -110,9 +119,9 @@ def _reader(service: "Service", name: str | None) -> Model:
         found = [service.models.find(name=name)] if name is not None else service.models.all
     except Unknown as error:
         raise Refused(400, str(error)) from None
-    if any(model.translator is None for model in found):
+    if any(model.predictor is None for model in found):
         raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
-    readers = [model for model in found if isinstance(model.translator, MediaTranslator)]
+    readers = [model for model in found if model.predictor is not None and media_inputs(model.predictor) is not None]
     if not readers:
         raise Refused(400, "there is no model here that reads files; texts go to /v1/translate.")
     if len(readers) > 1:
@@ -120,9 +129,15 @@ def _reader(service: "Service", name: str | None) -> Model:
     return readers[0]
 
 
-def _options(service: "Service", translator: MediaTranslator, options: Options) -> Options:
+def media_inputs(predictor: Predictor) -> MediaInputs | None:
+    """How a predictor reads files; None if it does not."""
+    inputs = getattr(predictor.pipeline, "inputs", None)
+    return inputs if isinstance(inputs, MediaInputs) else None
+
+
+def _options(service: "Service", predictor: Predictor, options: Options) -> Options:
     options = within(options, service.limits)
-    known = translator.description.target_languages
+    known = predictor.description.target_languages
     if options.to and options.to not in known:
         raise Refused(400, f"to: there is no {options.to[:40]!r}; this model has {', '.join(known) or 'one language'}.")
     return options

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.inference.options import Options
-from regard.inference.translator import Translator
+from regard.inference.options import options_in
+from regard.inference.predictor import Predictor
 from regard.serving.batching import Batcher
 from regard.serving.limits import Limits
 
@@ -22,20 +22,22 @@ class Model:
     source: str | None = None  # languages
     target: str | None = None
     engine: str = ""
-    translator: Translator | None = None
+    predictor: Predictor | None = None
     batcher: Batcher | None = None
 
     @property
     def about(self) -> dict[str, Any]:
         """What it reads and says."""
-        if self.translator is None:
+        if self.predictor is None:
             return {}
-        described = self.translator.description
+        model, task = self.predictor.description.model, self.predictor.task
         return {
-            "reads": described.model.source.kind,
-            "says": "labels" if described.model.labels else described.model.says,
-            "aligns": described.model.aligns,
-            "languages": list(described.target_languages),
+            "task": task.name,
+            "output": task.output,
+            "options": options_in(task.options),
+            "reads": model.source.kind,
+            "aligns": model.aligns,
+            "languages": list(self.predictor.description.target_languages),
         }
 
     def serves(self, source: str | None, target: str | None) -> bool:
@@ -82,11 +84,11 @@ class Models:
         """Open all models, one after the other, without stopping the loop; then begin to work."""
         try:
             for model in self.all:
-                translator = await asyncio.to_thread(self._opened, model.folder)
-                about = translator.description
+                predictor = await asyncio.to_thread(self._opened, model.folder)
+                about = predictor.description
                 model.source, model.target = about.source_language, about.target_language
-                model.engine, model.translator = translator.why, translator
-                model.batcher = Batcher(translator, most_waiting=self.limits.waiting)
+                model.engine, model.predictor = predictor.engine_reason, predictor
+                model.batcher = Batcher(predictor, most_waiting=self.limits.waiting)
                 model.batcher.start()
         except (RegardError, OSError) as error:
             self.wrong = str(error)
@@ -95,20 +97,21 @@ class Models:
         gc.freeze()  # what is loaded stays: the collector need not look at all of it again and again
         self.ready = True
 
-    def _opened(self, folder: Path) -> Translator:
-        from regard.inference.loading import load
+    def _opened(self, folder: Path) -> Predictor:
+        from regard.loading import load
 
-        translator = load(folder, **self._how)
-        # The first time is slow, and loads PyTorch.
-        if translator.description.model.source.kind == "nothing":
-            raise RegardError(f"{folder}: a language model is not served yet; use regard generate.")
-        if translator.description.model.guesses or translator.description.model.decoder.kind == "none":
-            raise RegardError(f"{folder}: a model that only reads is not served yet; use regard fill or regard embed.")
-        if translator.description.model.source.kind != "text":
-            translator.results([translator.example], Options(beam=1))  # type: ignore[attr-defined]
-        else:
-            translator.translate("a", beam=1, scores=True, alignment=translator.description.model.aligns)
-        return translator
+        predictor = load(folder, **self._how)
+        if not predictor.task.served:
+            raise RegardError(
+                f"{folder}: a run for {predictor.task.title} is not served yet; use regard {predictor.task.verb}."
+            )
+        # The first prediction is slow, and imports PyTorch.
+        options = predictor.greedy()
+        accepted = predictor.task.options
+        aligns = predictor.description.model.aligns
+        more = {name: True for name in ("scores", "alignment") if name in accepted and (aligns or name == "scores")}
+        predictor.results([predictor.pipeline.example], options.with_(**more))
+        return predictor
 
     async def stop(self) -> None:
         """Stop working."""

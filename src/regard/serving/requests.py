@@ -12,7 +12,8 @@ from fastapi import Request
 from regard.data.sentence_splitting import split_sentences
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
-from regard.inference.options import Options
+from regard.inference.options import Options, group_of
+from regard.inference.predictor import Predictor
 from regard.inference.results import Result
 from regard.serving.batching import Late, Overloaded
 from regard.serving.limits import Limits
@@ -48,10 +49,14 @@ def checked(texts: Sequence[Any], limits: Limits) -> list[str]:
     return list(texts)
 
 
-def wished(**asked: Any) -> Options:
-    """Options by name. Raises Refused for what is not possible."""
+def applicable_options(predictor: Predictor | None, **given: Any) -> Options:
+    """Options by name, of which those that do not apply to a model are left out. Raises Refused."""
+    if predictor is not None:
+        given = {
+            name: value for name, value in given.items() if group_of(name) in predictor.task.options and value != ""
+        }
     try:
-        return Options(**asked)
+        return Options(**given)
     except RegardError as error:
         raise Refused(400, str(error)) from None
 
@@ -183,7 +188,7 @@ class Translated:
     @property
     def wrong(self) -> str:
         """Why there is no translation; empty if there is one."""
-        return next((result.wrong for result in self.sentences if result.wrong), "")
+        return next((result.error for result in self.sentences if result.error), "")
 
     @property
     def text(self) -> str:
@@ -208,9 +213,9 @@ def _nth(result: Result, number: int) -> str:
 
 def check_reads_text(model: Model) -> None:
     """Raises Refused for a model that would take a text for the name of a file of this machine."""
-    if model.translator is not None:
+    if model.predictor is not None:
         try:
-            in_text(model.translator.source_side)
+            in_text(model.predictor.run.source_side)
         except RegardError as error:
             raise Refused(400, str(error)) from None
 
@@ -220,12 +225,12 @@ async def translated(model: Model, texts: Sequence[str], options: Options, limit
     if model.batcher is None:
         raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
     check_reads_text(model)
-    if model.translator is not None:
+    if model.predictor is not None:
         try:
-            options.check_for(model.translator.description.model)
+            model.predictor.check_options(options)
         except RegardError as error:
             raise Refused(400, str(error)) from None
-    whole = model.translator is not None and model.translator.description.whole
+    whole = model.predictor is not None and model.predictor.description.whole
     plans = [[(text, "")] if whole and text.strip() else _plan(text) for text in texts]
     parts = [part for plan in plans for part, _ in plan if part]
     try:

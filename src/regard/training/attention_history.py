@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.data.dataset import Corpus, Pairs
-from regard.data.packing import Passages
+from regard.data.dataset import Corpus
+from regard.data.pairs import PairDataset
 from regard.errors import RegardError
 from regard.interpret.capture import captured
 from regard.interpret.captured import Captured
@@ -21,7 +21,7 @@ FOLDER = "attention"
 SHORTEST, LONGEST = 6, 30  # tokens on either side of the example, if there is such a one
 
 
-def example(pairs: Pairs) -> int:
+def example(pairs: PairDataset) -> int:
     """The first of a length that fits a picture."""
     sizes = [pairs.target_lengths] + ([pairs.source_lengths] if pairs.medium is None else [])
     fits = np.all([(each >= SHORTEST) & (each <= LONGEST) for each in sizes], 0)
@@ -30,7 +30,9 @@ def example(pairs: Pairs) -> int:
 
 def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
     """What the model attends to now, over the example's own target; nothing for a model that does not attend."""
-    if isinstance(corpus.valid, Passages) or bundle.description.model.decoder.kind == "places":
+    if not isinstance(corpus.valid, PairDataset) or not (
+        bundle.description.model.step_by_step or bundle.description.model.labels
+    ):
         return
     model = bundle.model
     tokens = corpus.valid.tokens(example(corpus.valid))

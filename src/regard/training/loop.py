@@ -20,16 +20,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batching import Batch, epoch_of, load_batch, tokens_for
+from regard.data.batching import Batch, load_batch, plan_batches, tokens_for
 from regard.data.dataset import Corpus
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
-from regard.inference.loading import in_torch
+from regard.loading import predictor_of
 from regard.runs.bundle import Bundle, put_tensors, save_bundle, tensors_of
 from regard.training.attention_history import keep
 from regard.training.checkpoints import Checkpoint, Checkpoints
 from regard.training.distributed import Distribution
-from regard.training.objective import Objective, loss_of
+from regard.training.objective import Objective, batch_loss
 from regard.training.reporting import Log, Reporter, readable_time
 from regard.training.schedule import learning_rate
 from regard.training.settings import TrainingSettings
@@ -74,12 +74,12 @@ class Trainer:
         self.settings, self.corpus, self.bundle, self.run = settings, corpus, bundle, run
         self.reporter, self.place = reporter, place or Distribution()
         self.data = data or DataSettings()
-        self.objective = Objective(bundle.model, settings)
+        self.predictor = predictor_of(bundle)
+        self.objective = Objective(bundle.model, settings, self.predictor.task.loss)
         self.device = next(bundle.model.parameters()).device
         self.optimiser = self._optimiser()
         self.average = MovingAverage(bundle.model, settings.average) if settings.average else None
         self.checkpoints = Checkpoints(run)
-        self.translator = in_torch(bundle)
         self.where = Where()
         self._plan: tuple[int, list[NDArray[np.int64]]] | None = None
         self.tokens = settings.tokens or tokens_for(int(corpus.train.target_lengths.sum()))
@@ -183,7 +183,9 @@ class Trainer:
 
     def _epoch(self, epoch: int) -> list[NDArray[np.int64]]:
         if self._plan is None or self._plan[0] != epoch:
-            plan = epoch_of(self.corpus.train, tokens=self.tokens, seed=self.settings.seed, epoch=epoch)
+            plan = plan_batches(
+                self.corpus, self.corpus.train, tokens=self.tokens, seed=self.settings.seed, epoch=epoch
+            )
             self._plan = epoch, plan
         return self._plan[1]
 
@@ -195,7 +197,7 @@ class Trainer:
         for number, chosen in enumerate(group, self.where.position):
             key = _key(self.settings.seed, "subwords", self.where.epoch, number, self.place.rank)
             share = self.place.share(chosen)
-            batch = load_batch(self.corpus, self.corpus.train, share, varied=self.data, key=key)
+            batch = load_batch(self.corpus, self.corpus.train, share, settings=self.data, key=key)
             batches.append((batch, self.place.counts(chosen)))
         self.where.position += len(group)
         if self.where.position >= len(plan):
@@ -216,10 +218,10 @@ class Trainer:
         for number, (batch, counts) in enumerate(batches):
             torch.manual_seed(_key(settings.seed, "step", step, number, self.place.rank))
             with self.place.waiting(module, last=number == len(batches) - 1):
-                loss = loss_of(module, _to(batch, self.device), twice=settings.agreement > 0)
+                loss = batch_loss(module, _to(batch, self.device), passes=2 if settings.rdrop_weight > 0 else 1)
                 # Summed over processes by DDP, which divides by their number: multiplied back here.
                 (loss.total * (self.place.world / tokens if counts else 0.0)).backward()  # type: ignore[no-untyped-call]
-            entropy += float(loss.entropy) if counts else 0.0
+            entropy += float(loss.cross_entropy) if counts else 0.0
         (entropy,) = self.place.total(entropy)
         limit = settings.clip if settings.clip else math.inf
         norm = float(torch.nn.utils.clip_grad_norm_(self.objective.parameters(), limit))
@@ -235,8 +237,8 @@ class Trainer:
 
     def _poisoned(self, step: int, epoch: int, position: int, batches: list[tuple[Batch, bool]]) -> str:
         train = self.corpus.train
-        numbers = [train.origin(int(number)) + 1 for batch, _ in batches for number in batch.numbers]
-        first = train.text(int(batches[0][0].numbers[0]))[:80]
+        numbers = [train.origin(int(number)) + 1 for batch, _ in batches for number in batch.indices]
+        first = train.text(int(batches[0][0].indices[0]))[:80]
         return (
             f"the loss is no longer a finite number at step {step:,} (epoch {epoch + 1}, batch {position + 1}; "
             f"examples {', '.join(map(str, numbers[:8]))}{', …' if len(numbers) > 8 else ''}, the first: {first!r}). "
@@ -305,7 +307,7 @@ class Trainer:
         began = time.monotonic()
         weights = None if self.average is None else self.average.tensors
         with wearing(self.bundle.model, weights):
-            judgement = judge(self.objective, self.translator, self.corpus, self.settings)
+            judgement = judge(self.objective, self.predictor, self.corpus, self.settings)
             best = self._rank(judgement)
             keep(self.run, self.bundle, self.corpus, self.where.step)
         self._validation_seconds = time.monotonic() - began
@@ -345,7 +347,7 @@ class Trainer:
         judged = []
         for name, tensors in candidates:
             with wearing(self.bundle.model, tensors):
-                judged.append((judge(self.objective, self.translator, self.corpus, self.settings), name, tensors))
+                judged.append((judge(self.objective, self.predictor, self.corpus, self.settings), name, tensors))
         judgement, name, tensors = max(judged, key=lambda each: each[0].merit)
         save_bundle(self.run, self.bundle, tensors)
         put_tensors(self.bundle.model, tensors, "final")

@@ -24,25 +24,25 @@ import torch
 from regard.alignment.lexicon import MOST, learn
 from regard.alignment.shortlist import shortlist_of
 from regard.data.column_detection import describe_columns
-from regard.data.dataset import Corpus, Pairs, prepare, reopened
+from regard.data.dataset import Corpus, prepare, reopen
 from regard.data.input_validation import layout_from_settings
-from regard.data.labels import Labels
-from regard.data.vocabulary import in_text, target_file
+from regard.data.pairs import PairDataset
+from regard.data.vocabulary import in_text
 from regard.errors import RegardError
-from regard.inference.results import SMALL
+from regard.inference.results import SMALL_VOCABULARY
 from regard.interpret.capture import chosen
 from regard.models.settings import ModelSettings
+from regard.plugins import required_by
 from regard.runs.bundle import Bundle, new_model
 from regard.runs.conversion import PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.devices import device_named
 from regard.runs.folder import ALIGNMENT, Description, open_folder, write_durably
 from regard.settings import read_toml
-from regard.sources import Says
-from regard.special_tokens import END
+from regard.tasks.base import get_task
 from regard.training.allocator import keep_memory
 from regard.training.distributed import Distribution, distribution, leads
 from regard.training.loop import Trainer, Where
-from regard.training.objective import taught
+from regard.training.objective import guided_head
 from regard.training.reporting import Log, Reporter, read_log
 from regard.training.run_lock import only_here
 from regard.training.settings import RunSettings
@@ -73,7 +73,7 @@ class Trained:
             "parameters": self.bundle.model.size,
             "examples": len(self.corpus.train),
             "valid_examples": len(self.corpus.valid),
-            "set_aside": self.corpus.set_aside,
+            "set_aside": self.corpus.rejected,
             "best_step": best.get("step"),
         }
 
@@ -191,13 +191,15 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     """What a trained run is used with: where its alignment is seen best, its shortlist, and a copy for CTranslate2
     where that can run it."""
     about = bundle.description.model
-    if not about.aligns or not isinstance(corpus.train, Pairs):
+    if not about.aligns or not isinstance(corpus.train, PairDataset):
         return  # what comes from where is for the words of two texts
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
-    few = len(corpus.target_side) < SMALL  # letters, not words: what little they tell is told soon
+    few = len(corpus.target_side) < SMALL_VOCABULARY  # letters, not words: what little they tell is told soon
     lexicon = learn(examples, target_vocabulary=len(corpus.target_side), most=MOST // 10 if few else MOST)
-    assert isinstance(corpus.valid, Pairs)
-    choice = chosen(bundle, corpus.valid, lexicon) if corpus.train.linked is None else taught(bundle.model.settings)
+    assert isinstance(corpus.valid, PairDataset)
+    choice = (
+        chosen(bundle, corpus.valid, lexicon) if corpus.train.linked is None else guided_head(bundle.model.settings)
+    )
     if choice is not None:
         record = {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted}
         write_durably(run / ALIGNMENT, json.dumps(record).encode() + b"\n")
@@ -234,23 +236,22 @@ def _check_further(settings: RunSettings, where: Where, run: Path) -> None:
 def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter, *, again: bool) -> Corpus:
     """The run's data. A run that goes on has its own: its files may have changed since, or gone."""
     data = run / "data"
-    what: dict[str, Any] = {"source": settings.model.source, "says": settings.model.says}
+    what: dict[str, Any] = {"source": settings.model.source, "kind": get_task(settings.task).data()}
     if place.leads:
-        own = reopened(data, **what) if again else None
+        own = reopen(data, **what) if again else None
         corpus = own or prepare(settings.data, data, **what, report=reporter.reading)
         if own is None and again:
             _check_same(run, corpus)
     if place.world > 1:
         torch.distributed.barrier()
-    return corpus if place.leads else reopened(data, **what) or prepare(settings.data, data, **what)
+    return corpus if place.leads else reopen(data, **what) or prepare(settings.data, data, **what)
 
 
 def _check_same(run: Path, corpus: Corpus) -> None:
     """Raises RegardError if data that had to be prepared anew give other subwords than the run began with."""
-    says: Says = "label" if isinstance(corpus.target_side, Labels) else "text"
     for before, side in (
         (run / "source.subwords", corpus.source_side),
-        (target_file(run, says), corpus.target_side),
+        (run / corpus.target_side.target_file, corpus.target_side),
     ):
         if before.exists() and before.read_bytes() != getattr(side, "model", None):
             raise RegardError(
@@ -265,10 +266,12 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
     model = new_model(settings.model, corpus.source_side, corpus.target_side)
     begin_with(model, settings.training.init)
     per_token = 0.0  # where there is no source
-    if isinstance(corpus.train, Pairs):
+    if isinstance(corpus.train, PairDataset):
         ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
         per_token = max(2.0, round(float(ratio) * 1.2, 2))
     description = Description(
+        task=settings.task,
+        plugins=required_by(settings.model_dump(mode="json")),
         source_language=settings.data.source_language,
         target_language=settings.data.target_language,
         target_languages=settings.data.target_languages,
@@ -293,17 +296,12 @@ def _columns(settings: RunSettings) -> list[str]:
 def made_of(model: ModelSettings) -> str:
     """A model's parts in words."""
     source, encoder, decoder = model.source, model.encoder, model.decoder
-    parts: list[str] = []
-    if source.kind == "images":
-        with_ = "" if source.cut.kind == "patches" or source.cut.attend == "none" else f" with {source.cut.attend}"
-        parts.append(f"{source.cut.kind}{with_} over {source.size} × {source.size} pixels")
-    elif source.kind == "speech":
-        parts.append(f"{source.mels} mel bands at {source.rate:,} samples a second")
+    parts = [source.summary] if source.summary else []
     if encoder.kind != "none":
         parts.append(f"{encoder.layers} {encoder.kind} encoder")
     if model.step_by_step:
         parts.append(f"{decoder.layers} {decoder.kind} decoder layers")
-    elif model.labels:
+    elif parts and decoder.kind == "pooling":
         parts.append("pooling")
     else:
         parts[-1] += " layers"
@@ -312,16 +310,13 @@ def made_of(model: ModelSettings) -> str:
 
 def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
     """What will be trained, on how much."""
-    says = {
-        "text": f"{bundle.model.target_vocabulary:,} subwords",
-        "span": "answers that stand in what is read",
-    }.get(settings.model.says, f"{len(corpus.target_side) - END - 1:,} classes")
+    predicts = get_task(settings.task).describe_target(corpus.target_side)
     lines = [
-        f"{settings.preset}: {made_of(settings.model)}, {bundle.model.size:,} parameters, {says}",
+        f"{settings.preset}: {made_of(settings.model)}, {bundle.model.size:,} parameters, {predicts}",
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
         f"{len(corpus.valid):,} to judge by; into {run}",
     ]
-    if corpus.set_aside:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(corpus.set_aside.items()))
-        lines.append(f"{sum(corpus.set_aside.values()):,} examples set aside: {reasons}; see {run}/data/rejected.jsonl")
+    if corpus.rejected:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(corpus.rejected.items()))
+        lines.append(f"{sum(corpus.rejected.values()):,} examples set aside: {reasons}; see {run}/data/rejected.jsonl")
     return lines

@@ -6,13 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from regard.data.media import reads_text
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
 from regard.evaluation.metrics import METRICS
 from regard.models.presets import preset
 from regard.models.settings import ModelSettings
+from regard.renames import migrated
 from regard.settings import Settings, changed, merged
-from regard.training.tasks import answered_by, columns_for, is_squad, medium_in, preset_for, task_in
+from regard.tasks.base import MODALITIES, all_tasks, get_task, inferred_task
+from regard.tasks.detection import detect_modality, detect_task
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -35,10 +38,10 @@ class TrainingSettings(Settings):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto is the faster one here
     clip: Annotated[float, Field(ge=0)] = 1.0  # the gradient's norm at most; 0 for no clipping
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
-    agreement: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: how much two passes with other dropout must agree
-    guidance: Annotated[float, Field(gt=0)] = 0.05  # how much attention learns from data.alignment, where there is one
-    attend_everywhere: Annotated[float, Field(ge=0)] = 0.0  # doubly stochastic: each place is to get 1 look in all
-    attend_once: Annotated[float, Field(ge=0)] = 0.0  # coverage loss: no place is to be looked at again
+    rdrop_weight: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: how much two passes with other dropout must agree
+    alignment_weight: Annotated[float, Field(gt=0)] = 0.05  # of guided alignment, where there is data.alignment
+    doubly_stochastic: Annotated[float, Field(ge=0)] = 0.0  # weight: every source position is to get attention 1 in all
+    coverage_loss: Annotated[float, Field(ge=0)] = 0.0  # weight: no source position is to be attended to twice
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
@@ -61,60 +64,73 @@ class TrainingSettings(Settings):
 class RunSettings(Settings):
     """Everything a run is made of; saved in its folder as settings.toml."""
 
+    task: str = ""  # by the model if not given
     preset: str | None = None
     model: ModelSettings = ModelSettings()
     data: DataSettings = DataSettings()
     training: TrainingSettings = TrainingSettings()
 
     @model_validator(mode="after")
+    def _has_task(self) -> "RunSettings":
+        if not self.task:
+            object.__setattr__(self, "task", inferred_task(self.model, whole=self.data.whole))
+        task = get_task(self.task)
+        documents = task.data().documents
+        if self.data.text and not documents:
+            known = " or ".join(each.name for each in all_tasks() if each.data().documents)
+            raise RegardError(f"--task: plain text is for language models; choose --task {known}, or a preset of them")
+        if documents and (self.data.pairs or self.data.source):
+            raise RegardError(f"this model learns from plain text, not from pairs; say --task {task.name}")
+        task.check(self.model)
+        return self
+
+    @model_validator(mode="after")
     def _parts_fit(self) -> "RunSettings":
         if self.model.tie == "all" and not self.data.subwords.joint:
             raise RegardError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
-        decoder = self.model.decoder
-        attends = decoder.kind != "pooling" and not (decoder.kind == "recurrent" and decoder.attend == "never")
-        if (self.training.attend_everywhere or self.training.attend_once) and not attends:
-            raise RegardError("training.attend_everywhere and attend_once are for decoders that attend")
         if self.model.copies and not self.data.subwords.joint:
-            raise RegardError("model.decoder.copy_words needs data.subwords.joint: what is copied must be sayable")
-        if self.model.copies and self.training.agreement:
-            raise RegardError("training.agreement: two passes cannot be compared where words are copied; leave one out")
-        parted = getattr(self.model.source, "segments", 1) > 1
-        if self.data.question_column is not None and not parted:
+            raise RegardError("model.decoder.copy_words needs data.subwords.joint: what is copied must be in both")
+        segments = getattr(self.model.source, "segments", 1)
+        if self.data.question_column is not None and segments == 1:
             raise RegardError(
                 "data.question_column: set model.source.segments to 2, so that the parts can be told apart"
             )
-        plain = self.model.source.kind == "nothing" or self.model.guesses
-        if self.data.text and not plain:
+        if self.data.text and getattr(self.model.decoder, "follows", False) != (segments > 1) and self.model.guesses:
             raise RegardError(
-                "--task: plain text is for language models; choose --task language or mask, or a preset of them"
+                "model.decoder.follows = true and model.source.segments = 2 go together: whether the second of two "
+                "segments follows the first"
             )
-        if plain and (self.data.pairs or self.data.source):
-            task = "mask" if self.model.guesses else "language"
-            raise RegardError(f"this model learns from plain text, not from pairs; say --task {task}")
-        if self.model.decoder.kind == "none":
-            raise RegardError("model.decoder.kind: a model that says nothing has nothing to learn by")
-        if self.model.guesses and self.data.text:
-            follows = getattr(self.model.decoder, "follows", False)
-            if follows != (getattr(self.model.source, "segments", 1) > 1):
+        self._check_losses()
+        for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
+            reads_tokens = name == "decoder" or reads_text(self.model.source)
+            if reads_tokens and part.most_tokens is not None and part.most_tokens < self.data.longest:
                 raise RegardError(
-                    "model.decoder.follows = true and model.source.segments = 2 go together: whether the second of two "
-                    "parts follows the first"
+                    f"model.{name} has {part.most_tokens} positions, but data.longest allows {self.data.longest} "
+                    f"tokens; set model.{name}.positions to as many"
                 )
+        return self
+
+    def _check_losses(self) -> None:
+        """Raise RegardError for loss terms that cannot be combined with each other or with the model."""
+        decoder, training = self.model.decoder, self.training
+        attends = self.model.step_by_step and getattr(decoder, "attend", "") != "never"
+        if (training.doubly_stochastic or training.coverage_loss) and not attends:
+            raise RegardError("training.doubly_stochastic and coverage_loss are for decoders that attend")
+        if training.rdrop_weight and self.model.copies:
+            raise RegardError(
+                "training.rdrop_weight: two passes cannot be compared where tokens are copied; leave one out"
+            )
+        if training.rdrop_weight and getattr(decoder, "estimator", "") == "reinforce":
+            raise RegardError(
+                "training.rdrop_weight: it cannot be combined with REINFORCE; set model.decoder.estimator to gumbel"
+            )
         if self.data.alignment:
             if not self.model.aligns:
                 raise RegardError("data.alignment: links are between the words of two texts")
-            if decoder.kind == "recurrent" and decoder.attend == "never":
-                raise RegardError("data.alignment: a decoder without attention cannot learn where to look")
+            if not attends:
+                raise RegardError("data.alignment: a decoder without attention cannot learn where to attend")
             if getattr(decoder, "normalize", None) == "hard":
-                raise RegardError("data.alignment: hard attention learns where to look by its draws alone")
-        for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
-            reads_text = name == "decoder" or self.model.source.kind == "text"
-            if reads_text and part.most_tokens is not None and part.most_tokens < self.data.longest:
-                raise RegardError(
-                    f"model.{name} has {part.most_tokens} places, but data.longest allows {self.data.longest} tokens; "
-                    f"set model.{name}.positions to as many"
-                )
-        return self
+                raise RegardError("data.alignment: hard attention learns where to attend by its draws alone")
 
 
 def run_settings(
@@ -126,65 +142,63 @@ def run_settings(
     task: str | None = None,
     init: Sequence[Path] = (),
 ) -> RunSettings:
-    """A preset (of the command or the file, or what suits the task and the files), then the runs that it begins with,
+    """A preset (of the command or the file, or what suits the task and the files), then the runs that it starts from,
     then the file, then what the command says, then each --set."""
+    file = migrated(file)
     name = name or file.get("preset")
-    medium = None
-    if name is None or task is not None:
-        said = _set(merged({"data": {}, **file}, given), [one for one in assignments if one.startswith("data.")])
-        try:
-            data = DataSettings.parse(said.get("data", {}))
-        except RegardError as error:
-            raise RegardError(f"data.{error}") from None
-        medium = medium_in(data)
-        task = task or task_in(data, medium)
-        suits = preset_for(task, medium)
-        asked = (data.source_column, data.target_column, data.question_column)
-        if all(each is None for each in asked):
-            columns = columns_for(task, data.pairs)
-            if task == "span" and data.pairs and "question_column" not in columns and not is_squad(data.pairs[0]):
-                raise RegardError(
-                    f"--task span: {data.pairs[0]} has no columns for passage, question and answer; call them context, "
-                    f"question and answer, or name them with --set data.source_column, question_column, target_column."
-                )
+    modality, named = None, task is not None
+    task = task or file.get("task")
+    if name is None or named:
+        data = _data_settings(file, given, assignments)
+        modality = detect_modality(data)
+        chosen = get_task(task) if task is not None else detect_task(data, modality)
+        suits = chosen.preset(data, modality)
+        if data.pairs and all(each is None for each in (data.source_column, data.target_column, data.question_column)):
+            columns = chosen.detect_columns(data.pairs)
             given, data = merged({"data": columns}, given), data.model_copy(update=columns)
-        name = name or (answered_by(data) if task == "answer" and data.pairs else suits)
-    begun = preset(str(name))
+        if name is None:
+            suits = chosen.preset(data, modality)
+        name = name or suits
+        task = chosen.name
+    start = preset(str(name))
     if init:
         from regard.training.warm_start import settings_from
 
-        begun = settings_from(init, begun)
-    everything = _set(merged(merged({**begun, "preset": name}, {**file, "preset": name}), given), assignments)
+        start = settings_from(init, start)
+    everything = _set(merged(merged({**start, "preset": name}, {**file, "preset": name}), given), assignments)
     everything.get("model", {}).get("source", {}).setdefault("kind", "text")
-    _as_wide(everything.get("model", {}), file.get("model", {}), assignments)
-    if task == "classify" and everything.get("data", {}).get("question_column") is not None:  # two texts, one class
-        source = everything["model"].setdefault("source", {"kind": "text"})
-        source["segments"] = max(2, source.get("segments", 1))
+    everything["task"] = task or start.get("task", "")
+    _match_width(everything.get("model", {}), file.get("model", {}), assignments)
+    if everything["task"]:
+        get_task(everything["task"]).configure(everything)
     settings = RunSettings.parse(everything)
-    if (task == "mask" and not settings.model.guesses) or (
-        task == "language" and settings.model.source.kind != "nothing"
-    ):
-        raise RegardError(f"--preset: {name} is not for --task {task}; leave one of them out.")
-    _check_medium(settings, medium)
+    _check_modality(settings, modality)
     return settings
 
 
-def _as_wide(model: dict[str, Any], file: dict[str, Any], assignments: list[str]) -> None:
-    """What says something at every place is as wide as what reads, if nobody says otherwise."""
+def _data_settings(file: dict[str, Any], given: dict[str, Any], assignments: list[str]) -> DataSettings:
+    said = _set(merged({"data": {}, **file}, given), [one for one in assignments if one.startswith("data.")])
+    try:
+        return DataSettings.parse(said.get("data", {}))
+    except RegardError as error:
+        raise RegardError(f"data.{error}") from None
+
+
+def _match_width(model: dict[str, Any], file: dict[str, Any], assignments: list[str]) -> None:
+    """A head at every position is as wide as the encoder, if nobody says otherwise."""
     decoder = model.get("decoder", {})
     said = "width" in file.get("decoder", {}) or any(one.startswith("model.decoder.width") for one in assignments)
     if decoder.get("kind") == "places" and not said and "width" in model.get("encoder", {}):
         decoder["width"] = model["encoder"]["width"]
 
 
-def _check_medium(settings: RunSettings, found: str | None) -> None:
-    """Raises RegardError if a model would take the names of pictures or recordings for text."""
-    reads = settings.model.source.kind
+def _check_modality(settings: RunSettings, found: str | None) -> None:
+    """Raise RegardError if a model would take the names of images or recordings for text."""
     files = (*settings.data.pairs, *settings.data.source)
-    if reads == "text" and not settings.data.text and all(path.exists() for path in files):
-        found = found or medium_in(settings.data)
-        if found != "text":
-            what = {"images": "pictures", "speech": "recordings"}[found]
+    if reads_text(settings.model.source) and not settings.data.text and all(path.exists() for path in files):
+        found = found or detect_modality(settings.data)
+        if found != settings.model.source.kind:
+            what = MODALITIES[found]
             raise RegardError(
                 f"--preset: {settings.preset} reads text, and the sources of these files are {what}; leave it out, or "
                 f"choose one of those for {what}: regard presets lists them."

@@ -11,8 +11,8 @@ from regard import native
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
 from regard.inference.engines.torch_engine import TorchEngine
-from regard.inference.loading import load
-from regard.inference.results import Sampling, Search
+from regard.inference.results import Sampling, SearchConfig
+from regard.loading import load
 from regard.runs.bundle import Bundle, save_bundle
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_folder
@@ -49,8 +49,11 @@ def test_every_transformer_that_it_runs_says_the_same(
         opened = open_folder(tmp_path)
         assert not unsupported_by_ctranslate2(opened.description.model)
         fast, exact = CTranslate2Engine(opened, kind="float32", threads=1), TorchEngine(bundle)
-        for how in (Search(1, longest=20), Search(4, nbest=3, longest=20, patient=False, length_penalty=0.7)):
-            assert not fast.refuses(how)
+        for how in (
+            SearchConfig(1, max_length=20),
+            SearchConfig(4, nbest=3, max_length=20, patient=False, length_penalty=0.7),
+        ):
+            assert not fast.unsupported_reason(how)
             for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
                 if how.beam > 1 and max(len(h.tokens) for h in ours) == 20:
                     continue  # no room for the end, which PyTorch's search pays for
@@ -68,16 +71,16 @@ def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, 
     saved(subwords, tmp_path, "transformer", "transformer")
     fast = CTranslate2Engine(open_folder(tmp_path), threads=1)
     for how in (
-        Search(patient=True),
-        Search(patient=False, coverage_penalty=0.1),
-        Search(4, groups=2, patient=False),
-        Search(1, no_repeat=2),
-        Search(1, forbidden=("a",)),
-        Search(1, sampling=Sampling()),
+        SearchConfig(patient=True),
+        SearchConfig(patient=False, coverage_penalty=0.1),
+        SearchConfig(4, beam_groups=2, patient=False),
+        SearchConfig(1, no_repeat_ngram=2),
+        SearchConfig(1, forbidden=("a",)),
+        SearchConfig(1, sampling=Sampling()),
     ):
-        assert fast.refuses(how)
-    assert not fast.refuses(Search(1))
-    assert not fast.refuses(Search(patient=False))
+        assert fast.unsupported_reason(how)
+    assert not fast.unsupported_reason(SearchConfig(1))
+    assert not fast.unsupported_reason(SearchConfig(patient=False))
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8"])
@@ -85,7 +88,7 @@ def test_company_changes_nothing(subwords: SubwordTokenizer, tmp_path: Path, kin
     saved(subwords, tmp_path, "transformer", "transformer")
     fast = CTranslate2Engine(open_folder(tmp_path), kind=kind, threads=1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 4)]
-    for how in (Search(1, longest=20), Search(4, longest=20, patient=False)):
+    for how in (SearchConfig(1, max_length=20), SearchConfig(4, max_length=20, patient=False)):
         together = [found[0].tokens for found in fast.search(sources, how)]
         assert [found[0].tokens for found in fast.search(sources[::-1], how)][::-1] == together
         assert [fast.search([source], how)[0][0].tokens for source in sources] == together
@@ -96,15 +99,15 @@ def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Pat
         (tmp_path / name).mkdir()
         saved(subwords, tmp_path / name, *part)
     fast, slow = load(tmp_path / "a", device="cpu"), load(tmp_path / "b", device="cpu")
-    assert (fast.engine.name, fast.why) == ("native", "our own engine, int8")
+    assert (fast.run.engine.name, fast.engine_reason) == ("native", "the native engine, int8")
     with native.switched_off():
         other = load(tmp_path / "a", device="cpu", precision="int8")
-    assert (other.engine.name, other.why) == ("ctranslate2", "CTranslate2, int8")
-    assert (slow.engine.name, slow.why) == (
+    assert (other.run.engine.name, other.engine_reason) == ("ctranslate2", "CTranslate2, int8")
+    assert (slow.run.engine.name, slow.engine_reason) == (
         "torch",
         "PyTorch, since the encoder is recurrent, not a Transformer",
     )
-    assert load(tmp_path / "a", engine="torch").engine.name == "torch"
+    assert load(tmp_path / "a", engine="torch").run.engine.name == "torch"
     with pytest.raises(ValueError, match="CTranslate2 cannot run this model here, since the encoder is recurrent"):
         load(tmp_path / "b", engine="ctranslate2")
     with pytest.raises(ValueError, match="engine: there is no 'fast'; there are auto, native, ctranslate2, torch"):

@@ -11,7 +11,7 @@ from torch import nn
 from regard import native
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines.int8_quantization import Int8Linear, quantize_model, unsupported_reason
-from regard.inference.loading import load
+from regard.loading import load
 from regard.runs.bundle import save_bundle
 from tests.bundles import LINES, bundle_of
 
@@ -65,7 +65,7 @@ def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, de
     bundle = bundle_of(subwords, "recurrent", decoder)
     save_bundle(tmp_path, bundle)
     quantized, exact = (load(tmp_path, engine="torch", precision=kind, device="cpu") for kind in ("int8", "float32"))
-    assert quantized.why == "PyTorch, int8"
+    assert quantized.engine_reason == "PyTorch, int8"
     near = 0
     for text in LINES[:4]:
         a, b = quantized.translate(text, beam=1, scores=True), exact.translate(text, beam=1, scores=True)
@@ -73,7 +73,7 @@ def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, de
         alone = quantized.translate(text, beam=3).tokens
         assert quantized.translate([*LINES[:4], text], beam=3)[-1].tokens == alone
     assert near >= 2, "a model with random weights is as sensitive as can be"
-    assert not any(isinstance(each, Int8Linear) for each in exact.bundle.model.modules())
+    assert not any(isinstance(each, Int8Linear) for each in exact.run.bundle.model.modules())
 
 
 def test_quantizing_leaves_the_original_unchanged(subwords: SubwordTokenizer) -> None:

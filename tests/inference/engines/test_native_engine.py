@@ -19,8 +19,8 @@ from regard.inference.engines import native_engine as engines
 from regard.inference.engines.native_engine import NativeEngine
 from regard.inference.engines.native_weights import Weights, unsupported_reason, weights_of
 from regard.inference.engines.torch_engine import TorchEngine
-from regard.inference.loading import load
-from regard.inference.results import Sampling, Search
+from regard.inference.results import Sampling, SearchConfig
+from regard.loading import load
 from regard.models.presets import PRESETS
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import save_bundle
@@ -32,10 +32,10 @@ from tests.inference.engines.test_shortlisted_model import some_words
 from tests.models.variants import DECODERS, ENCODERS
 
 HOWS = [
-    Search(1, longest=20),
-    Search(4, nbest=3, longest=20, patient=False, length_penalty=0.7),
-    Search(5, nbest=2, longest=20, patient=True),
-    Search(3, longest=20, length_penalty=0.0, patient=False),
+    SearchConfig(1, max_length=20),
+    SearchConfig(4, nbest=3, max_length=20, patient=False, length_penalty=0.7),
+    SearchConfig(5, nbest=2, max_length=20, patient=True),
+    SearchConfig(3, max_length=20, length_penalty=0.0, patient=False),
 ]
 
 
@@ -51,7 +51,7 @@ def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
         bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
         fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
         for how in HOWS:
-            assert not fast.refuses(how)
+            assert not fast.unsupported_reason(how)
             for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
                 compared += 1
                 lengths |= {len(h.tokens) for h in ours}
@@ -135,7 +135,7 @@ def test_the_best_of_many_tokens_are_found(tmp_path: Path, beam: int) -> None:
         bundle.model.output.bias[2000:2030] = bundle.model.output.bias[7] + 2
     save_bundle(tmp_path, bundle)
     sources = [[*tokens, END] for tokens in many.encode(["w1 w5", "w2599", "w7 w7 w8 w1024"])]
-    how = Search(beam, nbest=beam, longest=3, patient=False)
+    how = SearchConfig(beam, nbest=beam, max_length=3, patient=False)
     fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
     for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
         assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
@@ -164,7 +164,7 @@ def test_results_are_batch_invariant_bit_for_bit(
 def test_int8_is_close_to_float32(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    how = Search(1, longest=6)
+    how = SearchConfig(1, max_length=6)
     exact = NativeEngine(open_folder(tmp_path), threads=1).search(sources, how)
     low = NativeEngine(open_folder(tmp_path), kind="int8", threads=1).search(sources, how)
     same = [a[0].tokens[:2] == b[0].tokens[:2] for a, b in zip(exact, low, strict=True)]
@@ -189,7 +189,7 @@ def test_a_shortlist_of_special_tokens_only_ends_at_once(subwords: SubwordTokeni
     saved(subwords, tmp_path, "transformer", "transformer")
     nothing = Shortlist(np.full((len(subwords), 1), -1, np.int32), np.arange(4, dtype=np.int32))
     fast = NativeEngine(open_folder(tmp_path), threads=1, shortlist=nothing)
-    for found in fast.search([[5, END], [6, 7, END]], Search(3, longest=4)):
+    for found in fast.search([[5, END], [6, 7, END]], SearchConfig(3, max_length=4)):
         assert all(set(h.tokens) <= {1, END} for h in found)
 
 
@@ -323,9 +323,14 @@ def test_heads_that_do_not_divide_the_width_are_refused(subwords: SubwordTokeniz
 def test_unsupported_searches_go_to_pytorch(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     translator = load(tmp_path, device="cpu")
-    assert translator.engine.name == "native"
-    for how in (Search(4, groups=2), Search(no_repeat=2), Search(forbidden=("a",)), Search(sampling=Sampling())):
-        assert translator.engine.refuses(how)
+    assert translator.run.engine.name == "native"
+    for how in (
+        SearchConfig(4, beam_groups=2),
+        SearchConfig(no_repeat_ngram=2),
+        SearchConfig(forbidden=("a",)),
+        SearchConfig(sampling=Sampling()),
+    ):
+        assert translator.run.engine.unsupported_reason(how)
     assert translator.translate("the cat", temperature=1.0).tokens
     assert translator.translate("the cat", prefix="the dog").text.startswith("the dog")
 
@@ -333,8 +338,8 @@ def test_unsupported_searches_go_to_pytorch(subwords: SubwordTokenizer, tmp_path
 def test_without_a_compiler_another_engine_is_chosen(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     with native.switched_off():
-        assert load(tmp_path, device="cpu").engine.name == "ctranslate2"
-        with pytest.raises(ValueError, match="our own engine cannot run this model here, since the C kernels"):
+        assert load(tmp_path, device="cpu").run.engine.name == "ctranslate2"
+        with pytest.raises(ValueError, match="the native engine cannot run this model here, since the C kernels"):
             load(tmp_path, device="cpu", engine="native")
 
 

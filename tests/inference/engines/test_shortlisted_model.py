@@ -9,8 +9,8 @@ from regard.alignment.shortlist import Shortlist
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
 from regard.inference.engines.torch_engine import TorchEngine
-from regard.inference.loading import load
-from regard.inference.results import Search
+from regard.inference.results import SearchConfig
+from regard.loading import load
 from regard.runs.bundle import save_bundle
 from regard.runs.folder import open_folder
 from regard.special_tokens import END
@@ -18,9 +18,9 @@ from tests.bundles import LINES, bundle_of
 
 SOURCES = [*LINES[:4], "the dog ran", "cat", "park on the mat"]
 HOWS = {
-    "greedy": Search(1, longest=14),
-    "beam": Search(4, nbest=2, longest=14, patient=False),
-    "coverage": Search(4, longest=14, coverage_penalty=0.2),
+    "greedy": SearchConfig(1, max_length=14),
+    "beam": SearchConfig(4, nbest=2, max_length=14, patient=False),
+    "coverage": SearchConfig(4, max_length=14, coverage_penalty=0.2),
 }
 
 
@@ -35,7 +35,7 @@ def some_words(size: int) -> Shortlist:
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong fed", "convolutional", "transformer", "cho"])
 @pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
 def test_pytorch_says_only_words_of_the_list_in_any_company(
-    subwords: SubwordTokenizer, decoder: str, how: Search
+    subwords: SubwordTokenizer, decoder: str, how: SearchConfig
 ) -> None:
     bundle = bundle_of(subwords, "recurrent", decoder)
     words = some_words(len(subwords))

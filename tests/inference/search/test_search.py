@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.inference.results import Hypothesis, Search
-from regard.inference.search import search
+from regard.errors import RegardError
+from regard.inference.options import Options
+from regard.inference.results import Hypothesis, SearchConfig
+from regard.inference.search_algorithm import search
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -44,7 +46,7 @@ def varied(pair: Pair) -> Seq2Seq:
     source, mask, _ = batch([5, 1, 7, 3, 4, 6, 9, 2], [1] * 8)
     for seed in range(100):
         model = lively(pair, seed)
-        said = {str(best.tokens) for (best,) in search(model, source, mask, Search(1, longest=9))}
+        said = {str(best.tokens) for (best,) in search(model, source, mask, SearchConfig(1, max_length=9))}
         if len(said) > 3:
             return model
     raise AssertionError("all of them say the same about everything")
@@ -131,7 +133,7 @@ def plain_beam(
 def test_greedy_takes_the_best_word_each_time(pair: Pair) -> None:
     model = lively(pair)
     source, mask, _ = batch([7, 3, 1], [1, 1, 1])
-    found = search(model, source, mask, Search(beam=1, longest=8))
+    found = search(model, source, mask, SearchConfig(beam=1, max_length=8))
     for row, (best,) in enumerate(found):
         one = slice(row, row + 1)
         assert best.tokens == plain_greedy(model, source[one], mask[one], 8)
@@ -144,7 +146,7 @@ def test_greedy_takes_the_best_word_each_time(pair: Pair) -> None:
 def test_beam_search_is_the_plain_one(decoder: str, beam: int) -> None:
     model = lively(("recurrent", decoder))
     source, mask, _ = batch([7, 3, 1], [1, 1, 1])
-    found = search(model, source, mask, Search(beam=beam, nbest=beam, longest=7, length_penalty=0.6))
+    found = search(model, source, mask, SearchConfig(beam=beam, nbest=beam, max_length=7, length_penalty=0.6))
     for row, hypotheses in enumerate(found):
         expected = plain_beam(model, source[row : row + 1], mask[row : row + 1], 7, beam, 0.6)
         assert [h.tokens for h in hypotheses] == [words for _, words in expected]
@@ -176,7 +178,7 @@ def test_bad_ends_found_early_do_not_end_the_search() -> None:
 
     for beam in (2, 5):
         model: Any = Model()
-        ((best,),) = search(model, torch.tensor([[4, END]]), torch.ones(1, 2, dtype=torch.bool), Search(beam))
+        ((best,),) = search(model, torch.tensor([[4, END]]), torch.ones(1, 2, dtype=torch.bool), SearchConfig(beam))
         assert best.tokens == [4] * 12 + [END]
 
 
@@ -192,7 +194,7 @@ def test_a_beam_that_is_wide_enough_finds_the_best_of_all_outputs(decoder: str, 
         totals = log_probabilities(model, source, mask, everything)
         scores = {tuple(e): t / len(e) ** length_penalty for e, t in zip(everything, totals, strict=True)}
         ranked = sorted(scores, key=lambda e: -scores[e])
-        how = Search(len(everything), length_penalty, nbest=len(everything), longest=longest)
+        how = SearchConfig(len(everything), length_penalty, nbest=len(everything), max_length=longest)
         (found,) = search(model, source, mask, how)
         assert tuple(found[0].tokens) == ranked[0]
         assert {tuple(h.tokens) for h in found} == set(ranked), "nothing is lost"
@@ -207,7 +209,7 @@ def test_company_changes_nothing(decoder: str, beam: int) -> None:
         model = varied((encoder, decoder))
         lengths = [1 + (7 * row) % 11 for row in range(64)]
         source, mask, _ = batch(lengths, [1] * 64)
-        how = Search(beam, nbest=min(2, beam), longest=9)
+        how = SearchConfig(beam, nbest=min(2, beam), max_length=9)
 
         def run(rows: Tensor, width: int) -> list[list[list[int]]]:
             found = search(model, source[rows, :width], mask[rows, :width], how)
@@ -234,7 +236,7 @@ def test_the_best_are_sorted_distinct_whole_and_no_longer_than_allowed(
 ) -> None:
     model = lively(("recurrent", decoder), seed % 3)
     source, mask, _ = batch(lengths, [1] * len(lengths), seed)
-    for row, hypotheses in enumerate(search(model, source, mask, Search(beam, nbest=beam, longest=longest))):
+    for row, hypotheses in enumerate(search(model, source, mask, SearchConfig(beam, nbest=beam, max_length=longest))):
         assert 1 <= len(hypotheses) <= beam
         scores = [h.score for h in hypotheses]
         assert scores == sorted(scores, reverse=True)
@@ -250,7 +252,7 @@ def test_the_best_are_sorted_distinct_whole_and_no_longer_than_allowed(
 
 @given(per_token=st.floats(0, 5), longest=st.integers(-3, 300), source=st.integers(1, 200))
 def test_the_limit_grows_with_the_source_and_is_never_nothing(per_token: float, longest: int, source: int) -> None:
-    how = Search(per_token=per_token, longest=longest)
+    how = SearchConfig(tokens_per_source_token=per_token, max_length=longest)
     assert 1 <= how.limit(source) <= max(1, longest)
     assert how.limit(source) <= how.limit(source + 1)
 
@@ -261,9 +263,9 @@ def test_each_source_has_its_own_limit() -> None:
         model.output.bias[END] = -1e4  # never ends by itself
     source, mask, _ = batch([7, 1, 3], [1, 1, 1])
     for beam in (1, 3):
-        found = search(model, source, mask, Search(beam, per_token=6.0, longest=60))
+        found = search(model, source, mask, SearchConfig(beam, tokens_per_source_token=6.0, max_length=60))
         assert [len(each[0].tokens) for each in found] == [60, 32, 60], "multiples of 32, or the longest there may be"
-        found = search(model, source, mask, Search(beam, relative=2.5, longest=15))
+        found = search(model, source, mask, SearchConfig(beam, max_length_ratio=2.5, max_length=15))
         assert [len(each[0].tokens) for each in found] == [15, 3, 8], "to the letter"
 
 
@@ -273,8 +275,8 @@ def test_the_coverage_penalty_ranks_as_computed_by_hand(pair: tuple[str, str]) -
     changed = False
     for seed in range(4):
         model = lively(pair, seed)
-        plain = search(model, source, mask, Search(4, nbest=4, longest=6))
-        covering = search(model, source, mask, Search(4, nbest=4, longest=6, coverage_penalty=0.7))
+        plain = search(model, source, mask, SearchConfig(4, nbest=4, max_length=6))
+        covering = search(model, source, mask, SearchConfig(4, nbest=4, max_length=6, coverage_penalty=0.7))
         for row, hypotheses in enumerate(plain):
             one = slice(row, row + 1)
             scores = {}
@@ -297,8 +299,8 @@ def test_the_coverage_penalty_ranks_as_computed_by_hand(pair: tuple[str, str]) -
 
 @pytest.mark.parametrize(("beam", "nbest"), [(0, 1), (-1, 1), (3, 4), (3, 0)])
 def test_an_impossible_search_is_refused(beam: int, nbest: int) -> None:
-    with pytest.raises(ValueError, match=r"beam: .* is not possible with the best .* wanted"):
-        Search(beam, nbest=nbest)
+    with pytest.raises(RegardError, match=r"(beam|nbest): .* is (not possible|too small)"):
+        Options(beam=beam, nbest=nbest).search_config(tokens_per_source_token=2.0, max_length=20, vocabulary=5000)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -309,7 +311,7 @@ def test_a_model_that_is_broken_still_answers_or_says_so(beam: int) -> None:
         model.output.bias[5] = torch.nan
     source, mask, _ = batch([4, 2], [1, 1])
     try:
-        found: list[list[Hypothesis]] = search(model, source, mask, Search(beam, longest=5))
+        found: list[list[Hypothesis]] = search(model, source, mask, SearchConfig(beam, max_length=5))
     except ValueError:
         return
     assert all(found)
@@ -319,6 +321,6 @@ def test_search_moves_no_dice_and_leaves_no_gradients() -> None:
     model = lively(("recurrent", "before hard gumbel"))
     source, mask, _ = batch([4, 2], [1, 1])
     before = torch.get_rng_state()
-    search(model, source, mask, Search(3, longest=5))
+    search(model, source, mask, SearchConfig(3, max_length=5))
     assert torch.equal(torch.get_rng_state(), before)
     assert all(parameter.grad is None for parameter in model.parameters())

@@ -17,6 +17,7 @@ class SubwordTokenizer(ABC):
     """Text to tokens and back, with regard's special tokens first in the vocabulary."""
 
     ends: bool = True  # an end token follows a text
+    target_file: str = "target.subwords"  # where a run keeps the one of its targets
     keeps_whitespace: bool = False  # the space before a word is part of its token, and repeated spaces are kept
     model: bytes  # the content of the tokenizer's file
 
@@ -39,6 +40,9 @@ class SubwordTokenizer(ABC):
     @abstractmethod
     def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
         """A random segmentation of each text, a pure function of `key`; `encode` where there is only one."""
+
+    def check(self, text: str) -> None:  # noqa: B027
+        """Every text can be encoded: nothing is unknown."""
 
     @abstractmethod
     def token(self, piece: str) -> int | None:

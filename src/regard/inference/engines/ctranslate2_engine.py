@@ -7,7 +7,7 @@ import ctranslate2
 
 from regard.data.vocabulary import in_text
 from regard.inference.engines import cores
-from regard.inference.results import Hypothesis, Search, Wish
+from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.runs.conversion import convert_to_ctranslate2
 from regard.runs.folder import Opened
 from regard.special_tokens import END
@@ -17,7 +17,7 @@ class CTranslate2Engine:
     """A converted model."""
 
     name = "ctranslate2"
-    at_once = 4096
+    batch_tokens = 4096
 
     def __init__(self, opened: Opened, *, kind: str = "int8", threads: int = 0, shortlist: bool = False) -> None:
         self.kind, self._shortlist = kind, shortlist
@@ -34,46 +34,46 @@ class CTranslate2Engine:
         names = opened.target_side.pieces(range(len(opened.target_side)))
         self._tokens = {name: token for token, name in enumerate(names)}
 
-    def refuses(self, how: Search) -> str:
+    def unsupported_reason(self, config: SearchConfig) -> str:
         """All but greedy search and the usual beam search."""
-        if how.patient and how.beam > 1:
+        if config.patient and config.beam > 1:
             return "its beam search ends with the first hypotheses that end"
-        return f"it has no {how.beyond} alike in any company" if how.beyond else ""
+        return f"it has no batch-invariant {config.beyond_beam_search}" if config.beyond_beam_search else ""
 
     def search(
-        self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None
+        self, sources: Sequence[Sequence[int]], config: SearchConfig, constraints: Sequence[Constraints] | None = None
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source; one call for all whose outputs may be equally long."""
-        assert not any(wishes or ())
+        assert not any(constraints or ())
         groups: dict[int, list[int]] = defaultdict(list)
         for number, source in enumerate(sources):
-            groups[how.limit(len(source))].append(number)
+            groups[config.limit(len(source))].append(number)
         found: dict[int, list[Hypothesis]] = {}
         for limit, numbers in groups.items():
             results = self._translator.translate_batch(
                 [[self._source_names[token] for token in sources[number]] for number in numbers],
-                beam_size=how.beam,
-                num_hypotheses=how.nbest,
-                length_penalty=how.length_penalty,
+                beam_size=config.beam,
+                num_hypotheses=config.nbest,
+                length_penalty=config.length_penalty,
                 max_input_length=0,
                 max_decoding_length=limit,
                 min_decoding_length=0,
                 return_end_token=True,  # which counts for the length that scores are divided by
                 return_scores=True,
-                # CTranslate2 has one shortlist for a batch: what a sentence gets would depend on its company.
+                # CTranslate2 has one shortlist for a batch: a sentence's output would depend on its batch.
                 use_vmap=self._shortlist,
                 max_batch_size=1 if self._shortlist else 0,
             )
             for number, result in zip(numbers, results, strict=True):
                 found[number] = [
-                    self._hypothesis(names, score, how)
+                    self._hypothesis(names, score, config)
                     for names, score in zip(result.hypotheses, result.scores, strict=True)
                 ]
         return [found[number] for number in range(len(sources))]
 
-    def _hypothesis(self, names: list[str], score: float, how: Search) -> Hypothesis:
+    def _hypothesis(self, names: list[str], score: float, config: SearchConfig) -> Hypothesis:
         tokens = [self._tokens[name] for name in names]
-        total = score * len(tokens) ** how.length_penalty
+        total = score * len(tokens) ** config.length_penalty
         if tokens[-1:] != [END]:  # there was no room for the end
             tokens = [*tokens[:-1], END]
         return Hypothesis(tokens, total, score)

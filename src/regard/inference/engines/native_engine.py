@@ -17,7 +17,7 @@ from regard.alignment.shortlist import Shortlist
 from regard.errors import RegardError
 from regard.inference.engines import cores
 from regard.inference.engines.native_weights import Weights, weights_of
-from regard.inference.results import Hypothesis, Search, Wish
+from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.native import abi
 from regard.runs.folder import Opened
 
@@ -33,7 +33,7 @@ class NativeEngine:
     """A model in our own C."""
 
     name = "native"
-    at_once = 1 << 20
+    batch_tokens = 1 << 20
 
     def __init__(
         self, opened: Opened, *, kind: str = "float32", threads: int = 0, shortlist: Shortlist | None = None
@@ -54,30 +54,32 @@ class NativeEngine:
         if getattr(self, "_model", None) is not None:
             self._library.regard_model_free(self._model)
 
-    def refuses(self, how: Search) -> str:
+    def unsupported_reason(self, config: SearchConfig) -> str:
         """All but greedy and beam search."""
-        return f"it has no {how.beyond}" if how.beyond else ""
+        return f"it has no {config.beyond_beam_search}" if config.beyond_beam_search else ""
 
     def search(
-        self, sources: Sequence[Sequence[int]], how: Search, wishes: Sequence[Wish] | None = None
+        self, sources: Sequence[Sequence[int]], config: SearchConfig, constraints: Sequence[Constraints] | None = None
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source, some of them at a time on each thread."""
-        assert not any(wishes or ())
-        size = max(self._min_sources, BATCH_HYPOTHESES // how.beam)
+        assert not any(constraints or ())
+        size = max(self._min_sources, BATCH_HYPOTHESES // config.beam)
         batches = [sources[start : start + size] for start in range(0, len(sources), size)]
         run = map if self._threads == 1 or len(batches) == 1 else self._pool.map
         return [
-            hypotheses for batch in run(lambda batch: self._search_batch(batch, how), batches) for hypotheses in batch
+            hypotheses
+            for batch in run(lambda batch: self._search_batch(batch, config), batches)
+            for hypotheses in batch
         ]
 
-    def _search_batch(self, sources: Sequence[Sequence[int]], how: Search) -> list[list[Hypothesis]]:
+    def _search_batch(self, sources: Sequence[Sequence[int]], config: SearchConfig) -> list[list[Hypothesis]]:
         count = len(sources)
         tokens = np.concatenate([np.asarray(source, np.int64) for source in sources])
-        max_lengths = np.array([how.limit(len(source)) for source in sources], np.int64)
+        max_lengths = np.array([config.limit(len(source)) for source in sources], np.int64)
         max_length = int(max_lengths.max())
-        output_tokens = np.zeros((count, how.nbest, max_length), np.int32)
-        output_lengths = np.zeros((count, how.nbest), np.int64)
-        output_log_probs = np.zeros((count, how.nbest), np.float32)
+        output_tokens = np.zeros((count, config.nbest, max_length), np.int32)
+        output_lengths = np.zeros((count, config.nbest), np.int64)
+        output_log_probs = np.zeros((count, config.nbest), np.float32)
         offsets = _offsets(sources)
         shortlist_tokens = shortlist_offsets = None
         if self._shortlist is not None:
@@ -92,11 +94,11 @@ class NativeEngine:
             max_lengths=_address(max_lengths),
             shortlist_tokens=_address(shortlist_tokens),
             shortlist_offsets=_address(shortlist_offsets),
-            beam_size=how.beam,
-            nbest=how.nbest,
-            patient=how.patient,
+            beam_size=config.beam,
+            nbest=config.nbest,
+            patient=config.patient,
             max_length=max_length,
-            length_penalty=how.length_penalty,
+            length_penalty=config.length_penalty,
             output_tokens=_address(output_tokens),
             output_lengths=_address(output_lengths),
             output_log_probs=_address(output_log_probs),
@@ -111,7 +113,7 @@ class NativeEngine:
             )
         return [
             [
-                Hypothesis(row[:length].tolist(), float(log_prob), float(log_prob) / length**how.length_penalty)
+                Hypothesis(row[:length].tolist(), float(log_prob), float(log_prob) / length**config.length_penalty)
                 for row, length, log_prob in zip(rows, lengths.tolist(), log_probs, strict=True)
                 if length
             ]

@@ -8,13 +8,12 @@ import numpy as np
 import torch
 
 from regard.alignment.shortlist import Shortlist
-from regard.data.batching import given
+from regard.data.batching import collate_sources
 from regard.data.vocabulary import Given
 from regard.inference.engines.int8_quantization import quantize_model
 from regard.inference.engines.shortlisted_model import Narrowed
-from regard.inference.results import Hypothesis, Search, Wish
-from regard.inference.search import search
-from regard.inference.search.greedy import Heard
+from regard.inference.results import Constraints, Hypothesis, SearchConfig
+from regard.inference.search_algorithm import OnToken, search
 from regard.runs.bundle import Bundle
 
 
@@ -22,34 +21,34 @@ class TorchEngine:
     """A model in PyTorch, on any device."""
 
     name = "torch"
-    at_once = 8192
+    batch_tokens = 8192
 
-    def __init__(self, bundle: Bundle, shortlist: Shortlist | None = None, *, low: bool = False) -> None:
-        """low: linear layers in int8."""
+    def __init__(self, bundle: Bundle, shortlist: Shortlist | None = None, *, int8: bool = False) -> None:
+        """int8: linear layers are quantized."""
         self.bundle, self._shortlist = bundle, shortlist
-        self._model = quantize_model(bundle.model) if low else bundle.model
+        self._model = quantize_model(bundle.model) if int8 else bundle.model
         self._pieces = bundle.target_side.pieces(range(len(bundle.target_side)))
 
-    def refuses(self, how: Search) -> str:
+    def unsupported_reason(self, config: SearchConfig) -> str:
         """Nothing."""
         return ""
 
     def search(
         self,
         sources: Sequence[Given],
-        how: Search,
-        wishes: Sequence[Wish] | None = None,
-        heard: Heard | None = None,
+        config: SearchConfig,
+        constraints: Sequence[Constraints] | None = None,
+        on_token: OnToken | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source. heard: is told every token as it is said."""
+        """The best hypotheses of each source. on_token: called with every token as it is produced."""
         device = next(self.bundle.model.parameters()).device
-        source, mask = (each.to(device) for each in given(self.bundle.source_side, sources))
-        if self._shortlist is None or any(wishes or ()) or how.forbidden:
-            return search(self._model, source, mask, how, wishes, self._pieces, heard)
-        # Each source with its own words: those of its company would change what it gets.
+        source, mask = (each.to(device) for each in collate_sources(self.bundle.source_side, sources))
+        if self._shortlist is None or any(constraints or ()) or config.forbidden:
+            return search(self._model, source, mask, config, constraints, self._pieces, on_token)
+        # Each source with its own shortlist: its batch must not change its output.
         own = [self._shortlist.of(each) for each in sources]
         words = np.unique(np.concatenate(own))
         allowed = torch.from_numpy(np.stack([np.isin(words, each) for each in own])).to(device)
         narrow: Any = Narrowed(self._model, torch.from_numpy(words).long().to(device), allowed)
-        found = search(narrow, source, mask, how)
+        found = search(narrow, source, mask, config)
         return [[replace(h, tokens=[int(words[token]) for token in h.tokens]) for h in each] for each in found]

@@ -1,51 +1,52 @@
-"""Sampling: words drawn by their probabilities, each draw a pure function of the seed, the source and the place."""
+"""Sampling: tokens drawn by their probabilities, each a pure function of the seed, the source and the step."""
 
 import hashlib
-from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from regard.inference.results import Hypothesis, Sampling, Search
-from regard.inference.search.constraints import Rules
-from regard.inference.search.greedy import Heard, word_by_word
-from regard.models.outputs import EncoderOutput
-from regard.models.seq2seq import Seq2Seq
+from regard.inference.results import Hypothesis, Sampling
+from regard.inference.search_algorithm import SEARCHES, SearchAlgorithm, SearchInput
+from regard.inference.stepwise import generate_stepwise
 
 
-def sample(
-    model: Seq2Seq, memory: EncoderOutput, rules: Rules, how: Search, keys: Sequence[bytes], heard: Heard | None = None
-) -> list[list[Hypothesis]]:
-    """`how.nbest` draws for each source, in the order they were drawn."""
-    sampling, n, device = how.sampling, how.nbest, memory.states.device
-    assert sampling is not None
-    owners = [source for source in range(len(keys)) for _ in range(n)]
-    numbers = [_dice(sampling.seed, key, draw, max(rules.limits)) for key in keys for draw in range(n)]
-    dice = torch.from_numpy(np.stack(numbers)).to(device)
-    many = memory.select(torch.tensor(owners, device=device))
+@SEARCHES.register("sampling")
+class SamplingSearch(SearchAlgorithm):
+    """`nbest` samples for each source, in the order they were drawn."""
 
-    def pick(logits: Tensor, rows: Tensor, step: int) -> Tensor:
-        return _drawn(logits.double(), sampling, dice[rows, step])
+    streams = True
 
-    found = word_by_word(model, many, rules, how, owners, pick, heard)
-    return [found[source * n : (source + 1) * n] for source in range(len(keys))]
+    def search(self, given: SearchInput) -> list[list[Hypothesis]]:
+        keys, n, device = given.keys, given.config.nbest, given.encoded.states.device
+        sampling = given.config.sampling or Sampling()
+        owners = [source for source in range(len(keys)) for _ in range(n)]
+        steps = max(given.constraints.limits)
+        numbers = [_random_numbers(sampling.seed, key, draw, steps) for key in keys for draw in range(n)]
+        random_numbers = torch.from_numpy(np.stack(numbers)).to(device)
+        repeated = given.encoded.select(torch.tensor(owners, device=device))
+
+        def pick(logits: Tensor, rows: Tensor, step: int) -> Tensor:
+            return _sample_tokens(logits.double(), sampling, random_numbers[rows, step])
+
+        found = generate_stepwise(given, repeated, owners, pick)
+        return [found[source * n : (source + 1) * n] for source in range(len(keys))]
 
 
-def _dice(seed: int, key: bytes, draw: int, count: int) -> np.ndarray:
+def _random_numbers(seed: int, key: bytes, draw: int, count: int) -> np.ndarray:
     """Numbers in [0, 1), one for each step."""
     mixed = hashlib.blake2b(f"{seed} {draw} ".encode() + key, digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(mixed, "little"))).random(count)
 
 
-def _drawn(logits: Tensor, how: Sampling, dice: Tensor) -> Tensor:
+def _sample_tokens(logits: Tensor, sampling: Sampling, random_numbers: Tensor) -> Tensor:
     """A token [N] for each row of logits [N, V] and number in [0, 1)."""
-    count = min(how.top_k or logits.shape[-1], logits.shape[-1])
-    values, words = (logits / how.temperature).topk(count, -1)
-    chances = values.softmax(-1)
-    if how.top_p < 1:
-        before = chances.cumsum(-1) - chances
-        chances = torch.where(before < how.top_p, chances, 0.0)
-    edges = chances.cumsum(-1)
-    picked = torch.searchsorted(edges, (dice * edges[:, -1])[:, None], right=True)
-    return words.gather(1, picked.clamp_max(count - 1))[:, 0]
+    count = min(sampling.top_k or logits.shape[-1], logits.shape[-1])
+    values, tokens = (logits / sampling.temperature).topk(count, -1)
+    probabilities = values.softmax(-1)
+    if sampling.top_p < 1:
+        before = probabilities.cumsum(-1) - probabilities
+        probabilities = torch.where(before < sampling.top_p, probabilities, 0.0)
+    edges = probabilities.cumsum(-1)
+    picked = torch.searchsorted(edges, (random_numbers * edges[:, -1])[:, None], right=True)
+    return tokens.gather(1, picked.clamp_max(count - 1))[:, 0]

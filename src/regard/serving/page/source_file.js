@@ -17,9 +17,7 @@ export function showSourceInput() {
   byId("source").hidden = files;
   byId("source-toolbar").hidden = files;
   byId("source-title").textContent = !files ? "Text" : images ? "Picture" : "Recording";
-  const titles = files ? { labels: "Class" } : { labels: "Class", tags: "Tags", span: "Answer" };
-  byId("target-title").textContent = titles[model?.says]
-    ?? (!files ? "Translation" : images ? "Caption" : "Transcript");
+  byId("target-title").textContent = model?.output ?? "Translation";
   byId("media-label").textContent = images ? "Choose a picture …" : "Choose a recording …";
   byId("media").accept = images ? "image/*" : "audio/*";
   const languages = model?.languages || [];

@@ -67,8 +67,10 @@ async function translate() {
   byId("target").classList.add("waiting"); // it still shows the translation of an older text
   const startTime = performance.now();
   try {
-    const { name, aligns } = selectedModel();
-    const body = { text, model: name, nbest: 3, scores: true, alignment: aligns };
+    const { name, aligns, options } = selectedModel();
+    const wanted = { nbest: 3, scores: true, alignment: aligns };
+    const applicable = Object.entries(wanted).filter(([option]) => options.includes(option));
+    const body = { text, model: name, ...Object.fromEntries(applicable) };
     const { translations } = await request("/v1/translate", { body, key: apiKey() });
     if (!isLatest()) return;
     showStatus("");

@@ -14,12 +14,14 @@ from regard.data.sentence_splitting import split_sentences, split_to_fit
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.inference import translator as translators
-from regard.inference.loading import in_torch
+from regard.inference import predictor as predictors
+from regard.inference import sequence_pipeline
 from regard.inference.long_text import Pieces
 from regard.inference.options import Options
-from regard.inference.results import Result, Search
-from regard.inference.search import search
+from regard.inference.results import Result, SearchConfig
+from regard.inference.search_algorithm import search
+from regard.inference.text_inputs import TextInputs
+from regard.loading import predictor_of
 from regard.runs.bundle import Bundle
 from regard.special_tokens import END
 from tests.bundles import LINES, bundle_of
@@ -29,14 +31,14 @@ TEXTS = ["the cat", "a dog ran in the park", "", "cat", "the dog and the cat", "
 
 
 def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     options = Options(beam=3, nbest=3)
     results = translator.translate(TEXTS, options)
     assert [result.source for result in results] == TEXTS
     assert any(result.parts > 1 for result in results)
     for text, result in zip(TEXTS, results, strict=True):
         if not text:
-            assert (result.text, result.tokens, result.wrong) == ("", [], "")
+            assert (result.text, result.tokens, result.error) == ("", [], "")
             continue
         tokens = [*bundle.source_side.encode([text])[0], END]
         assert (result.parts > 1) == (len(tokens) > 12)
@@ -44,7 +46,7 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
             continue
         assert result.source_tokens == tokens
         source = torch.tensor([tokens])
-        (found,) = search(bundle.model, source, source > 0, translator.search(options))
+        (found,) = search(bundle.model, source, source > 0, translator.run.search_config(options))
         assert result.tokens == found[0].tokens
         assert result.score == pytest.approx(found[0].score, abs=1e-4)
         said = bundle.target_side.decode([h.tokens for h in found])
@@ -53,10 +55,10 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
 
 
 def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     words = "cat dog, the park and Hund " * 30
     result = translator.translate(f"  {words}\t", beam=1)
-    parts = [part for part, _ in split_to_fit(f"  {words}\t", translator.fits)]
+    parts = [part for part, _ in split_to_fit(f"  {words}\t", TextInputs(translator.run).fits)]
     assert result.parts == sum(bool(part.strip()) for part in parts) > 10
     assert all(len(bundle.source_side.encode([part])[0]) < 12 for part in parts)
     alone = [translator.translate(part.strip(), beam=1).text for part in parts if part.strip()]
@@ -66,7 +68,7 @@ def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
 @pytest.mark.parametrize("wrong", [None, 5, b"cat", [None], ["cat", 5]])
 def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
     with pytest.raises(ValueError, match="is not a text; give a text, or a list of texts"):
-        in_torch(bundle).translate(wrong)
+        predictor_of(bundle).translate(wrong)
 
 
 @pytest.mark.parametrize(
@@ -74,16 +76,16 @@ def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
     [
         ({"required": "cat"}, "required: give a list of words"),
         ({"forbidden": [5]}, "forbidden: give a list of words"),
-        ({"glossary": ["a"]}, "glossary: give terms and what they become"),
+        ({"glossary": ["a"]}, "glossary: it must be terms and their translations"),
         ({"beam": 2.5}, "beam: 2.5 is not possible; it must be a whole number"),
         ({"nbest": "3"}, "nbest: '3' is not possible"),
-        ({"nbest": 0}, "nbest: 0 is not possible; it must be between 1 and 1,000"),
-        ({"most": float("inf")}, "most: inf is not possible; it must be a number"),
+        ({"nbest": 0}, "nbest: 0 is not possible; it must be at least 1 and at most 1,000"),
+        ({"max_length_ratio": float("inf")}, "max_length_ratio: inf is not possible; it must be a number"),
         ({"length_penalty": float("nan")}, "length_penalty: nan is not possible"),
-        ({"diversity": -1}, "diversity: -1 is not possible"),
+        ({"diversity_penalty": -1}, "diversity_penalty: -1.0 is not possible"),
         ({"top_k": 0}, "top_k: 0 is not possible"),
-        ({"prefix": 5}, "prefix: 5 is not possible; it must be a text"),
-        ({"required": ["a"], "temperature": 0.5}, "need a search"),
+        ({"prefix": 5}, "prefix: 5 is not possible; it must be text"),
+        ({"required": ["a"], "temperature": 0.5}, "need beam search"),
         ({"required": ["a"], "forbidden": ["a"]}, "'a' is both required and forbidden"),
     ],
 )
@@ -93,12 +95,12 @@ def test_impossible_options_are_sentences(options: dict[str, Any], message: str)
 
 
 def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     together = translator.translate(TEXTS, beam=2)
     alone = translator.translate(TEXTS[1], beam=2)
     assert isinstance(alone, Result)
     assert alone.tokens == together[1].tokens
-    monkeypatch.setattr(translators, "WINDOW", 3)
+    monkeypatch.setattr(predictors, "WINDOW", 3)
     read: list[str] = []
 
     def texts() -> Iterator[str]:
@@ -119,14 +121,14 @@ def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.Monkey
     most=st.integers(1, 5),
 )
 def test_the_size_of_batches_changes_nothing(bundle: Bundle, texts: list[str], at_once: int, most: int) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     options = Options(beam=2)
     alone = {text: translator.translate(text, options) for text in set(texts)}
     heard: list[int] = []
-    translator.engine.at_once = at_once
+    translator.run.engine.batch_tokens = at_once
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(translators, "MOST", most)
-        results = translator.results(texts, options, done=heard.append)
+        patch.setattr(sequence_pipeline, "MAX_BATCH", most)
+        results = translator.results(texts, options, on_done=heard.append)
     assert [result.text for result in results] == [alone[text].text for text in texts]
     assert sum(heard) == len(texts)
     assert heard[0] == texts.count(""), "what is empty is done at once"
@@ -137,40 +139,40 @@ def test_the_size_of_batches_changes_nothing(bundle: Bundle, texts: list[str], a
 @given(text=st.text(max_size=30))
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_has_a_translation(bundle: Bundle, text: str) -> None:
-    result = in_torch(bundle).translate(text, beam=1)
+    result = predictor_of(bundle).translate(text, beam=1)
     assert result.source == text
     assert result.tokens[-1:] == ([END] if result.source_tokens else [])
-    assert not result.wrong
+    assert not result.error
 
 
 def test_a_wrong_text_does_not_stop_the_others(bundle: Bundle) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     good, bad, also = translator.translate(["the cat", "half \ud83d a smile", "a dog"], beam=2)
-    assert bad.wrong == "it is not UTF-8, or has half a character (a lone surrogate)"
+    assert bad.error == "it is not UTF-8, or has half a character (a lone surrogate)"
     assert (bad.text, bad.tokens) == ("", [])
     assert [good.tokens, also.tokens] == [r.tokens for r in translator.translate(["the cat", "a dog"], beam=2)]
 
 
 def test_white_space_means_what_it_meant_in_training(bundle: Bundle) -> None:
     """Training tidies it: runs of blanks and tabs are one blank."""
-    plain, wild = in_torch(bundle).translate(["the cat sat", " the\tcat \t sat\r\n"], beam=1)
+    plain, wild = predictor_of(bundle).translate(["the cat sat", " the\tcat \t sat\r\n"], beam=1)
     assert wild.source_tokens == plain.source_tokens
 
 
 def test_lowercase_models_read_lowercase(subwords: SubwordTokenizer) -> None:
-    small = in_torch(bundle_of(subwords, "recurrent", "bahdanau", lowercase=True))
+    small = predictor_of(bundle_of(subwords, "recurrent", "bahdanau", lowercase=True))
     loud, quiet = small.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens == quiet.source_tokens
     assert loud.source == "The CAT"
-    plain = in_torch(bundle_of(subwords, "recurrent", "bahdanau"))
+    plain = predictor_of(bundle_of(subwords, "recurrent", "bahdanau"))
     loud, quiet = plain.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens != quiet.source_tokens
 
 
 def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer) -> None:
-    translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
+    translator = predictor_of(bundle_of(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
     options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
-    assert translator.search(options) == Search(4, 0.5, 0.1, 2, 1.25, 9)
+    assert translator.run.search_config(options) == SearchConfig(4, 0.5, 0.1, 2, 1.25, 9)
     result = translator.translate("the cat", options)
     assert result.source_tokens[-1] == END
     assert len(result.tokens) <= 9
@@ -182,7 +184,7 @@ def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer)
 def test_attention_is_captured_by_one_forced_pass(
     subwords: SubwordTokenizer, decoder: str, layers: int, heads: int
 ) -> None:
-    translator = in_torch(bundle_of(subwords, "recurrent", decoder))
+    translator = predictor_of(bundle_of(subwords, "recurrent", decoder))
     texts = ["the cat sat", "a dog", ""]
     plain = translator.translate(texts)
     assert not any(result.attention or result.token_scores or result.alignment for result in plain)
@@ -215,7 +217,7 @@ def test_attention_is_captured_by_one_forced_pass(
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
 def test_any_pair_can_be_looked_at(subwords: SubwordTokenizer, encoder: str, decoder: str) -> None:
-    translator = in_torch(bundle_of(subwords, encoder, decoder))
+    translator = predictor_of(bundle_of(subwords, encoder, decoder))
     seen = translator.attend("the cat", "Hund", attribution=True)
     assert seen.source.merged().labels == ("the", "cat", "</s>")
     assert seen.target.merged().labels == ("Hund", "</s>")
@@ -229,7 +231,7 @@ def test_any_pair_can_be_looked_at(subwords: SubwordTokenizer, encoder: str, dec
 
 
 def test_what_cannot_be_looked_at_is_a_sentence(bundle: Bundle) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     for source, target, message in (
         ("", None, "the source is empty"),
         ("cat dog " * 30, None, "longer than the 11 subwords"),
@@ -251,14 +253,14 @@ def test_a_model_with_few_places_says_no_more_than_it_has_places_for(subwords: S
         bundle = bundle_of(subwords, "recurrent", decoder)
     with torch.no_grad():
         bundle.model.output.bias[END] = -1e4  # never ends by itself
-    assert len(in_torch(bundle).translate("the cat", beam=2).tokens) <= places
+    assert len(predictor_of(bundle).translate("the cat", beam=2).tokens) <= places
 
 
 def test_an_option_that_is_none_is_refused(bundle: Bundle) -> None:
-    with pytest.raises(ValueError, match="beams: there is no such option; there are beam, nbest"):
-        in_torch(bundle).translate("the cat", beams=3)
-    with pytest.raises(ValueError, match="most: 0 is not possible"):
-        in_torch(bundle).translate("the cat", most=0)
+    with pytest.raises(ValueError, match="beams: there is no such option; there are search, beam, nbest"):
+        predictor_of(bundle).translate("the cat", beams=3)
+    with pytest.raises(ValueError, match=r"max_length_ratio: 0\.0 is not possible"):
+        predictor_of(bundle).translate("the cat", max_length_ratio=0)
 
 
 @pytest.fixture
@@ -274,7 +276,7 @@ def talker(subwords: SubwordTokenizer) -> Bundle:
 
 
 def test_required_and_forbidden_words(talker: Bundle) -> None:
-    translator = in_torch(talker)
+    translator = predictor_of(talker)
     for text in ("the cat", "a dog ran", "the mat"):
         plain = translator.translate(text)
         words = plain.text.split()
@@ -283,7 +285,7 @@ def test_required_and_forbidden_words(talker: Bundle) -> None:
         asked = translator.translate(text, required=(new,))
         assert new in asked.text.split()
         assert not asked.missing
-        for options in ({"beam": 5}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "groups": 2}):
+        for options in ({"beam": 5}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "beam_groups": 2}):
             for word in words[:2]:
                 said = translator.translate(text, forbidden=(word,), **options).text.split()
                 assert word not in said
@@ -294,7 +296,7 @@ def test_required_and_forbidden_words(talker: Bundle) -> None:
 
 
 def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     terms = {"cat": "Katze", "字": "Hund", "do": "park"}
     texts = ["The Cat sat", "cats", "x字y", "a dog"]
     for text, word in zip(texts, ["Katze", None, "Hund", None], strict=True):
@@ -307,9 +309,9 @@ def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
 def test_every_model_says_the_terms_of_a_glossary(subwords: SubwordTokenizer, decoder: str) -> None:
-    translator = in_torch(bundle_of(subwords, "recurrent", decoder))
+    translator = predictor_of(bundle_of(subwords, "recurrent", decoder))
     glossary = {"cat": "Katze", "dog": "mat"}
-    tokens = {term: translator.target_tokens(said) for term, said in glossary.items()}
+    tokens = {term: translator.run.target_tokens(said) for term, said in glossary.items()}
     for text in ("the cat", "a cat and a cat", "the dog and the cat", "Hund"):
         result = translator.translate(text, glossary=glossary, beam=4, nbest=3)
         assert not result.missing
@@ -321,13 +323,13 @@ def test_every_model_says_the_terms_of_a_glossary(subwords: SubwordTokenizer, de
 
 
 def test_what_there_is_no_room_for_is_told(subwords: SubwordTokenizer) -> None:
-    translator = in_torch(bundle_of(subwords, "recurrent", "bahdanau", longest=3))
+    translator = predictor_of(bundle_of(subwords, "recurrent", "bahdanau", longest=3))
     result = translator.translate("cat", required=("the dog and the cat",))
     assert result.missing == ["the dog and the cat"]
 
 
 def test_placeholders_that_a_model_has_never_seen_stay_where_they_were(talker: Bundle) -> None:
-    translator = in_torch(talker)
+    translator = predictor_of(talker)
     text = "the cat %s sat, {name}: <b>a dog</b> &amp;  "
     result = translator.translate(text)
     words = {part: translator.translate(part.strip()).text for part in ("the cat", "sat, ", "a dog")}
@@ -347,9 +349,9 @@ def keeper() -> Bundle:
     return bundle_of(subwords, "recurrent", "bahdanau", longest=40, placeholders={"printf": "symbol", "tag": "symbol"})
 
 
-@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "groups": 2, "nbest": 4}])
+@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "beam_groups": 2, "nbest": 4}])
 def test_placeholders_come_out_exactly_as_often_as_they_went_in(keeper: Bundle, options: dict) -> None:
-    translator = in_torch(keeper)
+    translator = predictor_of(keeper)
     texts = ["the %s sat", "%d cats and %d dogs <b>in</b> the park", "%s", "no placeholder at all", "{name} and %s"]
     for text, result in zip(texts, translator.translate(texts, **options), strict=True):
         for said in [result.text, *(other.text for other in result.others)]:
@@ -360,26 +362,26 @@ def test_placeholders_come_out_exactly_as_often_as_they_went_in(keeper: Bundle, 
 
 
 def test_where_there_is_no_room_placeholders_are_kept_all_the_same(keeper: Bundle) -> None:
-    translator = in_torch(keeper)
+    translator = predictor_of(keeper)
     text = "the cat %s sat %d on"
-    result = translator.translate(text, most=0.2)
+    result = translator.translate(text, max_length_ratio=0.2)
     assert result.text.count("%s") == result.text.count("%d") == 1
     assert not result.missing
 
 
 def test_what_looks_like_a_symbol_is_kept(keeper: Bundle) -> None:
     text = f"the {SYMBOLS[2]} cat"
-    assert in_torch(keeper).translate(text).text.count(SYMBOLS[2]) == 1
+    assert predictor_of(keeper).translate(text).text.count(SYMBOLS[2]) == 1
 
 
 def test_too_many_placeholders_are_told(keeper: Bundle) -> None:
-    good, bad = in_torch(keeper).translate(["the %s", " ".join(f"%({n})s" for n in range(30))])
-    assert bad.wrong == "it has over 24 different placeholders"
+    good, bad = predictor_of(keeper).translate(["the %s", " ".join(f"%({n})s" for n in range(30))])
+    assert bad.error == "it has over 24 different placeholders"
     assert good.text
 
 
 def test_lines_of_a_text_stay_lines(bundle: Bundle) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     one, two, nothing, around = translator.translate(["the cat", "the cat\n\na dog", "\n", "\nthe cat\n"], beam=1)
     assert two.text == f"{one.text}\n\n{translator.translate('a dog', beam=1).text}"
     assert nothing.text == ""
@@ -387,7 +389,7 @@ def test_lines_of_a_text_stay_lines(bundle: Bundle) -> None:
 
 
 def test_what_is_no_word_is_copied(bundle: Bundle) -> None:
-    translator = in_torch(bundle)
+    translator = predictor_of(bundle)
     key = "k3Y/+=" * 50
     alone, among = translator.translate([key, f"the cat {key} a dog"], beam=1)
     assert alone.text == key

@@ -8,17 +8,18 @@ from regard.data.input_validation import read_examples
 from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
 from regard.models.presets import PRESETS
+from regard.tasks.base import all_tasks, get_task
+from regard.tasks.detection import detect_modality, detect_task
 from regard.training.settings import RunSettings, run_settings
-from regard.training.tasks import TASKS, medium_in, preset_for, task_in, task_of
 from tests.media import picture_bytes, recording_bytes
 
 
 def test_every_task_has_presets_that_exist_and_read_what_they_should() -> None:
-    for task, presets in TASKS.items():
-        for medium, name in presets.items():
+    for task in all_tasks():
+        for modality, name in task.presets.items():
             settings = RunSettings.parse(PRESETS[name][1])
-            assert settings.model.source.kind == ("text" if task == "mask" else medium), task
-            assert settings.model.labels == (task == "classify")
+            assert settings.model.source.kind == ("text" if task.name == "masked_lm" else modality), task
+            assert settings.task == task.name
 
 
 def table(tmp_path: Path, name: str, rows: str) -> Path:
@@ -35,11 +36,11 @@ def test_files_tell_what_they_are(tmp_path: Path) -> None:
         "images": "file\tcaption\nmy photo.png\tsomething\n",
         "speech": "file\ttranscript\na.wav\tone two\n",
     }
-    for medium, rows in cases.items():
-        path = table(tmp_path, f"{medium}.tsv", rows)
-        assert medium_in(DataSettings(pairs=(path,))) == medium
+    for modality, rows in cases.items():
+        path = table(tmp_path, f"{modality}.tsv", rows)
+        assert detect_modality(DataSettings(pairs=(path,))) == modality
     words = table(tmp_path, "words.tsv", "source\ttarget\nopen the file photo.png\töffne photo.png\n")
-    assert medium_in(DataSettings(pairs=(words,))) == "text"
+    assert detect_modality(DataSettings(pairs=(words,))) == "text"
 
 
 def test_the_preset_follows_from_task_and_files(tmp_path: Path) -> None:
@@ -48,13 +49,15 @@ def test_the_preset_follows_from_task_and_files(tmp_path: Path) -> None:
     assert run_settings(None, {}, [], given).preset == "classifier", "the column is called so"
     pairs = table(tmp_path, "p.tsv", "source\ttarget\nyes\tja\n")
     assert run_settings(None, {}, [], {"data": {"pairs": [str(pairs)]}}).preset == "transformer-tiny"
-    assert run_settings(None, {}, [], given, task="classify").preset == "classifier"
-    assert run_settings(None, {}, [], given, task="summarise").model.copies
-    assert run_settings("classifier-conv", {}, [], given, task="classify").preset == "classifier-conv"
-    with pytest.raises(ValueError, match=r"caption needs pictures .*and the sources of these files are text"):
-        run_settings(None, {}, [], given, task="caption")
-    with pytest.raises(ValueError, match="there is no 'sing'; there are translate, classify"):
-        preset_for("sing", "text")
+    assert run_settings(None, {}, [], given, task="classification").preset == "classifier"
+    assert run_settings(None, {}, [], given, task="summarization").model.copies
+    assert run_settings("classifier-conv", {}, [], given, task="classification").preset == "classifier-conv"
+    with pytest.raises(ValueError, match=r"captioning needs images .*and the sources of these files are text"):
+        run_settings(None, {}, [], given, task="captioning")
+    with pytest.raises(ValueError, match="there is no task 'sing'"):
+        get_task("sing")
+    with pytest.raises(ValueError, match="summarise is now called summarization"):
+        get_task("summarise")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_story_question_and_answer_are_found(
     tmp_path: Path, name: str, rows: str, columns: tuple[str | int, ...]
 ) -> None:
     path = table(tmp_path, name, rows)
-    data = run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="answer").data
+    data = run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="story_qa").data
     assert (data.source_column, data.question_column, data.target_column) == columns
 
 
@@ -96,7 +99,7 @@ def test_names_of_pictures_are_found_whatever_the_header(
     lines = [first] * bool(first) + [row.format(name=name) for name in ROWS]
     path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in lines))
     data = DataSettings(pairs=(path,))
-    assert medium_in(data) == "images"
+    assert detect_modality(data) == "images"
     found = list(read_examples(data))
     assert (found[0].source, found[0].target) == sides
     assert len(found) == len(ROWS)
@@ -112,9 +115,9 @@ def test_languages_of_a_table_have_their_own_columns(tmp_path: Path) -> None:
 def test_sources_that_cannot_be_read_are_not_taken_for_texts(tmp_path: Path) -> None:
     path = table(tmp_path, "t.tsv", "path\tsentence\n" + "".join(f"clip{n}.mp3\thello\n" for n in range(9)))
     with pytest.raises(ValueError, match=r"the sources are \.mp3 files, which are not read; convert them to one of"):
-        medium_in(DataSettings(pairs=(path,)))
+        detect_modality(DataSettings(pairs=(path,)))
     pictures = table(tmp_path, "p.tsv", "image\tcaption\n" + "".join(f"{name}\ta dog\n" for name in ROWS))
-    with pytest.raises(ValueError, match="bahdanau reads text, and the sources of these files are pictures"):
+    with pytest.raises(ValueError, match="bahdanau reads text, and the sources of these files are images"):
         run_settings("bahdanau", {}, [], {"data": {"pairs": [str(pictures)]}})
 
 
@@ -133,7 +136,7 @@ def test_the_column_of_classes_is_found(
 ) -> None:
     rows = [order.format(text=f"film {n} was so and so", label=("good", "bad", "3")[n % 3]) for n in range(30)]
     path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in [first] * bool(first) + rows))
-    settings = run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="classify")
+    settings = run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="classification")
     assert (settings.data.source_column, settings.data.target_column) == columns
     assert {each.target for each in read_examples(settings.data)} == {"good", "bad", "3"}
     assert len(list(read_examples(settings.data))) == 30
@@ -143,7 +146,7 @@ def test_few_answers_that_come_again_need_no_copying(tmp_path: Path) -> None:
     def preset(answers: list[str]) -> str | None:
         rows = [f"Mary went to the {answer}.\tWhere is Mary?\t{answer}" for answer in answers]
         (tmp_path / "stories.tsv").write_text("story\tquestion\tanswer\n" + "\n".join(rows))
-        return run_settings(None, {}, [], {"data": {"pairs": [tmp_path / "stories.tsv"]}}, task="answer").preset
+        return run_settings(None, {}, [], {"data": {"pairs": [tmp_path / "stories.tsv"]}}, task="story_qa").preset
 
     assert preset(["hall", "kitchen", "garden"] * 100) == "memory"
     assert preset([f"place {n}" for n in range(300)]) == "answer"
@@ -153,21 +156,21 @@ def test_few_answers_that_come_again_need_no_copying(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "task"),
     [
-        ("n.tsv", "question\tanswer\tstory\nWhat ?\train\tIt rains .\n", "answer"),
-        ("j.jsonl", '{"context": "It rains.", "question": "What?", "answer": "rain"}\n', "answer"),
-        ("s.json", '{"data": []}', "span"),
-        ("t.tsv", "It rains .\tWhat does it do ?\train\n", "translate"),
+        ("n.tsv", "question\tanswer\tstory\nWhat ?\train\tIt rains .\n", "story_qa"),
+        ("j.jsonl", '{"context": "It rains.", "question": "What?", "answer": "rain"}\n', "story_qa"),
+        ("s.json", '{"data": []}', "span_qa"),
+        ("t.tsv", "It rains .\tWhat does it do ?\train\n", "translation"),
     ],
 )
 def test_files_of_questions_tell_their_task(tmp_path: Path, name: str, rows: str, task: str) -> None:
     data = DataSettings(pairs=(table(tmp_path, name, rows),))
-    assert task_in(data, medium_in(data)) == task
+    assert detect_task(data, detect_modality(data)).name == task
 
 
 def test_spans_need_a_question(tmp_path: Path) -> None:
     path = table(tmp_path, "two.tsv", "It rains .\train\nIt snows .\tsnow\n")
     with pytest.raises(ValueError, match="context, question and answer"):
-        run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="span")
+        run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="span_qa")
 
 
 @pytest.mark.parametrize("assigned", [[], ["model.decoder.width=48"]])
@@ -176,7 +179,7 @@ def test_what_is_said_at_places_is_as_wide_as_what_is_read(tmp_path: Path, assig
     path.write_text("some text\n")
     given = {"data": {"text": [str(path)]}}
     how = ["model.encoder.width=64", "model.tie=none", "model.output_bias=false", *assigned]
-    model = run_settings(None, {}, how, given, task="mask").model
+    model = run_settings(None, {}, how, given, task="masked_lm").model
     assert model.decoder.width == (48 if assigned else 64)
 
 
@@ -186,8 +189,6 @@ def test_a_table_is_no_plain_text(tmp_path: Path) -> None:
         list(read_documents(path))
 
 
-def test_presets_tell_their_tasks() -> None:
-    for task, presets in TASKS.items():
-        for name in presets.values():
-            assert task_of(name) == task
-    assert task_of("memory") == "answer"  # which is chosen where few answers come again and again
+def test_presets_have_a_task() -> None:
+    assert RunSettings.parse(PRESETS["memory"][1]).task == "story_qa"
+    assert RunSettings.parse(PRESETS["bahdanau"][1]).task == "translation"

@@ -2,14 +2,14 @@
 
 import torch
 
-from regard.inference.results import Hypothesis, Search
+from regard.inference.results import Hypothesis, SearchConfig
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.special_tokens import BEGIN, PAD
 
 
-def covering(
-    model: Seq2Seq, memory: EncoderOutput, found: list[list[Hypothesis]], how: Search
+def rescore_by_coverage(
+    model: Seq2Seq, memory: EncoderOutput, found: list[list[Hypothesis]], config: SearchConfig
 ) -> list[list[Hypothesis]]:
     """Scores with the coverage penalty, from the attention of one forced pass over the finished outputs."""
     owners = torch.tensor([row for row, each in enumerate(found) for _ in each], device=memory.states.device)
@@ -26,5 +26,5 @@ def covering(
     there = torch.tensor([len(h.tokens) for h in everything], device=weights.device)[:, None]
     weights = weights * (torch.arange(longest, device=weights.device) < there)[..., None]
     covered = weights.sum(1).clamp(1e-6, 1).log() * chosen.mask
-    penalties = iter((how.coverage_penalty * covered.sum(1)).tolist())
+    penalties = iter((config.coverage_penalty * covered.sum(1)).tolist())
     return [[Hypothesis(h.tokens, h.log_probability, h.score + next(penalties)) for h in each] for each in found]

@@ -1,0 +1,151 @@
+"""What a kind of dataset decides. A task names one; preparation, batching and validation call its methods.
+
+Importing a kind imports no PyTorch.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.example import Example
+from regard.data.input_validation import RejectedExamples
+from regard.data.labels import Labels
+from regard.data.media import Medium, reads_text
+from regard.data.pairs import PairDataset
+from regard.data.ragged_array import Ragged
+from regard.data.settings import DataSettings
+from regard.data.tokenization import Origins, Tokenization
+from regard.data.vocabulary import Vocabulary
+from regard.sources import Source
+
+if TYPE_CHECKING:
+    from regard.data.batching import Batch
+    from regard.data.dataset import Corpus
+
+
+class Prompt(NamedTuple):
+    """One validation example as it is given to the model."""
+
+    source: str  # as a person reads it
+    reference: str
+    given: Any  # the input of a predictor
+    language: str = ""  # that is wanted, of a model of several
+
+
+class DatasetKind(ABC):
+    """One kind.
+
+    documents: examples are plain texts, not pairs. target_file: where a run keeps what the model predicts. has_eos:
+    targets end with the end-of-sequence token. keeps_case: targets are never lowercased. allows_empty: a target may be
+    empty.
+    """
+
+    documents: ClassVar[bool] = False
+    target_file: ClassVar[str] = "target.labels"
+    has_eos: ClassVar[bool] = False
+    keeps_case: ClassVar[bool] = True
+    allows_empty: ClassVar[bool] = False
+
+    # --- preparing -------------------------------------------------------------------------------------------------
+
+    def comparable_sides(self, source: Source) -> bool:
+        """Whether source and target are texts that have about the same length and placeholders."""
+        return False
+
+    def while_reading(
+        self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
+    ) -> Iterator[Example]:
+        """The same examples; what is needed beside their texts is stored on the way."""
+        return found
+
+    def valid_stored(
+        self, folder: Path, name: str, origins: Origins, rejected: RejectedExamples, count: int
+    ) -> NDArray[np.bool_]:
+        """Which of the stored examples can be used."""
+        return np.ones(count, bool)
+
+    def joint_sides(self, settings: DataSettings, source: Source) -> tuple[str, ...]:
+        """The sides that one vocabulary is learned from; none where source and target have their own."""
+        return ()
+
+    def symbols(self) -> tuple[str, ...]:
+        """Characters that are vocabulary entries of their own."""
+        return ()
+
+    @abstractmethod
+    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+        """What is predicted, from all targets; None for subwords."""
+
+    @abstractmethod
+    def load_target(self, path: Path) -> Vocabulary:
+        """What a run predicts, from its file. Raises RegardError."""
+
+    def tokenize(self, job: Tokenization, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Write the tokens of all examples; False for those that are rejected on the way."""
+        fit = np.ones(len(origins.lines), bool)
+        for side in job.vocabularies:
+            job.encode_side(name, side, origins, wanted, fit)
+        return fit
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def open(self, folder: Path, name: str, index: str, source: Source, max_tokens: int) -> Any:
+        """The examples of one file, of which `index` lists some."""
+        return open_pairs(folder, name, index, source, has_eos=self.has_eos)
+
+    def plan(self, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+        """Example numbers of each batch of an epoch."""
+        from regard.data.batching import plan_epoch
+
+        sides = dataset.source_lengths, dataset.target_lengths
+        return plan_epoch(*sides, tokens=tokens, seed=seed, epoch=epoch)
+
+    @abstractmethod
+    def collate(
+        self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
+    ) -> "Batch":
+        """The examples of these numbers as tensors. settings: for training, how they are varied, as `key` says."""
+
+    def prompt(self, dataset: Any, number: int) -> Prompt:
+        """One validation example as it is given to the model."""
+        source, reference = dataset.texts(number)
+        return Prompt(source, reference, dataset.predictor_input(number))
+
+
+def load_labels(path: Path, kind: type[Labels]) -> Labels:
+    """Labels of this kind from a file. Raises RegardError for another kind."""
+    from regard.errors import RegardError
+
+    labels = Labels.load(path)
+    if type(labels) is not kind:
+        raise RegardError(
+            f"{path}: it has {type(labels).__name__.lower()}, and this model needs {kind.__name__.lower()}."
+        )
+    return labels
+
+
+def open_pairs(folder: Path, name: str, index: str, source: Source, *, has_eos: bool) -> PairDataset:
+    """Pairs that were stored by preparation."""
+    from regard.data.media import medium_of
+
+    medium: Medium | None = None if reads_text(source) else medium_of(source)
+    dtype = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
+    tokens = Ragged(folder / f"{name}.source", dtype if medium is None else medium.element)
+    rows = None if medium is None else np.load(folder / f"{name}.source.rows.npy", mmap_mode="r")
+    target = Ragged(folder / f"{name}.target", dtype)
+    texts = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
+    numbers = np.load(folder / f"{index}.index.npy", mmap_mode="r")
+    learns = index == "train" and (folder / f"{name}.links.bin").exists()
+    links = Ragged(folder / f"{name}.links", np.int32) if learns else None
+    firsts = Ragged(folder / f"{name}.firsts", np.int32) if (folder / f"{name}.firsts.bin").exists() else None
+    return PairDataset(tokens, target, texts[0], texts[1], numbers, links, medium, rows, has_eos, source, firsts)
+
+
+def target_sequences(dataset: PairDataset, numbers: Sequence[int]) -> tuple[list[Any], list[list[int]]]:
+    """Sources and targets of these examples, as tokens or arrays."""
+    sides = [dataset.tokens(number) for number in numbers]
+    return [source for source, _ in sides], [target for _, target in sides]

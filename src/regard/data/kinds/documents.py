@@ -1,0 +1,129 @@
+"""Plain text documents: to predict the next token of (causal), or the masked tokens of."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.example import Example
+from regard.data.kinds.base import DatasetKind, Prompt
+from regard.data.ragged_array import Ragged
+from regard.data.segments import has_parts
+from regard.data.settings import DataSettings
+from regard.data.tokenizers import load_tokenizer
+from regard.data.vocabulary import Vocabulary
+from regard.sources import Source
+from regard.special_tokens import MASK_SIGN
+
+if TYPE_CHECKING:
+    from regard.data.batching import Batch
+    from regard.data.dataset import Corpus
+
+PROMPT_WORDS = 8  # of a document that a language model is to continue at validation
+
+
+class _Documents(DatasetKind):
+    """Documents, packed into rows as long as the model reads."""
+
+    documents = True
+    target_file = "target.subwords"
+    has_eos = True
+    keeps_case = False
+
+    def while_reading(
+        self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
+    ) -> Iterator[Example]:
+        for example in found:
+            yield self._one_side(example)
+
+    @abstractmethod
+    def _one_side(self, example: Example) -> Example:
+        """The text, stored once: as source or as target."""
+
+    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+        return None
+
+    def load_target(self, path: Path) -> Vocabulary:
+        return load_tokenizer(path)
+
+    def plan(self, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+        from regard.data.packing import plan_packed
+
+        lengths = dataset.target_lengths
+        return plan_packed(lengths, longest=dataset.longest, tokens=tokens, seed=seed, epoch=epoch)
+
+
+class CausalDocuments(_Documents):
+    """Each token is predicted from those before it."""
+
+    def _one_side(self, example: Example) -> Example:
+        return replace(example, source="")
+
+    def open(self, folder: Path, name: str, index: str, source: Source, max_tokens: int) -> Any:
+        from regard.data.packing import Passages
+
+        return Passages.of(*_files(folder, name, "target", index), max_tokens)
+
+    def collate(
+        self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
+    ) -> "Batch":
+        from regard.data.batching import Batch, collate_sources
+        from regard.data.packing import packed
+
+        rows = packed([dataset.steps(int(number)) for number in numbers], dataset.longest)
+        source = collate_sources(corpus.source_side, list(rows.before))
+        return Batch(*source, rows.before, rows.after, numbers, rows.passage, rows.place)
+
+    def prompt(self, dataset: Any, number: int) -> Prompt:
+        words = dataset.text(number).split()
+        begun = " ".join(words[: min(PROMPT_WORDS, len(words) // 2)])
+        return Prompt(begun, " ".join(words[: 3 * PROMPT_WORDS]), begun)
+
+
+class MaskedDocuments(_Documents):
+    """Masked tokens are predicted from all others (BERT)."""
+
+    def _one_side(self, example: Example) -> Example:
+        return replace(example, target="")
+
+    def joint_sides(self, settings: DataSettings, source: Source) -> tuple[str, ...]:
+        return ("source",)
+
+    def symbols(self) -> tuple[str, ...]:
+        return (MASK_SIGN,)
+
+    def open(self, folder: Path, name: str, index: str, source: Source, max_tokens: int) -> Any:
+        from regard.data.masking import Masked
+
+        tokenizer = load_tokenizer(folder / "source.subwords")
+        return Masked.within(*_files(folder, name, "source", index), max_tokens, tokenizer, pairs=has_parts(source))
+
+    def collate(
+        self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
+    ) -> "Batch":
+        from regard.data.batching import Batch
+        from regard.data.masking import guesses
+        from regard.special_tokens import PAD
+
+        seed = key if settings is not None else int(numbers[0])
+        masked = guesses(dataset, numbers.tolist(), (settings or DataSettings()).mask, seed)
+        next_sentence = masked.follows if dataset.parts == 2 else None
+        packing = masked.passage, masked.place
+        return Batch(masked.source, masked.source != PAD, masked.source, masked.after, numbers, *packing, next_sentence)
+
+    def prompt(self, dataset: Any, number: int) -> Prompt:
+        words = dataset.text(number).split()[: 3 * PROMPT_WORDS]
+        gap = len(words) // 2
+        hidden = " ".join([*words[:gap], "___", *words[gap + 1 :]])
+        return Prompt(hidden, " ".join(words), hidden)
+
+
+def _files(folder: Path, name: str, side: str, index: str) -> tuple[Ragged, Ragged, NDArray[np.int64]]:
+    """Tokens, texts and the index of stored documents."""
+    dtype = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
+    numbers = np.load(folder / f"{index}.index.npy", mmap_mode="r")
+    return Ragged(folder / f"{name}.{side}", dtype), Ragged(folder / f"{name}.{side}_text", np.uint8), numbers

@@ -1,0 +1,81 @@
+"""Passages with a question, and the span of the passage that answers it."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.answer_spans import example_of
+from regard.data.example import Example
+from regard.data.kinds.base import DatasetKind, load_labels, target_sequences
+from regard.data.labels import Ends
+from regard.data.pairs import PairDataset
+from regard.data.ragged_array import Ragged, RaggedWriter
+from regard.data.settings import DataSettings
+from regard.data.tokenization import REPORT_EVERY, Origins, StoredTexts, Tokenization
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
+from regard.data.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from regard.data.batching import Batch
+    from regard.data.dataset import Corpus
+
+
+class SpanPairs(DatasetKind):
+    """Targets are the positions of the first and the last token of an answer, counted from 1."""
+
+    keeps_case = False
+    allows_empty = True
+
+    def while_reading(
+        self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
+    ) -> Iterator[Example]:
+        """Which occurrence of its answer each example means is stored."""
+        with RaggedWriter(folder / f"{name}.occurrences", np.int32) as which:
+            for example in found:
+                which.append([example.occurrence])
+                yield example
+
+    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+        return Ends(unanswered=not all(texts))
+
+    def load_target(self, path: Path) -> Vocabulary:
+        return load_labels(path, Ends)
+
+    def tokenize(self, job: Tokenization, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        tokenizer = job.vocabularies["source"]
+        assert isinstance(tokenizer, SubwordTokenizer)
+        fit = wanted.copy()
+        texts = StoredTexts(job.folder, name, job.protection)
+        which = Ragged(job.folder / f"{name}.occurrences", np.int32)
+        dtype = job.dtype(name)
+        with (
+            RaggedWriter(job.folder / f"{name}.source", dtype) as sources,
+            RaggedWriter(job.folder / f"{name}.target", dtype) as targets,
+        ):
+            for at in range(len(texts)):
+                made = example_of(*texts.raw(at), int(which[at][0]), tokenizer, job.source, job.settings.longest)
+                if isinstance(made, str):
+                    job.rejected.add(origins.example(job.folder, name, at), made)
+                    fit[at] = False
+                    made = [], (0, 0)
+                sources.append(made[0])
+                targets.append([position + 1 for position in made[1]])
+                if at % REPORT_EVERY == 0:
+                    job.report("finding answers", at, len(texts))
+        job.report("finding answers", len(texts), len(texts))
+        return fit
+
+    def collate(
+        self,
+        corpus: "Corpus",
+        dataset: PairDataset,
+        numbers: NDArray[np.int64],
+        settings: DataSettings | None,
+        key: int,
+    ) -> "Batch":
+        from regard.data.batching import collate_pairs
+
+        return collate_pairs(corpus, dataset, *target_sequences(dataset, numbers.tolist()), numbers, settings, key)

@@ -1,0 +1,64 @@
+"""Texts with a label for every word."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.input_validation import RejectedExamples
+from regard.data.kinds.base import DatasetKind, load_labels
+from regard.data.labels import Tags
+from regard.data.pairs import PairDataset
+from regard.data.placeholders import Protection
+from regard.data.settings import DataSettings
+from regard.data.tokenization import Origins, StoredTexts, Tokenization
+from regard.data.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from regard.data.batching import Batch
+    from regard.data.dataset import Corpus
+
+
+class TagPairs(DatasetKind):
+    """Words, separated by blanks, and as many tags."""
+
+    def valid_stored(
+        self, folder: Path, name: str, origins: Origins, rejected: RejectedExamples, count: int
+    ) -> NDArray[np.bool_]:
+        texts = StoredTexts(folder, name, Protection({}))
+        same = np.ones(count, bool)
+        for at in range(len(texts)):
+            words, tags = (len(side.split()) for side in texts.raw(at))
+            if words != tags:
+                rejected.add(origins.example(folder, name, at), "not as many tags as words")
+                same[at] = False
+        return same
+
+    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+        return Tags.of(texts)
+
+    def load_target(self, path: Path) -> Vocabulary:
+        return load_labels(path, Tags)
+
+    def tokenize(self, job: Tokenization, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Sources are tokenized word by word, and where each word begins is stored, too."""
+        fit = np.ones(len(origins.lines), bool)
+        for side in job.vocabularies:
+            job.encode_side(name, side, origins, wanted, fit, by_word=side == "source")
+        return fit
+
+    def collate(
+        self,
+        corpus: "Corpus",
+        dataset: PairDataset,
+        numbers: NDArray[np.int64],
+        settings: DataSettings | None,
+        key: int,
+    ) -> "Batch":
+        from regard.data.batching import Batch, collate_sources, pad_sequences
+
+        source, mask = collate_sources(corpus.source_side, [dataset.tokens(int(n))[0] for n in numbers])
+        labels = pad_sequences([dataset.position_labels(int(number)) for number in numbers])
+        return Batch(source, mask, source, labels, numbers)

@@ -1,0 +1,102 @@
+"""Pairs whose target is a text: translations, summaries, captions, transcripts, answers."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.example import Example
+from regard.data.kinds.base import DatasetKind, Prompt, target_sequences
+from regard.data.media import reads_text
+from regard.data.pairs import PairDataset
+from regard.data.ragged_array import RaggedWriter
+from regard.data.segments import encoded, framed
+from regard.data.settings import DataSettings
+from regard.data.target_languages import language_of, strip_language_tag
+from regard.data.tokenizers import load_tokenizer
+from regard.data.vocabulary import Vocabulary, in_text
+from regard.sources import Source
+from regard.special_tokens import END
+
+if TYPE_CHECKING:
+    from regard.data.batching import Batch
+    from regard.data.dataset import Corpus
+
+
+class TextPairs(DatasetKind):
+    """Sources of any modality, targets in subwords."""
+
+    target_file = "target.subwords"
+    has_eos = True
+    keeps_case = False
+
+    def comparable_sides(self, source: Source) -> bool:
+        return reads_text(source)
+
+    def while_reading(
+        self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
+    ) -> Iterator[Example]:
+        return _store_links(found, folder / "train.links") if settings.alignment and name == "train" else found
+
+    def joint_sides(self, settings: DataSettings, source: Source) -> tuple[str, ...]:
+        return ("source", "target") if settings.subwords.joint and reads_text(source) else ()
+
+    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+        return None
+
+    def load_target(self, path: Path) -> Vocabulary:
+        return load_tokenizer(path)
+
+    def collate(
+        self,
+        corpus: "Corpus",
+        dataset: PairDataset,
+        numbers: NDArray[np.int64],
+        settings: DataSettings | None,
+        key: int,
+    ) -> "Batch":
+        from regard.data.batching import collate_pairs, with_alignment_targets
+
+        sources, targets = target_sequences(dataset, numbers.tolist())
+        if settings is not None and settings.subwords.sampling:
+            sources, targets = _sampled(corpus, dataset, numbers.tolist(), settings, key, sources)
+        batch = collate_pairs(corpus, dataset, sources, targets, numbers, settings, key)
+        return with_alignment_targets(corpus, dataset, batch)
+
+    def prompt(self, dataset: PairDataset, number: int) -> Prompt:
+        source, reference = dataset.texts(number)
+        return Prompt(source, strip_language_tag(reference), dataset.predictor_input(number), language_of(reference))
+
+
+def _sampled(
+    corpus: "Corpus",
+    dataset: PairDataset,
+    numbers: list[int],
+    settings: DataSettings,
+    key: int,
+    sources: list[Any],
+) -> tuple[list[Any], list[list[int]]]:
+    """Sources and targets with random segmentations: BPE-dropout or subword regularization."""
+    sampling = settings.subwords
+    texts = [dataset.texts(number) for number in numbers]
+    if corpus.protection.uses_symbols:
+        texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]
+    eos = [END] if dataset.has_eos else []
+    segmented = corpus.target_side.sample([target for _, target in texts], sampling, key + 1)
+    targets = [[*each, *eos] for each in segmented]
+    if dataset.medium is None:
+        encode = partial(in_text(corpus.source_side).sample, settings=sampling, key=key)
+        source_texts = [text for text, _ in texts]
+        sources = [framed(each, corpus.reads) for each in encoded(source_texts, corpus.reads, encode)]
+    return sources, targets
+
+
+def _store_links(found: Iterator[Example], path: Path) -> Iterator[Example]:
+    """The same examples; their word links are stored."""
+    with RaggedWriter(path, np.int32) as links:
+        for example in found:
+            links.append([word for link in example.links for word in link])
+            yield example

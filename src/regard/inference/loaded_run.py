@@ -1,0 +1,81 @@
+"""A run that is open for inference: its description, vocabularies and engine; its model in PyTorch when needed."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from regard.alignment.alignment_head import AlignmentHead
+from regard.data.input_validation import normalize_whitespace
+from regard.data.vocabulary import SourceSide, Vocabulary
+from regard.inference.engines import Engine
+from regard.inference.options import Options
+from regard.inference.results import SearchConfig
+from regard.runs.folder import Description
+
+if TYPE_CHECKING:
+    from regard.inference.engines.torch_engine import TorchEngine
+    from regard.runs.bundle import Bundle
+
+
+class LoadedRun:
+    """What every pipeline needs of a run.
+
+    Two engines may be at work: the fast one for what it supports, PyTorch's for everything else. `bundle` opens the
+    model in PyTorch when it is needed, which may be never. `engine_reason`: which engine it is, and why, in words.
+    """
+
+    def __init__(
+        self,
+        description: Description,
+        source_side: SourceSide,
+        target_side: Vocabulary,
+        engine: Engine,
+        open_bundle: "Callable[[], Bundle]",
+        engine_reason: str = "",
+        alignment_head: AlignmentHead | None = None,
+    ) -> None:
+        self.description, self.source_side, self.target_side = description, source_side, target_side
+        self.engine, self.engine_reason, self.alignment_head = engine, engine_reason, alignment_head
+        self._open_bundle = open_bundle
+
+    @cached_property
+    def bundle(self) -> "Bundle":
+        """The model in PyTorch."""
+        return self._open_bundle()
+
+    @cached_property
+    def torch_engine(self) -> "TorchEngine":
+        """The engine that supports every search."""
+        from regard.inference.engines.torch_engine import TorchEngine
+
+        return self.engine if isinstance(self.engine, TorchEngine) else TorchEngine(self.bundle)
+
+    @cached_property
+    def max_source_tokens(self) -> int:
+        """Source tokens that the model reads at most, special tokens included."""
+        limit = self.description.longest
+        return min(limit, self.description.model.encoder.most_tokens or limit)
+
+    @cached_property
+    def max_target_tokens(self) -> int:
+        """Target tokens that the model produces at most, the end of sequence included."""
+        limit = self.description.longest
+        return min(limit, self.description.model.decoder.most_tokens or limit)
+
+    def normalize_case(self, text: str) -> str:
+        """Lowercase, if the model was trained so."""
+        return text.lower() if self.description.lowercase else text
+
+    def target_tokens(self, text: str) -> tuple[int, ...]:
+        """The tokens of a target text, without the end of sequence."""
+        text = normalize_whitespace(self.normalize_case(text))
+        return tuple(self.target_side.encode([text])[0]) if text else ()
+
+    def search_config(self, options: Options) -> SearchConfig:
+        """A search with the limits that suit this model."""
+        return options.search_config(
+            tokens_per_source_token=self.description.per_token,
+            max_length=self.max_target_tokens,
+            vocabulary=len(self.target_side),
+            classes=self.description.model.labels,
+        )

@@ -1,0 +1,88 @@
+"""Prompts as inputs: a language model has no source, its output continues the prompt."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
+from regard.data.vocabulary import Given
+from regard.errors import RegardError
+from regard.inference.inputs import INVALID_TEXT
+from regard.inference.loaded_run import LoadedRun
+from regard.inference.options import Options
+from regard.inference.requests import Request
+from regard.inference.results import Constraints, Result
+from regard.special_tokens import END
+from regard.views.notebook import CapturedView
+
+NO_SOURCE = np.zeros(0, np.uint8)
+
+
+class PromptInputs:
+    """Texts that a language model continues."""
+
+    example = ""
+
+    def __init__(self, run: LoadedRun) -> None:
+        self.run = run
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        for text in inputs:
+            if not isinstance(text, str):
+                raise RegardError(f"{repr(text)[:60]} is not a text; give a prompt.")
+
+    def split(self, given: Any) -> list[tuple[str, bool]]:
+        return []
+
+    def split_at_placeholders(self, given: Any) -> list[tuple[str, bool]]:
+        return []
+
+    def requests(self, inputs: Sequence[str], options: Options) -> list[Request]:
+        return [self.request(text, options) for text in inputs]
+
+    def request(self, text: str, options: Options) -> Request:
+        """One prompt, encoded as the prefix of its output."""
+        if LONE_SURROGATE.search(text):
+            return Request(text, NO_SOURCE, error=INVALID_TEXT)
+        run, longest = self.run, self.run.max_source_tokens
+        prompt = tuple(run.target_side.encode([text])[0]) if self._keeps_whitespace else run.target_tokens(text)
+        if len(prompt) >= longest:
+            return Request(text, NO_SOURCE, error=f"it has {len(prompt):,} tokens, and {longest - 1:,} is the most")
+        max_length = min(longest, len(prompt) + options.max_tokens + 1)
+        shown = text if self._keeps_whitespace else normalize_whitespace(text)
+        return Request(shown, NO_SOURCE, Constraints(prefix=prompt, max_length=max_length))
+
+    def length(self, tokens: Given) -> int:
+        """There is no source; this much room an output takes in a batch."""
+        return self.run.max_source_tokens
+
+    def originals(self, given: Any) -> tuple[str, ...]:
+        return ()
+
+    def source_and_target(
+        self, source: str, target: str | Result | None, to: str, predict: Callable[[Any], Result]
+    ) -> tuple[Given, list[int]]:
+        """No source, and the whole text, or a result."""
+        if isinstance(target, str):
+            raise RegardError("attend: a language model has no source; give the whole text as one.")
+        if isinstance(target, Result):
+            return NO_SOURCE, target.tokens
+        self.check([source])
+        request = self.request(source, Options())
+        if request.error:
+            raise RegardError(f"{request.text[:60]!r}: {request.error}.")
+        if not request.constraints.prefix:
+            raise RegardError("attend: there is no text.")
+        return NO_SOURCE, [*request.constraints.prefix, END]
+
+    def check_attribution(self) -> None:
+        raise RegardError("attend: gradient times input is for models that have a source.")
+
+    def complete_view(self, view: CapturedView, given: Any) -> CapturedView:
+        return view
+
+    @property
+    def _keeps_whitespace(self) -> bool:
+        """Whether line ends and runs of blanks are part of a text."""
+        return bool(getattr(self.run.target_side, "keeps_whitespace", False))

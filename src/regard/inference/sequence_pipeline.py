@@ -1,0 +1,221 @@
+"""Models that produce tokens one after the other, and classifiers: encode, search, decode.
+
+Inputs are sorted into batches of similar length, searched by the engine that supports the search, and put back in
+order. Texts in parts are joined, placeholders restored, glossary terms put in. Imports PyTorch only where it is needed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from regard.data.placeholders import restore
+from regard.data.target_languages import strip_language_tag
+from regard.errors import RegardError
+from regard.inference.engines import Engine
+from regard.inference.inputs import Inputs
+from regard.inference.loaded_run import LoadedRun
+from regard.inference.long_text import Pieces
+from regard.inference.options import Options
+from regard.inference.pipeline import OnDone, ignore_progress
+from regard.inference.requests import Request, contains_terms, count_phrase, keeps_placeholders
+from regard.inference.results import Alternative, Hypothesis, Result, SearchConfig
+from regard.special_tokens import END
+from regard.views.notebook import CapturedView
+
+MAX_BATCH = 256  # inputs searched together
+
+
+class SequencePipeline:
+    """Inputs of one kind, an engine, and text out."""
+
+    def __init__(self, run: LoadedRun, inputs: Inputs) -> None:
+        self.run, self.inputs = run, inputs
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        """Raise RegardError for what is no input of this model."""
+        self.inputs.check(inputs)
+
+    @property
+    def example(self) -> Any:
+        """An input to warm up with."""
+        return self.inputs.example
+
+    def results(self, inputs: Sequence[Any], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
+        """A result for each input, in order."""
+        self.inputs.check(inputs)
+        results: dict[int, Result] = {}
+        split = {n: Pieces.of(text, parts) for n, text in enumerate(inputs) if (parts := self.inputs.split(text))}
+        whole = [number for number in range(len(inputs)) if number not in split]
+        for number, result in zip(whole, self._predict([inputs[n] for n in whole], options, on_done), strict=True):
+            if not result.missing or options.required or options.glossary:
+                results[number] = result
+            else:  # there was no room for its placeholders
+                split[number] = Pieces.of(inputs[number], self.inputs.split_at_placeholders(inputs[number]))
+        if split:
+            results |= self._joined(split, options)
+            on_done(len(inputs) - len(whole))
+        return [results[number] for number in range(len(inputs))]
+
+    def attend(
+        self, source: Any, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
+    ) -> CapturedView:
+        """What the model attends to over a source and a target: a given one, a result, or its own prediction.
+
+        attribution: with gradient times input. to: of several languages. Raises RegardError for what is too long.
+        """
+        from regard.inference.attention import attend
+
+        return attend(self, source, target, attribution=attribution, to=to)
+
+    def stream(self, text: Any, on_text: Callable[[str], None], options: Options) -> Result:
+        """One input, its output reported piece by piece as it is generated, the prompt first. Raises RegardError for a
+        search that may take back what it has produced."""
+        from regard.inference.search_algorithm import SEARCHES
+
+        config = self.run.search_config(options)
+        if not SEARCHES.get(config.search).streams or options.nbest > 1:
+            raise RegardError(f"stream: {config.search} search may take tokens back; sample, or use beam=1.")
+        self.inputs.check([text])
+        (request,) = self.inputs.requests([text], options)
+        if request.error:
+            raise RegardError(f"{request.text[:60]!r}: {request.error}.")
+        tokens: list[int] = []
+        reported = 0
+
+        def on_token(rows: list[int], new: list[int]) -> None:
+            nonlocal reported
+            tokens.extend(token for token in new if token != END)
+            (whole,) = self.run.target_side.decode([tokens])
+            if len(tokens) >= len(request.constraints.prefix) and not whole.endswith("\ufffd"):  # half of a character
+                on_text(whole[reported:])
+                reported = len(whole)
+
+        (found,) = self.run.torch_engine.search([request.tokens], config, [request.constraints], on_token)
+        result = self._result(request, found)
+        on_text(result.text[reported:])
+        return result
+
+    # --- texts in parts --------------------------------------------------------------------------------------------
+
+    def _joined(self, split: Mapping[int, Pieces], options: Options) -> dict[int, Result]:
+        """Results of texts in parts. The first part gets the prefix, the longest the required words."""
+        groups: dict[tuple[bool, bool], list[tuple[int, int]]] = {}
+        sources = {number: pieces.sources for number, pieces in split.items()}
+        for number, own in sources.items():
+            lengths = [len(source) for source in own]
+            for at in range(len(own)):
+                groups.setdefault((at == 0, at == lengths.index(max(lengths))), []).append((number, at))
+        plain = options.with_(nbest=1, scores=False, alignment=False, attention=False)
+        found: dict[tuple[int, int], Result] = {}
+        for (first, longest), members in groups.items():
+            own_options = plain.with_(prefix=plain.prefix * first, required=plain.required * longest)
+            some = [sources[number][at] for number, at in members]
+            found |= zip(members, self._predict(some, own_options, ignore_progress), strict=True)
+        return {
+            number: pieces.joined([found[number, at] for at in range(len(sources[number]))])
+            for number, pieces in split.items()
+        }
+
+    # --- whole inputs ----------------------------------------------------------------------------------------------
+
+    def _predict(self, inputs: Sequence[Any], options: Options, on_done: OnDone) -> list[Result]:
+        """A result for each input, placeholders and all."""
+        config = self.run.search_config(options)
+        requests = self.inputs.requests(inputs, options)
+        results = {
+            number: request.empty_result()
+            for number, request in enumerate(requests)
+            if request.error or self.inputs.length(request.tokens) < 2
+        }
+        on_done(len(results))
+        waiting = [number for number in range(len(requests)) if number not in results]
+        unsupported = self.run.engine.unsupported_reason(config)
+        constrained = {number for number in waiting if unsupported or requests[number].constraints}
+        usual = [number for number in waiting if number not in constrained]
+        if usual:
+            results |= self._search(self.run.engine, requests, usual, config, on_done)
+            # Most outputs keep their placeholders anyway; the others are searched again, and made to.
+            again = [number for number in usual if not keeps_placeholders(results[number], requests[number])]
+            if again:
+                results |= self._search(
+                    self.run.torch_engine, requests, again, config, ignore_progress, constrained=True
+                )
+        if constrained:
+            numbers = sorted(constrained)
+            results |= self._search(self.run.torch_engine, requests, numbers, config, on_done, constrained=True)
+        lacking = [number for number in waiting if not contains_terms(results[number], requests[number].terms)]
+        if lacking:
+            results |= self._with_terms(lacking, requests, results, options)
+        in_order = [results[number] for number in range(len(inputs))]
+        if options.scores or options.attention or options.alignment:
+            from regard.inference.attention import with_forced_pass
+
+            in_order = with_forced_pass(self, inputs, in_order, options)
+        return in_order
+
+    def _with_terms(
+        self, numbers: Sequence[int], requests: Sequence[Request], results: Mapping[int, Result], options: Options
+    ) -> dict[int, Result]:
+        """Results with the terms of a glossary in place of the model's own words; where alignment cannot tell which
+        words these are, by a search that must produce the terms."""
+        from regard.inference.term_replacement import replace_terms
+
+        found = replace_terms(
+            self.run, [results[number] for number in numbers], [requests[n].originals for n in numbers], options
+        )
+        made = {number: result for number, result in zip(numbers, found, strict=True) if result is not None}
+        rest = [number for number in numbers if number not in made]
+        if rest:
+            changed = list(requests)
+            for number in rest:
+                constraints = requests[number].constraints
+                required = (*constraints.required, *requests[number].terms)
+                changed[number] = replace(requests[number], constraints=replace(constraints, required=required))
+            config = self.run.search_config(options)
+            made |= self._search(self.run.torch_engine, changed, rest, config, ignore_progress, constrained=True)
+        return made
+
+    def _search(
+        self,
+        engine: Engine,
+        requests: Sequence[Request],
+        numbers: Sequence[int],
+        config: SearchConfig,
+        on_done: OnDone,
+        *,
+        constrained: bool = False,
+    ) -> dict[int, Result]:
+        """Results by number. constrained: with each request's constraints, and placeholders counted."""
+        order = sorted(numbers, key=lambda number: -self.inputs.length(requests[number].tokens))
+        results: dict[int, Result] = {}
+        at = 0
+        while at < len(order):
+            room = engine.batch_tokens // (self.inputs.length(requests[order[at]].tokens) * config.width)
+            some = order[at : at + max(1, min(MAX_BATCH, room))]
+            at += len(some)
+            constraints = (
+                [replace(requests[n].constraints, counts=requests[n].symbol_counts) for n in some]
+                if constrained
+                else []
+            )
+            found = engine.search([requests[n].tokens for n in some], config, constraints if any(constraints) else None)
+            for number, hypotheses in zip(some, found, strict=True):
+                results[number] = self._result(requests[number], hypotheses)
+            on_done(len(some))
+        return results
+
+    def _result(self, request: Request, found: list[Hypothesis]) -> Result:
+        target = self.run.target_side
+        texts = [
+            restore(strip_language_tag(text), request.originals)
+            for text in target.decode([hypothesis.tokens for hypothesis in found])
+        ]
+        others = [Alternative(text, h.score, h.tokens) for text, h in zip(texts[1:], found[1:], strict=True)]
+        tokens = found[0].tokens
+        missing = target.decode([p for p in request.constraints.required if not count_phrase(p, tokens)])
+        for token, count in request.symbol_counts.items():
+            lost = count - tokens.count(token)
+            if lost:
+                (symbol,) = target.pieces([token])
+                missing += [restore(symbol, request.originals)] * max(1, lost)
+        return Result(request.text, texts[0], found[0].score, request.tokens, tokens, others, missing=missing)

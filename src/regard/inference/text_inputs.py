@@ -1,0 +1,197 @@
+"""Texts as inputs: placeholders protected, long texts split, tokens between their special tokens."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from regard.alignment.glossary import counts, terms_in
+from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
+from regard.data.placeholders import MAX_PLACEHOLDERS, PLACEHOLDER_START, SYMBOLS, Protection
+from regard.data.segments import BETWEEN, encoded, framed, parted, room
+from regard.data.sentence_splitting import split_to_fit
+from regard.data.target_languages import language_tokens
+from regard.data.vocabulary import Given, in_text
+from regard.errors import RegardError
+from regard.inference.inputs import INVALID_TEXT, user_constraints
+from regard.inference.loaded_run import LoadedRun
+from regard.inference.long_text import words_only
+from regard.inference.options import Options
+from regard.inference.requests import Request
+from regard.inference.results import Result
+from regard.special_tokens import END
+from regard.views.notebook import CapturedView
+
+KEPT_APART = re.compile(r"(\n|[!-~]{100,})")  # line ends, and long runs that are no words: a key, a data URL
+
+
+class TextInputs:
+    """Texts. A source of several segments has tabs between them."""
+
+    example = "a"
+
+    def __init__(self, run: LoadedRun) -> None:
+        self.run = run
+        self.tokenizer = in_text(run.source_side)
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        for text in inputs:
+            if not isinstance(text, str):
+                raise RegardError(f"{repr(text)[:60]} is not a text; give a text, or a list of texts.")
+
+    def split(self, given: str) -> list[tuple[str, bool]]:
+        """Texts of several lines, with placeholders that the model has never seen, with long runs that are no words,
+        and those longer than the model reads are split. Some models take every text as a whole: nobody can make one
+        summary of parts."""
+        if self.run.description.whole:
+            return []
+        parts: list[tuple[str, bool]] = []
+        for fragment, kept in self._fragments(given):
+            if kept or self.fits(fragment):
+                parts.append((fragment, kept))
+            else:
+                for part, blanks in split_to_fit(fragment, self.fits):
+                    parts += [(part, False), (blanks, True)]
+        return parts if parts != [(given, False)] else []
+
+    def split_at_placeholders(self, given: str) -> list[tuple[str, bool]]:
+        return words_only(self.protection.split_all(given))
+
+    def _fragments(self, text: str) -> Iterator[tuple[str, bool]]:
+        for number, part in enumerate(KEPT_APART.split(text) if KEPT_APART.search(text.strip()) else [text]):
+            kept = number % 2 == 1
+            fragments = self.protection.split_unknown(part) if not kept and PLACEHOLDER_START.search(part) else []
+            yield from words_only(fragments) if any(stays for _, stays in fragments) else [(part, kept)]
+
+    def fits(self, text: str) -> bool:
+        """Whether the model reads all of it."""
+        if len(text.encode("utf-8", "surrogatepass")) < self.run.max_source_tokens:  # a token is a byte at least
+            return True
+        if LONE_SURROGATE.search(text):
+            return True  # it is rejected anyway
+        protected = self.protection.protect(normalize_whitespace(text))
+        if protected is None:
+            return True
+        (tokens,) = self.tokenizer.encode([self.run.normalize_case(protected.text)])
+        return len(tokens) <= room(self.run.description.model.source, self.run.max_source_tokens)
+
+    def requests(self, inputs: Sequence[str], options: Options) -> list[Request]:
+        requests: list[Request] = []
+        texts: list[str] = []
+        for raw in inputs:
+            text = self.mark_segments(raw)
+            error = ""
+            originals: tuple[str, ...] = ()
+            symbol_counts: dict[int, int] = {}
+            protected = None if LONE_SURROGATE.search(text) else self.protection.protect(normalize_whitespace(text))
+            if protected is None:
+                error = (
+                    INVALID_TEXT
+                    if LONE_SURROGATE.search(text)
+                    else f"it has over {MAX_PLACEHOLDERS} different placeholders"
+                )
+            else:
+                originals = protected.originals
+                # All symbols count: what the source does not have, the output must not have either.
+                symbol_counts = {
+                    token: protected.counts.get(symbol, 0) for symbol, token in self.placeholder_tokens.items()
+                }
+            texts.append("" if protected is None else self.run.normalize_case(protected.text))
+            shown = raw.replace(BETWEEN, "\t")
+            terms = self._terms(texts[-1], options)
+            constraints = user_constraints(self.run, options)
+            requests.append(Request(shown, [], constraints, terms, originals, symbol_counts, error))
+        source = self.run.description.model.source
+        all_tokens = encoded(texts, source, self.tokenizer.encode)
+        return [
+            replace(request, tokens=framed(tokens, source, self.run.max_source_tokens))
+            for request, tokens in zip(requests, all_tokens, strict=True)
+        ]
+
+    def mark_segments(self, text: str) -> str:
+        """A source whose segments have tabs between, as the model reads it."""
+        return parted(text, self.run.description.model.source)
+
+    def length(self, tokens: Given) -> int:
+        return len(tokens)
+
+    def originals(self, given: str) -> tuple[str, ...]:
+        protected = None if LONE_SURROGATE.search(given) else self.protection.protect(normalize_whitespace(given))
+        return protected.originals if protected else ()
+
+    def source_and_target(
+        self, source: str, target: str | Result | None, to: str, predict: Callable[[Any], Result]
+    ) -> tuple[Given, list[int]]:
+        """Tokens of both; a text that was translated in parts is looked at as a whole."""
+        if not isinstance(target, str):
+            if not self.fits(source):
+                raise RegardError(
+                    f"attend: the source is longer than the {self.run.max_source_tokens - 1:,} subwords a model reads."
+                )
+            result = target or predict(source)
+            if result.error or not (result.tokens or result.text):
+                why = result.error or ("nothing was written" if source.strip() else "the source is empty")
+                raise RegardError(f"attend: there is nothing to see, since {why}.")
+            if result.tokens:
+                return result.source_tokens, result.tokens
+            target = result.text
+        tokens = self.encode_pair(source, target, self.originals(source), to)
+        ends = self.run.target_side.ends
+        limits = self.run.max_source_tokens, self.run.max_target_tokens
+        for name, side, limit in zip(("source", "target"), tokens, limits, strict=True):
+            if not (len(side) > 1 or not (ends or name == "source")) or len(side) > limit:
+                raise RegardError(
+                    f"attend: the {name} has {len(side) - 1:,} subwords; this model takes from 1 to {limit - 1:,}."
+                )
+        return tokens
+
+    def encode_pair(
+        self, source: str, target: str, originals: tuple[str, ...], to: str = ""
+    ) -> tuple[list[int], list[int]]:
+        """Tokens of a source and a target, each with its end of sequence."""
+        run = self.run
+        language = language_tokens(to, run.description.target_languages, run.target_side)
+        for name, text in (("source", source), ("target", target)):
+            if LONE_SURROGATE.search(text):
+                raise RegardError(f"attend: the {name} has half a character (a lone surrogate).")
+        source = self.mark_segments(source)
+        protected = self.protection.protect(normalize_whitespace(source))
+        alike = self.protection.protect_target(normalize_whitespace(target), originals) if originals else None
+        texts = (
+            (protected.text if protected else normalize_whitespace(source)),
+            (normalize_whitespace(target) if alike is None else alike),
+        )
+        run.target_side.check(texts[1])
+        reads = run.description.model.source
+        (source_tokens,) = encoded([run.normalize_case(texts[0])], reads, self.tokenizer.encode)
+        cased = run.normalize_case(texts[1]) if run.target_side.ends else texts[1]
+        (target_tokens,) = run.target_side.encode([cased])
+        return framed(source_tokens, reads), [*language, *target_tokens, *([END] if run.target_side.ends else [])]
+
+    def check_attribution(self) -> None:
+        """Gradients can be taken of every text."""
+
+    def complete_view(self, view: CapturedView, given: Any) -> CapturedView:
+        return view
+
+    @cached_property
+    def protection(self) -> Protection:
+        """What protects placeholders."""
+        return Protection(self.run.description.placeholders)
+
+    @cached_property
+    def placeholder_tokens(self) -> dict[str, int]:
+        """The target tokens that stand for placeholders."""
+        if not self.protection.uses_symbols:
+            return {}
+        found = {symbol: self.run.target_side.token(symbol) for symbol in SYMBOLS}
+        return {symbol: token for symbol, token in found.items() if token is not None}
+
+    def _terms(self, text: str, options: Options) -> dict[tuple[int, ...], int]:
+        if not options.glossary:
+            return {}
+        found = {
+            self.run.target_tokens(term): count for term, count in counts(terms_in(text, options.glossary)).items()
+        }
+        return {tokens: count for tokens, count in found.items() if tokens}

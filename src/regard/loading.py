@@ -1,0 +1,41 @@
+"""Opening a run for inference: its task, the engine that runs it, and why. Imports PyTorch only if it is needed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.inference.engines.selection import open_engine, run_in_pytorch
+from regard.inference.predictor import Predictor
+from regard.runs.folder import open_folder
+from regard.tasks.base import task_of
+
+if TYPE_CHECKING:
+    from regard.runs.bundle import Bundle
+
+
+def load(
+    path: Path | str,
+    *,
+    engine: str = "auto",
+    device: str = "auto",
+    precision: str = "auto",
+    threads: int = 0,
+    shortlist: bool = False,
+) -> Predictor:
+    """A run, ready to predict: the predictor of its task.
+
+    engine: native, ctranslate2, torch, or auto for the fastest that can run this model here. device: cpu, cuda, mps or
+    auto. precision: what weights are multiplied in, float32 or int8; auto is int8, but in PyTorch float32. threads: 0
+    for one on each core. shortlist: choose tokens only from those that the run's shortlist has for a source; faster,
+    and rarely worse.
+    """
+    opened = open_folder(Path(path))
+    run = open_engine(opened, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
+    task = task_of(opened.description)
+    return Predictor(run, task, task.pipeline(run))
+
+
+def predictor_of(bundle: "Bundle") -> Predictor:
+    """The predictor of a model that is in PyTorch already."""
+    run = run_in_pytorch(bundle)
+    task = task_of(bundle.description)
+    return Predictor(run, task, task.pipeline(run))

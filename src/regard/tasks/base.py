@@ -1,0 +1,192 @@
+"""What a task is: one object in one file, which training, inference, evaluation, serving and views talk to.
+
+Importing a task imports no PyTorch; what needs it is imported by the methods.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.errors import RegardError
+from regard.registry import Registry
+from regard.renames import VALUES
+
+if TYPE_CHECKING:
+    from regard.data.kinds.base import DatasetKind
+    from regard.data.settings import DataSettings
+    from regard.data.vocabulary import Vocabulary
+    from regard.inference.inputs import Inputs
+    from regard.inference.loaded_run import LoadedRun
+    from regard.inference.pipeline import Pipeline
+    from regard.inference.predictor import Predictor
+    from regard.models.settings import ModelSettings
+    from regard.runs.folder import Description
+    from regard.tasks.synthetic import SyntheticData
+
+# Groups of decoding options.
+SEARCH = frozenset({"search", "nbest", "sampling", "prefix", "forbidden", "language", "scores", "attention"})
+TEXT_SEARCH = SEARCH | {"glossary", "alignment"}
+
+
+class Task(ABC):
+    """One task.
+
+    name: in settings and over HTTP. verb: the command, and the predictor's method. summary: one line of help. output:
+    what its output is called on the page. options: groups of decoding options it accepts (`inference/options.py`).
+    metrics: what `regard evaluate` reports; the first one selects checkpoints. presets: the default one for each
+    modality that it reads. served: whether `regard serve` serves it. loss: the name of its main loss
+    (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by its "perplexity" or
+    "masked-perplexity" on plain text. test_file: a test set, as in an example.
+    """
+
+    name: ClassVar[str]
+    verb: ClassVar[str]
+    summary: ClassVar[str]
+    output: ClassVar[str]
+    options: ClassVar[frozenset[str]]
+    metrics: ClassVar[tuple[str, ...]]
+    presets: ClassVar[Mapping[str, str]] = {}
+    served: ClassVar[bool] = True
+    loss: ClassVar[str] = "cross-entropy"
+    evaluator: ClassVar[str] = "outputs"
+    test_file: ClassVar[str] = "test.tsv"
+
+    @property
+    def title(self) -> str:
+        """The name, as people write it."""
+        return self.name.replace("_", " ")
+
+    # --- data ------------------------------------------------------------------------------------------------------
+
+    def data(self) -> "DatasetKind":
+        """How examples are stored, tokenized and batched."""
+        from regard.data.kinds.text_pairs import TextPairs
+
+        return TextPairs()
+
+    def recognizes(self, data: "DataSettings", modality: str) -> float:
+        """How sure it is, from 0 to 1, that these files are for this task; the surest task wins."""
+        return 0.0
+
+    def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
+        """Settings that name the columns of tables, where the task needs some."""
+        return {}
+
+    def preset(self, data: "DataSettings", modality: str) -> str:
+        """The preset that suits these files. Raises RegardError if the task does not read such a modality."""
+        if modality not in self.presets:
+            raise RegardError(wrong_modality(self, modality))
+        return self.presets[modality]
+
+    def configure(self, settings: dict[str, Any]) -> None:  # noqa: B027
+        """Adjust plain settings to the task before they are checked."""
+
+    def check(self, model: "ModelSettings") -> None:  # noqa: B027
+        """Raise RegardError if a model cannot be trained for this task."""
+
+    def describe_target(self, vocabulary: "Vocabulary") -> str:
+        """What is predicted, in a few words."""
+        return f"{len(vocabulary):,} subwords"
+
+    def synthetic(self) -> "SyntheticData | None":
+        """Data for a demonstration, if there is one."""
+        return None
+
+    # --- inference -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def pipeline(self, run: "LoadedRun") -> "Pipeline":
+        """What turns inputs into results."""
+
+    def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
+        """The methods that a predictor of this task has, beside `predict` and `attend`."""
+        found: dict[str, Callable[..., Any]] = {"translate": predictor.predict, self.verb: predictor.predict}
+        if predictor.description.model.source.kind == "text":
+            found["embed"] = _embed(predictor)
+        return found
+
+
+TASKS: Registry[type[Task]] = Registry("task", "regard.tasks")
+
+
+def get_task(name: str) -> Task:
+    """The task of this name. Raises RegardError if there is none."""
+    if name not in TASKS and name in VALUES["task"]:
+        raise RegardError(f"--task: {name} is now called {VALUES['task'][name]}.")
+    return TASKS.get(name)()
+
+
+def all_tasks() -> list[Task]:
+    """Every task that can be trained or used."""
+    return [get_task(name) for name in TASKS]
+
+
+def task_of(description: "Description") -> Task:
+    """The task that a run was trained for; told by its model where an older or imported run does not name it."""
+    return get_task(description.task or inferred_task(description.model, whole=description.whole))
+
+
+def inferred_task(model: "ModelSettings", *, whole: bool) -> str:
+    """The task of a run that names none: an older one, or an imported one."""
+    decoder, source = model.decoder.kind, model.source.kind
+    if decoder == "places":
+        by_prediction = {"words": "masked_lm", "tags": "tagging", "span": "span_qa"}
+        return by_prediction[str(getattr(model.decoder, "says", "words"))]
+    by_decoder = {"pooling": "classification", "none": "embedding"}
+    by_source = {"nothing": "causal_lm", "images": "captioning", "speech": "speech"}
+    if decoder in by_decoder or source in by_source:
+        return by_decoder.get(decoder) or by_source[source]
+    if getattr(model.source, "segments", 1) > 1:
+        return "story_qa"
+    return "summarization" if whole else "translation"
+
+
+MODALITIES = {
+    "text": "text",
+    "images": "images",
+    "speech": "recordings",
+    "nothing": "plain text, without pairs",
+}
+
+
+def wrong_modality(task: Task, modality: str) -> str:
+    """The error for files that a task does not read."""
+    needed = " or ".join(MODALITIES.get(each, each) for each in task.presets)
+    hint = " (name their folder with --media, if it is not the table's)" if modality == "text" else ""
+    return f"--task: {task.name} needs {needed}{hint}, and the sources of these files are {MODALITIES[modality]}."
+
+
+def inputs_for(run: "LoadedRun") -> "Inputs":
+    """How inputs of the modality that a run reads are encoded."""
+    source = run.description.model.source.kind
+    if source == "text":
+        from regard.inference.text_inputs import TextInputs
+
+        return TextInputs(run)
+    if source == "nothing":
+        from regard.inference.prompt_inputs import PromptInputs
+
+        return PromptInputs(run)
+    from regard.inference.media_inputs import MediaInputs
+
+    return MediaInputs(run)
+
+
+def sequence_pipeline(run: "LoadedRun") -> "Pipeline":
+    """The pipeline of models that produce tokens one after the other, and of classifiers."""
+    from regard.inference.sequence_pipeline import SequencePipeline
+
+    return SequencePipeline(run, inputs_for(run))
+
+
+def _embed(predictor: "Predictor") -> Callable[..., Any]:
+    def embed(texts: Any, *, normalize: bool = True, **more: Any) -> Any:
+        """One vector for each text, [N, width]; of one text, [width]."""
+        from regard.inference.text_embedding import embed_texts
+
+        single = isinstance(texts, str)
+        vectors = embed_texts(predictor.run, [texts] if single else list(texts), normalize=normalize, **more)
+        return vectors[0] if single else vectors
+
+    return embed

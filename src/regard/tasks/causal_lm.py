@@ -1,0 +1,60 @@
+"""Causal language modeling: GPT."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError
+from regard.inference.options import Options
+from regard.tasks.base import TASKS, Task, sequence_pipeline
+
+if TYPE_CHECKING:
+    from regard.data.kinds.base import DatasetKind
+    from regard.data.settings import DataSettings
+    from regard.inference.loaded_run import LoadedRun
+    from regard.inference.pipeline import Pipeline
+    from regard.inference.predictor import Predictor
+    from regard.inference.results import Result
+    from regard.models.settings import ModelSettings
+
+
+@TASKS.register("causal_lm")
+class CausalLM(Task):
+    """language model: continues a prompt."""
+
+    name, verb, output = "causal_lm", "generate", "Text"
+    summary = "language model: continues a prompt"
+    options = frozenset({"search", "nbest", "sampling", "forbidden", "length", "scores"})
+    metrics = ("loss",)
+    evaluator = "perplexity"
+    served = False
+    presets = {"nothing": "gpt-tiny"}  # noqa: RUF012
+    test_file = "test.txt"
+
+    def data(self) -> "DatasetKind":
+        from regard.data.kinds.documents import CausalDocuments
+
+        return CausalDocuments()
+
+    def recognizes(self, data: "DataSettings", modality: str) -> float:
+        return 0.1 if modality == "nothing" else 0.0
+
+    def check(self, model: "ModelSettings") -> None:
+        if model.source.kind != "nothing":
+            raise RegardError("--preset: this model has a source, and a causal language model has none; leave it out.")
+
+    def pipeline(self, run: "LoadedRun") -> "Pipeline":
+        return sequence_pipeline(run)
+
+    def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
+        def stream(
+            prompt: str, on_text: Callable[[str], None], options: Options | None = None, **more: Any
+        ) -> "Result":
+            """One text, reported piece by piece as it is generated, the prompt first."""
+            from regard.inference.sequence_pipeline import SequencePipeline
+
+            assert isinstance(predictor.pipeline, SequencePipeline)
+            chosen = Options.of(more) if options is None else options.with_(**more)
+            predictor.check_options(chosen)
+            return predictor.pipeline.stream(prompt, on_text, chosen)
+
+        return {**super().verbs(predictor), "stream": stream}

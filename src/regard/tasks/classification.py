@@ -1,0 +1,64 @@
+"""Text, images or recordings to a class."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError
+from regard.special_tokens import END
+from regard.tasks.base import TASKS, Task, sequence_pipeline
+
+if TYPE_CHECKING:
+    from regard.data.kinds.base import DatasetKind
+    from regard.data.settings import DataSettings
+    from regard.data.vocabulary import Vocabulary
+    from regard.inference.loaded_run import LoadedRun
+    from regard.inference.pipeline import Pipeline
+    from regard.models.settings import ModelSettings
+
+
+@TASKS.register("classification")
+class Classification(Task):
+    """text, image or recording to a class."""
+
+    name, verb, output = "classification", "classify", "Class"
+    summary = "text, image or recording to a class"
+    options = frozenset({"nbest", "scores", "attention"})
+    metrics = ("exact", "macro_f1")
+    presets = {  # noqa: RUF012
+        "text": "classifier",
+        "images": "image-classifier",
+        "speech": "speech-classifier",
+    }
+
+    def data(self) -> "DatasetKind":
+        from regard.data.kinds.label_pairs import LabelPairs
+
+        return LabelPairs()
+
+    def recognizes(self, data: "DataSettings", modality: str) -> float:
+        from regard.data.column_detection import has_class_column
+
+        arrays = any("idx3-ubyte" in path.name for path in data.source)
+        tables = data.pairs and data.target_column is None and all(map(has_class_column, data.pairs))
+        return 0.9 if arrays or tables else 0.0
+
+    def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
+        from regard.data.column_detection import detect_class_columns
+
+        return detect_class_columns(files[0])
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """Two texts, one class: their segments are told apart."""
+        if settings.get("data", {}).get("question_column") is not None:
+            source = settings["model"].setdefault("source", {"kind": "text"})
+            source["segments"] = max(2, source.get("segments", 1))
+
+    def check(self, model: "ModelSettings") -> None:
+        if not model.labels:
+            raise RegardError("--preset: this model predicts no class; leave it out, or choose a classifier.")
+
+    def describe_target(self, vocabulary: "Vocabulary") -> str:
+        return f"{len(vocabulary) - END - 1:,} classes"
+
+    def pipeline(self, run: "LoadedRun") -> "Pipeline":
+        return sequence_pipeline(run)

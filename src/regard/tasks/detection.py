@@ -1,0 +1,58 @@
+"""Which task and which modality files are for, if nobody says. Imports no PyTorch."""
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+from regard.data.columns import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_ROWS, UNSUPPORTED_MEDIA
+from regard.data.example import Example
+from regard.data.input_validation import read_examples
+from regard.data.media import Pictures, Recordings
+from regard.data.media_store import found_in
+from regard.data.settings import DataSettings
+from regard.errors import RegardError
+from regard.tasks.base import Task, all_tasks
+
+
+def detect_modality(settings: DataSettings) -> str:
+    """What the sources of these files are, by their suffixes. Raises RegardError if they cannot be read."""
+    if settings.text:
+        return "nothing"
+    counts: Counter[str] = Counter()
+    for example in islice(read_examples(settings), PREVIEW_ROWS):
+        if example.content is not None:
+            return "images"
+        counts[_suffix(example, settings)] += 1
+    enough = MEDIA_SHARE * counts.total()
+    modalities = {"images": Pictures.suffixes, "speech": Recordings.suffixes}
+    for modality, suffixes in modalities.items():
+        if counts and sum(counts[suffix] for suffix in suffixes) >= enough:
+            return modality
+    unread = [suffix for suffix in UNSUPPORTED_MEDIA if counts[suffix]]
+    if unread and sum(counts[suffix] for suffix in MEDIA_SUFFIXES) >= enough:
+        known = ", ".join(each.lstrip(".") for each in (*Pictures.suffixes, *Recordings.suffixes))
+        raise RegardError(f"the sources are {unread[0]} files, which are not read; convert them to one of {known}.")
+    return "text"
+
+
+def _suffix(example: Example, settings: DataSettings) -> str:
+    """The suffix of a file name; nothing for a text, even for one that ends in photo.png."""
+    name = example.source.strip()
+    if " " in name:
+        try:
+            if not found_in(example.source, example.file, settings.media).is_file():
+                return ""
+        except (RegardError, OSError):
+            return ""
+    return Path(name).suffix.lower()
+
+
+def detect_task(settings: DataSettings, modality: str) -> Task:
+    """The task that is surest of these files. Raises RegardError if two are equally sure, or none is."""
+    sure = sorted(((task.recognizes(settings, modality), task) for task in all_tasks()), key=lambda each: -each[0])
+    (best, task), (second, other) = sure[:2]
+    if not best:
+        raise RegardError("--task: these files do not show what to train for; name a task.")
+    if best == second:
+        raise RegardError(f"--task: these files may be for {task.name} or for {other.name}; name one.")
+    return task

@@ -1,0 +1,75 @@
+"""A passage and a question to the span of the passage that answers it."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError
+from regard.tasks.base import TASKS, Task
+
+if TYPE_CHECKING:
+    from regard.data.kinds.base import DatasetKind
+    from regard.data.settings import DataSettings
+    from regard.data.vocabulary import Vocabulary
+    from regard.inference.loaded_run import LoadedRun
+    from regard.inference.pipeline import Pipeline
+    from regard.inference.predictor import Predictor
+    from regard.models.settings import ModelSettings
+
+
+@TASKS.register("span_qa")
+class SpanQA(Task):
+    """passage and question to the span that answers it."""
+
+    name, verb, output = "span_qa", "answer", "Answer"
+    summary = "passage and question to the span that answers it"
+    options = frozenset()
+    metrics = ("span_f1", "span_exact", "exact")
+    loss = "span"
+    presets = {"text": "span"}  # noqa: RUF012
+
+    def data(self) -> "DatasetKind":
+        from regard.data.kinds.span_pairs import SpanPairs
+
+        return SpanPairs()
+
+    def recognizes(self, data: "DataSettings", modality: str) -> float:
+        unnamed = data.source_column is None and data.target_column is None
+        return 0.8 if modality == "text" and data.pairs and unnamed and all(map(_is_squad, data.pairs)) else 0.0
+
+    def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
+        from regard.data.column_detection import detect_question_columns
+
+        columns = detect_question_columns(files[0])
+        if "question_column" not in columns and not _is_squad(files[0]):
+            raise RegardError(
+                f"--task span_qa: {files[0]} has no columns for passage, question and answer; call them context, "
+                f"question and answer, or name them with --set data.source_column, question_column, target_column."
+            )
+        return columns
+
+    def describe_target(self, vocabulary: "Vocabulary") -> str:
+        return "answer spans"
+
+    def check(self, model: "ModelSettings") -> None:
+        if not model.spans:
+            raise RegardError("--preset: this model predicts no spans; leave it out.")
+
+    def pipeline(self, run: "LoadedRun") -> "Pipeline":
+        from regard.inference.per_position import PerPositionPipeline
+        from regard.inference.span_answers import SpanDecoder
+
+        return PerPositionPipeline(run, SpanDecoder(run), example="a\ta")
+
+    def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
+        from regard.inference.per_position import PerPositionPipeline
+        from regard.inference.span_answers import answer
+
+        assert isinstance(predictor.pipeline, PerPositionPipeline)
+        return {**super().verbs(predictor), "answer": partial(answer, predictor.pipeline)}
+
+
+def _is_squad(path: Path) -> bool:
+    """Whether a file has passages and questions in the format of SQuAD."""
+    return path.name.lower().removesuffix(".gz").endswith(".json")

@@ -1,0 +1,85 @@
+"""A story and a question to an answer that is generated."""
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.tasks.base import TASKS, TEXT_SEARCH, Task, sequence_pipeline
+from regard.tasks.synthetic import SyntheticData
+
+if TYPE_CHECKING:
+    from regard.data.settings import DataSettings
+    from regard.inference.loaded_run import LoadedRun
+    from regard.inference.pipeline import Pipeline
+
+
+# Answers that are looked at; at least so many are needed; the share of them that may be distinct.
+EXAMPLES_LOOKED_AT, MIN_EXAMPLES, MAX_DISTINCT = 5000, 200, 0.1
+
+
+@TASKS.register("story_qa")
+class StoryQA(Task):
+    """story and question to a generated answer."""
+
+    name, verb, output = "story_qa", "answer", "Answer"
+    summary = "story and question to a generated answer"
+    options = TEXT_SEARCH
+    metrics = ("exact", "rouge1", "rouge2", "rougeL")
+    presets = {"text": "answer"}  # noqa: RUF012
+
+    def recognizes(self, data: "DataSettings", modality: str) -> float:
+        from regard.data.column_detection import has_question_columns
+
+        unnamed = data.source_column is None and data.target_column is None
+        return (
+            0.7 if modality == "text" and data.pairs and unnamed and all(map(has_question_columns, data.pairs)) else 0.0
+        )
+
+    def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
+        from regard.data.column_detection import detect_question_columns
+
+        return detect_question_columns(files[0])
+
+    def preset(self, data: "DataSettings", modality: str) -> str:
+        """Where few answers come again and again, as in synthetic stories, nothing need be copied, and attention over
+        sentences is better than over words; else answers are copied from the story."""
+        usual = super().preset(data, modality)
+        if not data.pairs:
+            return usual
+        from regard.data.input_validation import read_examples
+
+        answers = Counter(each.target.strip().lower() for each in islice(read_examples(data), EXAMPLES_LOOKED_AT))
+        few = answers.total() >= MIN_EXAMPLES and len(answers) <= MAX_DISTINCT * answers.total()
+        return "memory" if few else usual
+
+    def synthetic(self) -> "SyntheticData":
+        return Stories()
+
+    def pipeline(self, run: "LoadedRun") -> "Pipeline":
+        return sequence_pipeline(run)
+
+
+class Stories(SyntheticData):
+    """Stories and questions, to answers."""
+
+    preset, steps = "answer", 1400
+    counts: ClassVar = {"train": 12_000, "valid": 300, "test": 500}
+    next_command = "train questions.tsv --task story_qa -o run"
+
+    def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "model": {"source": {"kind": "text", "segments": 2}},
+            "data": {"subwords": {"kind": "word"}, "source_column": 1, "question_column": 2, "target_column": 3},
+            "training": {"tokens": 2048, "learning_rate": 1.5e-3},
+        }
+
+    def write(self, folder: Path, seed: int) -> None:
+        from regard.data.synthetic.stories import stories
+
+        for split, count in self.counts.items():
+            lines = ["\t".join(each) + "\n" for each in stories(count, split=split, seed=seed)]
+            (folder / f"{split}.tsv").write_text("".join(lines), "utf-8")
+
+    def describe_success(self, count: int) -> str:
+        return f"{count:,} questions about stories that were held out are answered right"

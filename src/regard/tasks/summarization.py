@@ -1,0 +1,49 @@
+"""Long text to short text."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.tasks.base import TASKS, TEXT_SEARCH, Task, sequence_pipeline
+from regard.tasks.synthetic import SyntheticData
+
+if TYPE_CHECKING:
+    from regard.inference.loaded_run import LoadedRun
+    from regard.inference.pipeline import Pipeline
+
+
+@TASKS.register("summarization")
+class Summarization(Task):
+    """long text to short text, copying names as they are."""
+
+    name, verb, output = "summarization", "summarize", "Summary"
+    summary = "long text to short text, copying names as they are"
+    options = TEXT_SEARCH
+    metrics = ("rougeL", "rouge1", "rouge2", "exact")
+    presets = {"text": "pointer-generator"}  # noqa: RUF012
+
+    def synthetic(self) -> "SyntheticData":
+        return Notices()
+
+    def pipeline(self, run: "LoadedRun") -> "Pipeline":
+        return sequence_pipeline(run)
+
+
+class Notices(SyntheticData):
+    """Notices, each to one line, with names that no other has."""
+
+    preset, steps = "pointer-generator", 400
+    counts: ClassVar = {"train": 8_000, "valid": 200, "test": 400}
+    next_command = "train texts.tsv --task summarization -o run"
+
+    def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
+        return {"data": {"subwords": {"size": 600}}, "training": {"tokens": 4096, "learning_rate": 3e-3}}
+
+    def write(self, folder: Path, seed: int) -> None:
+        from regard.data.synthetic.notices import notices
+
+        for split, count in self.counts.items():
+            lines = [f"{text}\t{said}\n" for text, said in notices(count, split=split, seed=seed)]
+            (folder / f"{split}.tsv").write_text("".join(lines), "utf-8")
+
+    def describe_success(self, count: int) -> str:
+        return f"{count:,} notices that were held out are put into one line exactly right"

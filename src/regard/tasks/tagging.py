@@ -1,0 +1,53 @@
+"""A label for every word of a text."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError
+from regard.special_tokens import END
+from regard.tasks.base import TASKS, Task
+
+if TYPE_CHECKING:
+    from regard.data.kinds.base import DatasetKind
+    from regard.data.vocabulary import Vocabulary
+    from regard.inference.loaded_run import LoadedRun
+    from regard.inference.pipeline import Pipeline
+    from regard.inference.predictor import Predictor
+    from regard.models.settings import ModelSettings
+
+
+@TASKS.register("tagging")
+class Tagging(Task):
+    """a label for every word of a text."""
+
+    name, verb, output = "tagging", "tag", "Tags"
+    summary = "a label for every word of a text"
+    options = frozenset()
+    metrics = ("entity_f1", "tag_accuracy", "exact")
+    presets = {"text": "tagger"}  # noqa: RUF012
+
+    def data(self) -> "DatasetKind":
+        from regard.data.kinds.tag_pairs import TagPairs
+
+        return TagPairs()
+
+    def describe_target(self, vocabulary: "Vocabulary") -> str:
+        return f"{len(vocabulary) - END - 1:,} classes"
+
+    def check(self, model: "ModelSettings") -> None:
+        if not model.tags:
+            raise RegardError("--preset: this model predicts no tags; leave it out.")
+
+    def pipeline(self, run: "LoadedRun") -> "Pipeline":
+        from regard.inference.per_position import PerPositionPipeline
+        from regard.inference.tagger import TagDecoder
+
+        return PerPositionPipeline(run, TagDecoder(run))
+
+    def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
+        from regard.inference.per_position import PerPositionPipeline
+        from regard.inference.tagger import tag
+
+        assert isinstance(predictor.pipeline, PerPositionPipeline)
+        return {**super().verbs(predictor), "tag": partial(tag, predictor.pipeline)}

@@ -1,0 +1,117 @@
+"""A demonstration: a task on synthetic data, from nothing to a trained model whose attention is drawn."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.errors import RegardError
+from regard.evaluation.metrics.exact_match import is_exact_match
+from regard.inference.predictor import Predictor
+from regard.loading import predictor_of
+from regard.models.presets import preset as preset_settings
+from regard.tasks.base import all_tasks, get_task
+from regard.tasks.synthetic import SyntheticData
+from regard.training.run import begin, train
+from regard.training.settings import run_settings
+from regard.views.alignment_plot import Alignment, write_picture
+from regard.views.overlay import in_terminal, write_overlay
+from regard.views.terminal import matrix
+
+MARKER = "made-by-regard-demo"  # a file in the folder of a demonstration, which may be removed for the next
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What came out. exact: percent of the test examples; drawings: of some examples, as records for JSON."""
+
+    task: str
+    preset: str
+    run: Path
+    exact: float
+    test_examples: int
+    seconds: float
+    drawings: list[dict[str, Any]]
+    success: str
+    next_command: str
+
+
+def demo_tasks() -> list[str]:
+    """The tasks that have a demonstration."""
+    return [task.name for task in all_tasks() if task.synthetic() is not None]
+
+
+def run_demo(
+    task: str,
+    output: Path,
+    *,
+    preset: str | None = None,
+    steps: int | None = None,
+    seed: int = 1,
+    assignments: list[str] | None = None,
+    device: str = "auto",
+    quiet: bool = False,
+) -> DemoResult:
+    """Train on synthetic data in a new folder, test and draw. Raises RegardError."""
+    data = get_task(task).synthetic()
+    if data is None:
+        raise RegardError(f"--task: there is no demonstration of {task!r}; there are {', '.join(demo_tasks())}.")
+    preset = preset or data.preset
+    limits = {"training": {"steps": steps or data.steps, "seed": seed}}
+    given = data.run_settings(preset_settings(preset), output)
+    settings = run_settings(preset, given, assignments or [], limits)
+    if output.exists() and (output / MARKER).exists():
+        shutil.rmtree(output)
+    if (output / "settings.toml").exists():
+        raise RegardError(f"-o: {output} is a run of your own; choose another folder for the demonstration.")
+    begin(settings, output)
+    data.write(output, seed)
+    (output / MARKER).write_text(f"{task}\n")
+    trained = train(settings, output, quiet=quiet, device=device)
+    predictor = predictor_of(trained.bundle)
+    exact, count = _test(predictor, data, output)
+    drawings = _draw(predictor, data, output, seed)
+    seconds = round(trained.where.seconds, 1)
+    return DemoResult(
+        task, preset, output, exact, count, seconds, drawings, data.describe_success(count), data.next_command
+    )
+
+
+def _test(predictor: Predictor, data: SyntheticData, folder: Path) -> tuple[float, int]:
+    """Exact matches of the test split in percent, and its size."""
+    tests = data.tests(folder)
+    results = predictor.results([given for given, _ in tests], predictor.greedy())
+    right = [
+        any(is_exact_match(result.text, reference) for reference in references)
+        for result, (_, references) in zip(results, tests, strict=True)
+    ]
+    return 100 * sum(right) / len(right), len(right)
+
+
+def _draw(predictor: Predictor, data: SyntheticData, folder: Path, seed: int) -> list[dict[str, Any]]:
+    """A few examples with their attention, in the terminal and as one picture."""
+    drawings: list[dict[str, Any]] = []
+    alignments: list[Alignment] = []
+    overlays: list[Any] = []
+    for given in data.examples(folder, seed):
+        result = predictor.predict([given])[0]
+        source = given.name if isinstance(given, Path) else str(given)
+        record: dict[str, Any] = {"source": source, "text": result.text, "drawing": "(this model does not attend)"}
+        captured = predictor.attend(given, result)
+        if captured.kinds:
+            captured = captured.without_special() if data.by_token else captured.without_special().merged()
+            weights = captured.matrix("cross", -1)
+            record |= {"attention": weights.tolist(), "pieces": list(captured.target.labels)}
+            record["source_pieces"] = list(captured.source.labels)
+            if captured.shown is not None:
+                record["drawing"] = in_terminal(captured, weights)
+                overlays.append((f"{source}: {result.text}", captured, weights))
+            else:
+                record["drawing"] = matrix(weights.tolist(), captured.source.labels, captured.target.labels)
+                alignments.append(Alignment(captured.source.labels, captured.target.labels, weights.tolist()))
+        drawings.append(record)
+    if overlays:
+        write_overlay(overlays, folder / "attention.png")
+    elif alignments:
+        write_picture(alignments, folder / "attention.png")
+    return drawings

@@ -1,0 +1,24 @@
+"""Next-sentence prediction: whether the second of two segments follows the first (Devlin et al. 2018)."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from regard.models.heads.per_position import PlacesDecoder
+from regard.training.loss import ForwardPass, Loss
+from regard.training.loss_terms.base import LossTerm
+
+
+class NextSentence(LossTerm):
+    """The mean cross-entropy over pairs of segments, counted once for each target token of the batch."""
+
+    def __call__(self, given: ForwardPass, loss: Loss) -> Tensor | None:
+        labels = given.batch.next_sentence
+        if labels is None:
+            return None
+        head = given.model.decoder
+        assert isinstance(head, PlacesDecoder)
+        labels = torch.cat([labels] * given.passes)
+        present = labels >= 0
+        logits = head.following(given.encoded.states[present]).float()
+        return self.weight * cross_entropy(logits, labels[present]) * given.present.sum()

@@ -1,0 +1,1 @@
+"""Losses of the targets themselves; a task names one."""
