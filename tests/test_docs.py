@@ -4,8 +4,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from regard.attention.catalog import AXES
+from regard.data.readers import READERS
+from regard.documents.document import DOCUMENTS as DOCUMENT_FORMATS
+from regard.evaluation.metrics import METRICS
+from regard.inference.search_algorithm import SEARCHES
+from regard.interop.family import FAMILIES
+from regard.registry import Registry
+from regard.tasks.base import TASKS
+from regard.training.loss import LOSSES
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")])
@@ -59,3 +70,17 @@ def test_the_plan_shown_is_the_plan_printed() -> None:
     assert len(lines) >= 4
     for line in lines:
         assert f"    {line}" in text
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [*AXES.values(), READERS, DOCUMENT_FORMATS, METRICS, SEARCHES, FAMILIES, TASKS, LOSSES],
+    ids=lambda registry: registry.axis,
+)
+def test_every_extension_is_documented(registry: Registry[Any]) -> None:
+    """By its name, or by a suffix of its files."""
+    text = "\n".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    names = registry.builtin_names()
+    assert names
+    known = {name: [name, *getattr(registry.get(name), "suffixes", ())] for name in names}
+    assert [name for name in names if not any(f"`{each}`" in text for each in known[name])] == []
