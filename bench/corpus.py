@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 from bench.measure import Claim, report
-from regard.data.batching import load_batch, plan_epoch
+from regard.data.batch_plan import plan_epoch
+from regard.data.batching import load_batch
 from regard.data.dataset import prepare
 from regard.data.kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings

@@ -72,6 +72,37 @@ def test_the_order_has_no_circles() -> None:
         done |= ready
 
 
+def dependencies() -> dict[str, set[str]]:
+    """The modules that each module imports when it runs, at its top or in a function."""
+    modules = {".".join(("regard", *path.relative_to(SOURCE).with_suffix("").parts)): path for path in FILES}
+    modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
+    found: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        tree = ast.parse(path.read_text())
+        typing = [
+            node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        ]
+        for condition in typing:
+            condition.body = []
+        seen: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                seen |= {each if each in modules else node.module for each in names}
+        found[name] = (seen & modules.keys()) - {name}
+    return found
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not even inside functions: take away modules that import nothing that is left until none is left."""
+    left = dependencies()
+    while free := [name for name, needed in left.items() if not needed & left.keys()]:
+        for name in free:
+            del left[name]
+    cycle = {name for name in left if any(name in needed for needed in left.values())}
+    assert not cycle, f"a cycle is among {sorted(cycle)}"
+
+
 @pytest.mark.parametrize("name", WITHOUT_OTHERS)
 def test_the_foundations_stand_alone(name: str) -> None:
     assert imports(SOURCE / name) <= {"regard.errors", "regard.errors.RegardError"}

@@ -10,15 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from regard.data.batching import (
-    Batch,
-    collate_tokens,
-    load_batch,
-    pad_sequences,
-    plan_epoch,
-    tokens_for,
-    validation_batches,
-)
+from regard.data.batch_plan import plan_epoch, tokens_for
+from regard.data.batching import Batch, collate_tokens, load_batch, pad_sequences, validation_batches
 from regard.data.dataset import Corpus, prepare
 from regard.data.kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings, SubwordSettings

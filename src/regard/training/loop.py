@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batching import Batch, load_batch, plan_batches, tokens_for
+from regard.data.batch_plan import tokens_for
+from regard.data.batching import Batch, load_batch, plan_batches
 from regard.data.dataset import Corpus
 from regard.data.settings import DataSettings
 from regard.errors import RegardError

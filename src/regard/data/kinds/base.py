@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.batch_plan import plan_epoch
 from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
 from regard.data.labels import Labels
@@ -99,8 +100,6 @@ class DatasetKind(ABC):
 
     def plan(self, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """Example numbers of each batch of an epoch."""
-        from regard.data.batching import plan_epoch
-
         sides = dataset.source_lengths, dataset.target_lengths
         return plan_epoch(*sides, tokens=tokens, seed=seed, epoch=epoch)
 
