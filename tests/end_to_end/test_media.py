@@ -173,13 +173,13 @@ def test_captions_in_several_rows_are_references_of_one_picture(pictures: Path, 
 def test_what_can_be_wrong_is_a_sentence(pictures: Path, tmp_path: Path) -> None:
     table = pictures / "captions.jsonl"
     for arguments, why in (
-        (("train", table, "--task", "sing", "-o", tmp_path / "x"), "there is no 'sing'"),
+        (("train", table, "--task", "sing", "-o", tmp_path / "x"), "there is no task 'sing'"),
         (("train", table, "--task", "speech", "-o", tmp_path / "x"), "speech needs recordings"),
         (
             ("train", table, "--preset", "vit-caption", "--set", "model.source.size=30", "-o", tmp_path / "x"),
             "do not divide",
         ),
-        (("demo", "--task", "sing"), "there is no demonstration of 'sing'"),
+        (("demo", "--task", "sing"), "there is no task 'sing'"),
         (("train", tmp_path, "--task", "classification", "-o", tmp_path / "x"), "a folder for each class"),
     ):
         done = regard(*arguments, check=False)

@@ -70,7 +70,7 @@ def test_a_run_is_judged_as_it_is_served(trained: Path) -> None:
     for how in (("--engine", "torch"), (), ("--precision", "int8")):
         done = regard("evaluate", trained / "run", trained / "test.tsv", "--json", "--metric", "exact", *how)
         judged[json.loads(done.stdout)["engine"]] = json.loads(done.stdout)["scores"][0]["value"]
-    assert list(judged) == ["PyTorch", "our own engine, float32", "our own engine, int8"]
+    assert list(judged) == ["PyTorch", "the native engine, float32", "the native engine, int8"]
     assert len(set(list(judged.values())[:2])) == 1
 
 

@@ -31,12 +31,12 @@ def test_an_exported_model_comes_back(imported: Any, tmp_path: Path, precision: 
             a, b = first.translate(line, beam=4), second.translate(line, beam=4)
             assert a.text == b.text
             assert a.score == pytest.approx(b.score, abs=1e-5)
-        before, after = (tensors_of(each.bundle.model) for each in (first, second))
+        before, after = (tensors_of(each.run.bundle.model) for each in (first, second))
         for name in before:
             if name != "output.bias" and "place" not in name:
                 assert torch.equal(before[name].sort(0).values, after[name].sort(0).values)
     else:
-        before, after = (tensors_of(each.bundle.model) for each in (first, second))
+        before, after = (tensors_of(each.run.bundle.model) for each in (first, second))
         for name, tensor in before.items():
             if name.startswith("encoder.layers") and name.endswith("weight") and tensor.ndim == 2:
                 rows = tensor.abs().amax(1, keepdim=True)
@@ -59,10 +59,14 @@ def test_transformers_of_every_kind_come_back(tmp_path: Path, tie: str, more: di
     import_folder(tmp_path / "folder", tmp_path / "again")
     first, second = load(run, engine="torch"), load(tmp_path / "again", engine="torch")
     for line in LINES[:1]:
-        results = [each.translate(line, beam=1, most=40) for each in (first, second)]
-        pieces = [each.target_side.pieces(one.tokens[:40]) for each, one in zip((first, second), results, strict=True)]
+        results = [each.translate(line, beam=1, max_length_ratio=40) for each in (first, second)]
+        pieces = [
+            each.run.target_side.pieces(one.tokens[:40]) for each, one in zip((first, second), results, strict=True)
+        ]
         assert pieces[0] == pieces[1]
-        scored = [each.translate(line, beam=1, most=8, prefix="Ein", scores=True) for each in (first, second)]
+        scored = [
+            each.translate(line, beam=1, max_length_ratio=8, prefix="Ein", scores=True) for each in (first, second)
+        ]
         assert scored[0].token_scores[:3] == pytest.approx(scored[1].token_scores[:3], abs=1e-4)
 
 

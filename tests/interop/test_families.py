@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from regard.data.batching import pad_sequences
+from regard.inference.per_position import position_logits
 from regard.inference.results import SearchConfig
+from regard.inference.span_answers import SpanDecoder
 from regard.loading import load
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES
@@ -113,13 +115,14 @@ def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None
     offsets = whole.pop("offset_mapping")[0].tolist()
     with torch.no_grad():
         expected = theirs(**whole)
-    read = answerer._read(f"{passage}\t{question}")
+    decoder = SpanDecoder(answerer.run)
+    read = decoder.encode(f"{passage}\t{question}")
     assert bundle.source_side.to_original_ids(read.rows[0]) == whole["input_ids"][0].tolist()
-    (logits,) = answerer._logits(read.rows)
+    (logits,) = position_logits(answerer.run, read.rows)
     both = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
     torch.testing.assert_close(logits[:, END + 1 :], both, rtol=1e-4, atol=1e-4)
-    first = read.about[0][0].first
-    assert [list(each) for each in read.about[0][0].offsets] == offsets[first:-1]
+    first = read.context[0][0].first
+    assert [list(each) for each in read.context[0][0].offsets] == offsets[first:-1]
 
 
 def test_two_segments_have_the_same_states(imported: Any) -> None:
@@ -209,7 +212,7 @@ def test_decoders_continue_a_text_alike(imported: Any, text: str, kind: str) -> 
             prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, do_sample=False, num_beams=beam,
             pad_token_id=0, length_penalty=0.0,
         )[0]  # fmt: skip
-        found = model.translate(text, beam=beam, most=20, length_penalty=0.0)
+        found = model.translate(text, beam=beam, max_tokens=20, length_penalty=0.0)
         expected = predicted_tokens(side, row, len(prefix))[
             : 20 if beam == 1 else 19
         ]  # the limit ends a beam in another way
@@ -220,7 +223,7 @@ def test_decoders_continue_a_text_alike(imported: Any, text: str, kind: str) -> 
 def test_gpt2_continues_an_empty_text_alike(imported: Any) -> None:
     theirs, bundle, _, run = imported("gpt2 GPT2LMHeadModel")
     row = theirs.generate(torch.tensor([[0]]), max_new_tokens=8, do_sample=False, pad_token_id=0)[0]
-    found = load(run).translate("", beam=1, most=8)
+    found = load(run).translate("", beam=1, max_tokens=8)
     expected = predicted_tokens(bundle.target_side, row, 1)
     assert found.tokens[: len(expected)] == expected
 
@@ -232,7 +235,7 @@ def test_encoder_decoders_translate_alike(imported: Any, kind: str) -> None:
     sources = [[*each[:30], END] for each in bundle.source_side.encode(LINES)]
     ours = pad_sequences(sources)
     entries = torch.from_numpy(side.original_ids)
-    engine = load(run, engine="torch").engine
+    engine = load(run, engine="torch").run.engine
     for beam in (1, 4):
         rows = theirs.generate(
             entries[ours], attention_mask=(ours != PAD).long(), max_new_tokens=60, num_beams=beam, length_penalty=1.0,

@@ -59,7 +59,7 @@ def test_an_encoder_gives_the_same_logits(imported: Any, tmp_path: Path) -> None
 def test_a_language_model_continues_alike(imported: Any, tmp_path: Path) -> None:
     run = imported("gpt2 GPT2LMHeadModel").run
     export_run(run, "onnx", tmp_path / "onnx")
-    result = load(run).translate("A dog runs", beam=1, most=10)
+    result = load(run).translate("A dog runs", beam=1, max_tokens=10)
     words = np.array([load(run).target_side.encode(["A dog runs"])[0]])
     prefix_length = words.shape[1]
     for _ in range(10):

@@ -28,4 +28,6 @@ def test_freed_pages_are_kept_instead_of_faulted_anew() -> None:
         int(subprocess.run([sys.executable, "-c", LOOK.format(asked=asked)], capture_output=True, check=True).stdout)
         for asked in (False, True)
     ]
+    if not faults[0]:
+        pytest.skip("the C library keeps its pages here without being told")
     assert faults[1] * 5 < faults[0]

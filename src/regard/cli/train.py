@@ -146,14 +146,14 @@ def train(
     given_settings = {"data": said, "training": limits}
     runs = [run.absolute() for run in init or ()]
     settings = run_settings(preset, _found_in(file, folder), assignments, given_settings, task=task, init=runs)
-    if not (task or preset or file.get("preset") or quiet or as_json):
-        typer.echo(f"Task: {settings.task}, detected from the files; choose another with --task.", err=True)
     from regard.data.dataset import fingerprint
     from regard.training.run import begin, restarted
 
     fingerprint(settings.data, settings.model.source)  # before a folder is made: all files are there
     if not restarted():
         begin(settings, output, overwrite=overwrite)
+    if not (task or preset or file.get("preset") or quiet or as_json):
+        typer.echo(f"Task: {settings.task}, detected from the files; choose another with --task.", err=True)
     _train(settings, output, False, quiet, device, tensorboard, as_json)
 
 
