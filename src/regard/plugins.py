@@ -1,16 +1,21 @@
 """Extensions from outside: files loaded with `--plugin`, installed packages, and which of them a run needs."""
 
 import hashlib
+import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.registry import AXES, GROUP, _all_entry_points, _distribution
+from regard.registry import AXES, GROUP, Registry, _all_entry_points, _distribution
 
 PREFIX = "regard_plugin_"  # of the module names of loaded files
+# A registry in its module: an axis, and the package of its built-in extensions.
+REGISTRY = re.compile(r'^[A-Z_]+\b[^=\n]*= *\w+\(\s*"([\w-]+)",\s*(?:__name__|"regard\.)', re.MULTILINE)
 
 
 def load_file(path: Path) -> None:
@@ -50,6 +55,36 @@ def loaded() -> Iterator[tuple[str, str, str]]:
             yield axis, name, _distribution(point)
 
 
+def extensions() -> dict[str, dict[str, str]]:
+    """Every axis with the names of its extensions, each with where it comes from: built-in, a package, a file."""
+    found: dict[str, dict[str, str]] = {}
+    for axis in sorted({*_registry_modules(), *AXES}):
+        registry = _registry(axis)
+        assert registry is not None
+        outside = {name: origin for of, name, origin in loaded() if of == axis}
+        found[axis] = {name: outside.get(name, "built-in") for name in registry}
+    return found
+
+
+@cache
+def _registry_modules() -> dict[str, str]:
+    """The module that defines the registry of each axis; none is imported."""
+    folder = Path(__file__).parent
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        for axis in REGISTRY.findall(path.read_text("utf-8")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            found[axis] = ".".join(("regard", *(part for part in parts if part != "__init__")))
+    return found
+
+
+def _registry(axis: str) -> "Registry[object] | None":
+    """The registry of an axis, whose module is imported if need be; None if there is no such axis."""
+    if axis not in AXES and axis in _registry_modules():
+        importlib.import_module(_registry_modules()[axis])
+    return AXES.get(axis)
+
+
 def required_by(settings: Any) -> dict[str, str]:
     """The plugins that settings (plain data) name, as `axis.name`, each with where it comes from."""
     named = set(_strings(settings))
@@ -60,7 +95,7 @@ def check_available(required: dict[str, str], where: str) -> None:
     """Raise RegardError, naming the first, if one of the plugins that a run needs is missing."""
     for plugin, origin in required.items():
         axis, _, name = plugin.partition(".")
-        if axis not in AXES or name not in AXES[axis]:
+        if (registry := _registry(axis)) is None or name not in registry:
             source = (
                 f"load its file with --plugin {Path(origin).name}" if origin.endswith(".py") else f"install {origin}"
             )
@@ -78,4 +113,4 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
-__all__ = ["GROUP", "check_available", "load_file", "loaded", "required_by"]
+__all__ = ["GROUP", "check_available", "extensions", "load_file", "loaded", "required_by"]

@@ -12,7 +12,7 @@ import importlib
 import importlib.metadata
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -60,12 +60,13 @@ class Registry(Generic[T]):
     import PyTorch, so each is imported only when it is needed, and must be named after the extension it defines
     (`scaled_dot.py` for `scaled-dot`, `global_.py` where the name is a keyword of Python; `base.py` and names with a
     leading underscore are helpers); otherwise all are imported on first use, and may define several extensions each.
+    helpers: further modules of the package that define no extension.
     """
 
-    def __init__(self, axis: str, package: str, *, deferred: bool = False) -> None:
+    def __init__(self, axis: str, package: str, *, deferred: bool = False, helpers: Collection[str] = ()) -> None:
         if axis in AXES:
             raise ValueError(f"there are two registries for {axis}")
-        self.axis, self._package, self._deferred = axis, package, deferred
+        self.axis, self._package, self._deferred, self._helpers = axis, package, deferred, frozenset(helpers)
         self._entries: dict[str, _Entry[T]] = {}
         self._aliases: dict[str, str] = {}
         self._imported = False
@@ -212,7 +213,8 @@ class Registry(Generic[T]):
     def _modules(self) -> tuple[str, ...]:
         folder = importlib.import_module(self._package)
         names = (each.name for each in pkgutil.iter_modules(folder.__path__))
-        return tuple(name for name in names if not name.startswith("_") and not (self._deferred and name == "base"))
+        helpers = self._helpers | ({"base"} if self._deferred else set())
+        return tuple(name for name in names if not name.startswith("_") and name not in helpers)
 
     # --- reading built-in extensions without importing them ----------------------------------------------------------
 

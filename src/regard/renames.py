@@ -47,6 +47,8 @@ OPTIONS: dict[str, str] = {
     "--forbid": "--forbidden",
     "--require": "--required",
     "--tokens": "--max-tokens",
+    "--greedy": "--search greedy",
+    "--best": "--nbest",
 }
 
 

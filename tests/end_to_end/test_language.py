@@ -46,10 +46,12 @@ def test_from_plain_text_to_more_text(text: Path, tmp_path: Path) -> None:
     )
     record = json.loads(regard("generate", run, "the a", "--json").stdout)
     assert record["text"].startswith("the a")
-    wrong = regard("translate", run, "the a", check=False)
+    for verb in ("predict", "translate"):
+        assert regard(verb, run, "the a and", "--max-tokens", 5).stdout == said
+    wrong = regard("classify", run, "the a", check=False)
     assert (wrong.returncode, "use regard generate" in wrong.stderr) == (2, True)
     both = regard("generate", run, "the a", "--beam", 3, "--top-k", 4, check=False)
-    assert (both.returncode, "leave out --temperature, --top-k" in both.stderr) == (2, True)
+    assert (both.returncode, "leave out temperature, top_k" in both.stderr) == (2, True)
     none = regard("evaluate", run, check=False)
     assert (none.returncode, "a file of plain text" in none.stderr) == (2, True)
 

@@ -85,7 +85,7 @@ def test_classes_of_pictures_and_of_texts(pictures: Path, tmp_path: Path) -> Non
     )
     report = json.loads(regard("evaluate", run, pictures / "classes.tsv", "--json").stdout)
     assert {score["name"] for score in report["scores"]} == {"exact", "macro_f1"}
-    best = regard("translate", run, pictures / "1.png", "--nbest", 2, "--scores").stdout.splitlines()
+    best = regard("classify", run, pictures / "1.png", "--nbest", 2, "--scores").stdout.splitlines()
     assert len(best) == 2
     table = tmp_path / "t.tsv"
     lines = [f"{'yes' if n % 2 else 'no'}\t{'good' if n % 2 else 'bad'} number {n}\n" for n in range(40)]
@@ -102,11 +102,14 @@ def test_classes_of_pictures_and_of_texts(pictures: Path, tmp_path: Path) -> Non
     tidy, untidy = (json.loads(regard("evaluate", words, each, "--json").stdout)["scores"] for each in (table, blanks))
     assert tidy == untidy
     refused = regard("translate", words, "good", "--alignment", check=False)
-    assert (refused.returncode, "a class comes from all of a text" in refused.stderr) == (2, True)
+    assert (refused.returncode, "alignment: this does not apply to a run for classification" in refused.stderr) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["caption", "speech", "summarise", "answer"])
+@pytest.mark.parametrize("task", ["captioning", "speech", "summarization", "story_qa"])
 def test_every_demonstration_runs(task: str, tmp_path: Path) -> None:
     done = regard("demo", "--task", task, "-o", tmp_path / "demo", "--steps", 30, "--json")
     result = json.loads(done.stdout)

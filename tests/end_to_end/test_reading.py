@@ -25,7 +25,7 @@ def test_hidden_words_and_vectors(tmp_path: Path) -> None:
     text, run = tmp_path / "text.txt", tmp_path / "run"
     text.write_text("\n".join(PLAIN))
     regard("train", text, "--task", "masked_lm", "-o", run, "--steps", 12, *small(TINY))
-    lines = regard("fill", run, "-", "--json", "--best", 2, check=False, give="the ___ and\n\nthe a ___ the\n")
+    lines = regard("fill", run, "-", "--json", "--nbest", 2, check=False, give="the ___ and\n\nthe a ___ the\n")
     assert lines.returncode == 1
     records = [json.loads(line) for line in lines.stdout.splitlines()]
     assert [len(record.get("gaps", ())) for record in records] == [1, 0, 1]
@@ -36,6 +36,9 @@ def test_hidden_words_and_vectors(tmp_path: Path) -> None:
     for given, said in ((["missing.txt"], "no such file"), (["a", ""], "text 2 of 2 is empty")):
         told = regard("embed", run, *given, check=False)
         assert (told.returncode, said in told.stderr) == (2, True)
+    filled = regard("fill", run, "the ___ and").stdout
+    assert len(filled.splitlines()) == 5
+    assert regard("predict", run, "the ___ and").stdout == filled
     wrong = regard("generate", run, "the", check=False)
     assert (wrong.returncode, "regard fill" in wrong.stderr) == (2, True)
     seen = regard("see", run, "the ___ and the k sat").stdout

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from regard.alignment.alignment_head import Weights
 from regard.data.input_validation import normalize_whitespace
 from regard.data.tokenizers.tokenizer import SPACE
 from regard.data.word_links import word_indices
+from regard.errors import RegardError
 
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
@@ -27,6 +29,23 @@ class Term:
     start: int  # characters of the text
     end: int
     target: str
+
+
+def read_glossary(path: Path) -> dict[str, str]:
+    """The terms of a table and their translations. Raises RegardError for what is no such table."""
+    from regard.data.example import Layout
+    from regard.data.readers import read_pairs
+
+    if path.suffix.lower() not in (".tsv", ".csv", ".jsonl"):
+        raise RegardError(f"--glossary: {path} must be a .tsv, .csv or .jsonl of terms: source and target.")
+    terms: dict[str, str] = {}
+    for example in read_pairs(path, Layout()):
+        if example.problem or not example.source.strip() or not example.target.strip():
+            raise RegardError(
+                f"{path}, line {example.line}: {example.problem or 'a side is empty'}; a line has two terms."
+            )
+        terms[example.source.strip()] = example.target.strip()
+    return terms
 
 
 def terms_in(text: str, glossary: Mapping[str, str]) -> list[Term]:

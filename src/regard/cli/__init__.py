@@ -1,4 +1,4 @@
-"""The `regard` command. Nothing here but the doors: each subcommand imports what it needs when it runs.
+"""The `regard` command. Each subcommand imports what it needs when it runs.
 
 PyTorch takes over a second to import, so nothing at the top of these files may import it.
 """
@@ -8,6 +8,7 @@ import io
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,20 +18,23 @@ from regard.cli import (
     align,
     attention,
     demo,
+    embed,
     evaluate,
-    fill_and_embed,
+    fill,
     generate,
     import_and_export,
+    plugins,
+    predict,
     see,
     serve,
     train,
-    translate,
 )
+from regard.cli.root import PLUGIN, RootGroup
 from regard.errors import RegardError
-from regard.renames import OPTIONS
 
 app = typer.Typer(
     name="regard",
+    cls=RootGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -54,20 +58,19 @@ def regard(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(PLUGIN, help="Load extensions from a Python file; also after the command. May be repeated."),
+    ] = None,
 ) -> None:
     """Attention, and the sequence models built on it."""
 
 
-train.add_to(app)
-evaluate.add_to(app)
-align.add_to(app)
-see.add_to(app)
-translate.add_to(app)
-generate.add_to(app)
-fill_and_embed.add_to(app)
-import_and_export.add_to(app)
-serve.add_to(app)
-demo.add_to(app)
+for command in (
+    *(train, predict, generate, fill, embed, see, align, evaluate),
+    *(serve, import_and_export, demo, plugins),
+):
+    command.add_to(app)
 app.add_typer(attention.attention, name="attention")
 
 
@@ -81,7 +84,6 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no √ still gets an answer
     try:
-        _check_renamed_options(sys.argv[1:])
         app()
     except BrokenPipeError:  # `regard attention list | head -1`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -102,16 +104,6 @@ def main() -> None:
                 err=True,
             )
         sys.exit(_exit_code(error))
-
-
-def _check_renamed_options(arguments: list[str]) -> None:
-    """Raises RegardError, naming the new option, for one that was renamed."""
-    for argument in arguments:
-        if argument == "--":
-            return
-        option = argument.partition("=")[0]
-        if option in OPTIONS:
-            raise RegardError(f"{option}: this option is now called {OPTIONS[option]}.")
 
 
 USER_ERROR, NOT_FINITE, BUG = 2, 1, 70  # exit codes; 70 is EX_SOFTWARE of sysexits.h

@@ -1,17 +1,21 @@
-"""What the subcommands share."""
+"""What the subcommands share: arguments and options that several have, and a progress bar."""
 
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from regard.data.example import Layout
+    from regard.inference.predictor import Predictor
 
 Files = list[Path]
+Texts = list[str]
+Run = Annotated[Path, typer.Argument(help="A trained run's folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Set = Annotated[
     list[str],
@@ -22,6 +26,7 @@ Set = Annotated[
 Device = Annotated[str, typer.Option(help="cpu, cuda, mps, or auto for the fastest there is.")]
 Engine = Annotated[str, typer.Option(help="native, ctranslate2, torch, or auto for the fastest that can.")]
 Precision = Annotated[str, typer.Option(help="What weights are multiplied in: int8, float32 or auto.")]
+Threads = Annotated[int, typer.Option(help="0 for one on each processor core.")]
 Shortlist = Annotated[bool, typer.Option("--shortlist", help="Only words of the run's shortlist; faster.")]
 SourceFile = Annotated[Path | None, typer.Option(help="A text file of sources, one a line.")]
 SourceLanguage = Annotated[str | None, typer.Option("--from", help="For files with several languages.")]
@@ -37,32 +42,41 @@ LengthPenalty = Annotated[float, typer.Option(help="Above 0 prefers longer outpu
 CoveragePenalty = Annotated[float, typer.Option(help="Above 0 prefers outputs that attend to the whole source.")]
 
 
-def layout_of(run: Path | None, *asked: str | None) -> "Layout":
-    """Where the sides are in a file with both: as asked, or else as the run's own files had them."""
-    from regard.data.example import Layout
-    from regard.settings import read_toml
-    from regard.training.settings import RunSettings  # which imports no PyTorch
+@dataclass(frozen=True)
+class Loading:
+    """A run, and how it is loaded."""
 
-    given: list[str | int | None] = [
-        *asked[:2],
-        *(int(each) if each and each.isdigit() else each for each in asked[2:]),
-    ]
-    own: list[str | int | None] = [None] * 4
-    question = None
-    if run is not None and (run / "settings.toml").exists():
-        data = RunSettings.parse(read_toml(run / "settings.toml")).data
-        own = [data.source_language, data.target_language, data.source_column, data.target_column]
-        question = data.question_column
-    names = ("source_language", "target_language", "source_column", "target_column")
-    sides: dict[str, Any] = {
-        name: theirs if each is None else each for name, each, theirs in zip(names, given, own, strict=True)
-    }
-    return Layout(**sides, question_column=question)
+    run: Path
+    engine: str = "auto"
+    device: str = "auto"
+    precision: str = "auto"
+    threads: int = 0
+    shortlist: bool = False
+
+    def predictor(self) -> "Predictor":
+        """The predictor. Raises RegardError."""
+        from regard.loading import load
+
+        return load(
+            self.run,
+            engine=self.engine,
+            device=self.device,
+            precision=self.precision,
+            threads=self.threads,
+            shortlist=self.shortlist,
+        )
+
+
+def layout_of(run: Path | None, *given: str | None) -> "Layout":
+    """Where the sides are in a file with both: as given, or else as the run's own files had them."""
+    from regard.runs.layout import layout_of as find
+
+    return find(run, *given)
 
 
 @contextlib.contextmanager
 def progress(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar with the time left, in a terminal; the function given tells it how many more are done."""
+    """A bar with the time left, in a terminal; the function it yields is called with how many more are done."""
     if quiet or not sys.stderr.isatty():
         yield lambda count: None
         return

@@ -11,6 +11,11 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     import socket
 
+    from starlette.types import ASGIApp
+
+    from regard.serving.limits import Limits
+    from regard.serving.model_pool import Models
+
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
@@ -27,26 +32,33 @@ def add_to(app: typer.Typer) -> None:
     app.command("key")(key)
 
 
+Runs = Annotated[list[Path], typer.Argument(help="Trained runs' folders.")]
+Host = Annotated[str, typer.Option(help="Where to listen; only this machine, unless told otherwise.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")]
+Names = Annotated[
+    list[str] | None, typer.Option(help="A name that this service goes by, beside localhost. May be repeated.")
+]
+Origins = Annotated[
+    list[str] | None, typer.Option(help="A web page that may use it, such as https://example.org. May be repeated.")
+]
+KeyFile = Annotated[Path | None, typer.Option(help="Ask for a key, one of this file's; see regard key.")]
+Log = Annotated[bool, typer.Option("--log", help="Write a line for every request.")]
+
+
 def serve(
-    runs: Annotated[list[Path], typer.Argument(help="Trained runs' folders.")],
-    host: Annotated[str, typer.Option(help="Where to listen; only this machine, unless told otherwise.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
-    name: Annotated[
-        list[str] | None, typer.Option(help="A name that this service goes by, beside localhost. May be repeated.")
-    ] = None,
-    origin: Annotated[
-        list[str] | None, typer.Option(help="A web page that may use it, such as https://example.org. May be repeated.")
-    ] = None,
-    keys: Annotated[Path | None, typer.Option(help="Ask for a key, one of this file's; see regard key.")] = None,
+    runs: Runs,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    name: Names = None,
+    origin: Origins = None,
+    keys: KeyFile = None,
     engine: Engine = "auto",
     precision: Precision = "auto",
     shortlist: Shortlist = False,
-    log: Annotated[bool, typer.Option("--log", help="Write a line for every request.")] = False,
+    log: Log = False,
 ) -> None:
-    """Translate over HTTP: a page, an API, and what clients of LibreTranslate and DeepL speak."""
+    """Predict over HTTP: a page, an API, and what clients of LibreTranslate and DeepL speak."""
     import asyncio
-
-    import uvicorn
 
     from regard.runs.folder import open_folder
     from regard.serving.api_keys import Keys
@@ -55,7 +67,7 @@ def serve(
     from regard.serving.model_pool import Models
 
     for run in runs:
-        open_folder(run)  # a folder that is none is told now, not in the background
+        open_folder(run)  # a folder that is not a run is reported now, not in the background
     known = Keys(keys)
     open_to_all = host not in LOCAL
     if open_to_all and not name:
@@ -74,6 +86,18 @@ def serve(
         origins=tuple(origin or ()),
         log=log,
     )
+    note = "Anybody who can reach it may use it: no keys are asked for." if open_to_all and not known.asked else ""
+    asyncio.run(_run_server(app, models, limits, host, port, note))
+    if models.wrong:
+        raise RegardError(models.wrong)
+
+
+async def _run_server(app: "ASGIApp", models: "Models", limits: "Limits", host: str, port: int, note: str) -> None:
+    """Serve until somebody stops it, or a model cannot be loaded."""
+    import asyncio
+
+    import uvicorn
+
     config = uvicorn.Config(
         app,
         host=host,
@@ -89,33 +113,28 @@ def serve(
     )
     server = uvicorn.Server(config)
 
-    async def stop_if_they_fail() -> None:
+    async def stop_if_models_fail() -> None:
         while not models.ready and not models.wrong:
             await asyncio.sleep(0.05)
         server.should_exit = bool(models.wrong)
 
-    async def run_and_tell() -> None:
-        sockets = [_listening(host, port)]
-        where = sockets[0].getsockname()
-        shown = f"[{where[0]}]" if ":" in where[0] else where[0]
-        typer.echo(f"http://{shown}:{where[1]}/  (Ctrl-C stops it)", err=True)
-        if open_to_all and not known.asked:
-            typer.echo("Anybody who can reach it may use it: no keys are asked for.", err=True)
-        watching = asyncio.create_task(stop_if_they_fail())
-        await server.serve(sockets=sockets)
-        watching.cancel()
-
-    asyncio.run(run_and_tell())
-    if models.wrong:
-        raise RegardError(models.wrong)
+    sockets = [_listening_socket(host, port)]
+    address = sockets[0].getsockname()
+    shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+    typer.echo(f"http://{shown}:{address[1]}/  (Ctrl-C stops it)", err=True)
+    if note:
+        typer.echo(note, err=True)
+    watching = asyncio.create_task(stop_if_models_fail())
+    await server.serve(sockets=sockets)
+    watching.cancel()
 
 
-def _listening(host: str, port: int) -> "socket.socket":
-    """A socket at this place. Raises RegardError if it cannot be had."""
+def _listening_socket(host: str, port: int) -> "socket.socket":
+    """A socket that listens at this address. Raises RegardError if there can be none."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Only of a socket that is told to be TCP does asyncio send at once.
+    # asyncio sends at once (TCP_NODELAY) only if the socket names its protocol.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

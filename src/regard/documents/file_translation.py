@@ -2,15 +2,17 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from regard.documents.document import Document
+from regard.documents.document import Document, DocumentLayout, kind_of, read_document
+from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
-from regard.runs.folder import write_durably
+from regard.runs.folder import stamp_of, write_durably
 
 JournalRecord = tuple[str, list[str], str]  # a translation, placeholders missing in it, and why there is none
 
@@ -67,6 +69,32 @@ def translate_document(
     write_durably(output, document.write(outcome.texts))
     journal.unlink()
     return outcome
+
+
+def open_document(path: Path, layout: DocumentLayout) -> tuple[Document, bytes]:
+    """A file as a document, and its content. Raises RegardError."""
+    content = path.read_bytes()
+    return read_document(content, str(path), kind_of(path, layout), layout), content
+
+
+def check_output_path(output: Path, source: Path) -> Path:
+    """The file to write, as an absolute path. Raises RegardError if it cannot be written: devices and pipes would be
+    replaced by files."""
+    if output.exists() and not output.is_file():
+        raise RegardError(f"--output: {output} is not a file; name one, or leave it out and redirect with >.")
+    output = output.resolve()
+    if output.exists() and output.samefile(source):
+        raise RegardError(f"--output: {output} is the file that is translated; name another one.")
+    if not output.parent.is_dir():
+        raise RegardError(f"--output: there is no folder {output.parent}; make it first.")
+    if not os.access(output.parent, os.W_OK):
+        raise RegardError(f"--output: {output.parent} may not be written to; check its permissions.")
+    return output
+
+
+def conditions_of(run: Path, predictor: Predictor, options: Options, layout: DocumentLayout) -> str:
+    """Everything beside the source that a file's translation depends on."""
+    return f"{stamp_of(run)} {predictor.engine_reason} {options} {layout}"
 
 
 def fingerprint_of(content: bytes, conditions: str) -> str:

@@ -64,7 +64,7 @@ class Options(BaseModel):
     required: tuple[str, ...] = _option((), "prefix", "A word or phrase that must be in the output.")
     glossary: dict[str, str] = _option({}, "glossary", "Source terms and their required translations.")
     to: str = _option("", "language", "Target language, for a model of several.")
-    scores: bool = _option(False, "scores", "Return the log-probability of each token.")
+    scores: bool = _option(False, "scores", "Return each output's score, and the log-probability of each token.")
     alignment: bool = _option(False, "alignment", "Return the word alignment.")
     attention: bool = _option(False, "attention", "Return the attention weights of every layer and head.")
 
@@ -130,6 +130,11 @@ class Options(BaseModel):
     def with_(self, **changes: Any) -> Self:
         """The same options with some changed; what was set explicitly stays explicit."""
         return self.of({**{name: getattr(self, name) for name in self.model_fields_set}, **changes})
+
+    def with_wider_beam(self) -> Self:
+        """The same options, the beam as wide as the outputs to return are many, unless it was set explicitly."""
+        wide_enough = "beam" in self.model_fields_set or self.nbest <= self.beam
+        return self if wide_enough else self.with_(beam=self.nbest)
 
     @property
     def samples(self) -> bool:

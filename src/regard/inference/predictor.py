@@ -4,8 +4,11 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol
 
+from regard.data.example import Layout
+from regard.data.media import Medium
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
@@ -44,6 +47,10 @@ class PredictorTask(Protocol):
     @property
     def title(self) -> str: ...
 
+    def table_layout(self, path: Path, layout: Layout) -> Layout:
+        """Where the inputs are in a table of a user."""
+        ...
+
     def verbs(self, pipeline: Any) -> Mapping[str, Callable[..., Any]]:
         """The methods that a predictor of this task has beside `predict`, by name."""
         ...
@@ -64,6 +71,11 @@ class Predictor:
     def engine_reason(self) -> str:
         """Which engine runs it, and why, in words."""
         return self.run.engine_reason
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether inputs are files, such as images or recordings, rather than texts."""
+        return isinstance(self.run.source_side, Medium)
 
     def predict(self, inputs: Any, options: Options | None = None, **more: Any) -> Any:
         """One input -> its result; a list -> a list; an iterator -> results one by one, in order, however many.

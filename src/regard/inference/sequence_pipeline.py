@@ -67,13 +67,18 @@ class SequencePipeline:
 
         return attend(self, source, target, attribution=attribution, to=to)
 
+    def streams(self, options: Options) -> bool:
+        """Whether outputs can be reported as they are generated: one for each input, by a search that takes nothing
+        back."""
+        from regard.inference.search_algorithm import SEARCHES
+
+        return options.nbest == 1 and SEARCHES.get(self.run.search_config(options).search).streams
+
     def stream(self, text: Any, on_text: Callable[[str], None], options: Options) -> Result:
         """One input, its output reported piece by piece as it is generated, the prompt first. Raises RegardError for a
         search that may take back what it has produced."""
-        from regard.inference.search_algorithm import SEARCHES
-
         config = self.run.search_config(options)
-        if not SEARCHES.get(config.search).streams or options.nbest > 1:
+        if not self.streams(options):
             raise RegardError(f"stream: {config.search} search may take tokens back; sample, or use beam=1.")
         self.inputs.check([text])
         (request,) = self.inputs.requests([text], options)

@@ -78,3 +78,9 @@ class EmbeddingPipeline:
         if request.error:
             raise RegardError(f"{source[:60]!r}: {request.error}.")
         return self_attention_view(self.run, request.tokens)
+
+
+def count_truncated(run: LoadedRun, texts: Sequence[str]) -> int:
+    """How many texts are longer than the model reads, and are cut."""
+    inputs = TextInputs(run)
+    return sum(not inputs.fits(text) for text in texts)

@@ -13,6 +13,7 @@ from regard.registry import Registry
 from regard.renames import VALUES
 
 if TYPE_CHECKING:
+    from regard.data.example import Layout
     from regard.data.kinds.base import DatasetKind
     from regard.data.settings import DataSettings
     from regard.data.vocabulary import Vocabulary
@@ -37,7 +38,8 @@ class Task(ABC):
     metrics: what `regard evaluate` reports; the first one selects checkpoints. presets: the default one for each
     modality that it reads. served: whether `regard serve` serves it. loss: the name of its main loss
     (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by its "perplexity" or
-    "masked-perplexity" on plain text. test_file: a test set, as in an example.
+    "masked-perplexity" on plain text. test_file, input_example: a test set, and the inputs of a command, as in an
+    example.
     """
 
     name: ClassVar[str]
@@ -51,6 +53,7 @@ class Task(ABC):
     loss: ClassVar[str] = "cross-entropy"
     evaluator: ClassVar[str] = "outputs"
     test_file: ClassVar[str] = "test.tsv"
+    input_example: ClassVar[str] = '"A dog runs in the park."'
 
     @property
     def title(self) -> str:
@@ -99,6 +102,14 @@ class Task(ABC):
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         """What turns inputs into results."""
 
+    def table_layout(self, path: Path, layout: "Layout") -> "Layout":
+        """Where the inputs are in a table of a user. layout: as the run's own tables had them, or as the user says."""
+        if layout.question_column is None:
+            return layout
+        from regard.data.column_detection import layout_with_question
+
+        return layout_with_question(path, layout)
+
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
         """The methods that a predictor of this task has, beside `predict` and `attend`."""
         found: dict[str, Callable[..., Any]] = {"translate": predictor.predict, self.verb: predictor.predict}
@@ -107,7 +118,7 @@ class Task(ABC):
         return found
 
 
-TASKS: Registry[type[Task]] = Registry("task", "regard.tasks")
+TASKS: Registry[type[Task]] = Registry("task", "regard.tasks", helpers=("base", "detection", "synthetic"))
 
 
 def get_task(name: str) -> Task:

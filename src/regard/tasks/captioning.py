@@ -22,6 +22,7 @@ class Captioning(Task):
     options = SEARCH
     metrics = ("chrf", "bleu1", "bleu2", "bleu3", "bleu", "rougeL", "cider", "exact")
     presets = {"images": "show-attend-tell"}  # noqa: RUF012
+    input_example = "photo.jpg another.png"
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
         return 0.1 if modality == "images" else 0.0

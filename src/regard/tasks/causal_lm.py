@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.inference.options import Options
 from regard.tasks.base import TASKS, Task, sequence_pipeline
 
 if TYPE_CHECKING:
     from regard.data.kinds.base import DatasetKind
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
+    from regard.inference.options import Options
     from regard.inference.pipeline import Pipeline
     from regard.inference.predictor import Predictor
     from regard.inference.results import Result
@@ -46,15 +46,18 @@ class CausalLM(Task):
         return sequence_pipeline(run)
 
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
+        from regard.inference.options import Options
+        from regard.inference.sequence_pipeline import SequencePipeline
+
+        assert isinstance(predictor.pipeline, SequencePipeline)
+        pipeline = predictor.pipeline
+
         def stream(
-            prompt: str, on_text: Callable[[str], None], options: Options | None = None, **more: Any
+            prompt: str, on_text: Callable[[str], None], options: "Options | None" = None, **more: Any
         ) -> "Result":
             """One text, reported piece by piece as it is generated, the prompt first."""
-            from regard.inference.sequence_pipeline import SequencePipeline
-
-            assert isinstance(predictor.pipeline, SequencePipeline)
             chosen = Options.of(more) if options is None else options.with_(**more)
             predictor.check_options(chosen)
-            return predictor.pipeline.stream(prompt, on_text, chosen)
+            return pipeline.stream(prompt, on_text, chosen)
 
-        return {**super().verbs(predictor), "stream": stream}
+        return {**super().verbs(predictor), "stream": stream, "streams": pipeline.streams}

@@ -9,6 +9,7 @@ from regard.errors import RegardError
 from regard.tasks.base import TASKS, Task
 
 if TYPE_CHECKING:
+    from regard.data.example import Layout
     from regard.data.kinds.base import DatasetKind
     from regard.data.settings import DataSettings
     from regard.data.vocabulary import Vocabulary
@@ -28,6 +29,7 @@ class SpanQA(Task):
     metrics = ("span_f1", "span_exact", "exact")
     loss = "span"
     presets = {"text": "span"}  # noqa: RUF012
+    input_example = "questions.tsv -o answers.tsv"
 
     def data(self) -> "DatasetKind":
         from regard.data.kinds.span_pairs import SpanPairs
@@ -48,6 +50,11 @@ class SpanQA(Task):
                 f"question and answer, or name them with --set data.source_column, question_column, target_column."
             )
         return columns
+
+    def table_layout(self, path: Path, layout: "Layout") -> "Layout":
+        from regard.data.column_detection import layout_with_question
+
+        return layout_with_question(path, layout)
 
     def describe_target(self, vocabulary: "Vocabulary") -> str:
         return "answer spans"

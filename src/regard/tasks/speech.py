@@ -22,6 +22,7 @@ class Speech(Task):
     options = SEARCH
     metrics = ("wer", "cer", "exact")
     presets = {"speech": "listen-attend-spell"}  # noqa: RUF012
+    input_example = "recording.wav"
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
         return 0.1 if modality == "speech" else 0.0

@@ -27,6 +27,7 @@ class StoryQA(Task):
     options = TEXT_SEARCH
     metrics = ("exact", "rouge1", "rouge2", "rougeL")
     presets = {"text": "answer"}  # noqa: RUF012
+    input_example = "questions.tsv -o answers.tsv"
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
         from regard.data.column_detection import has_question_columns

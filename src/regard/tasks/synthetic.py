@@ -5,8 +5,6 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
-from regard.settings import merged
-
 SCHEDULE = {
     "metric": "exact",
     "schedule": "cosine",
@@ -33,6 +31,8 @@ class SyntheticData(ABC):
 
     def run_settings(self, preset: dict[str, Any], folder: Path) -> dict[str, Any]:
         """Settings of a run with this preset on the data in this folder."""
+        from regard.settings import merged
+
         files = {split: str((folder / f"{split}.{self.suffix}").absolute()) for split in ("train", "valid")}
         data = {"pairs": [files["train"]], "valid_pairs": [files["valid"]]}
         return merged({"data": data, "training": SCHEDULE}, self.settings(preset))

@@ -1,0 +1,114 @@
+"""The decoding options of a command, from the one schema in `inference/options.py`.
+
+They are added when a command is parsed or its help is printed, so that `regard --help` imports no schema.
+"""
+
+import inspect
+from collections.abc import Callable, Collection
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from regard.inference.options import Options
+
+KEY = "regard.decoding_options"  # in a context's meta
+Groups = Callable[[], Collection[str]]
+
+
+def add_decoding_command(
+    app: typer.Typer, name: str, function: Callable[..., None], groups: Groups, **how: Any
+) -> None:
+    """Add a command with the decoding options of some groups.
+
+    The function gets them as `options`, and only what the user has typed counts as set. Its other keyword-only
+    parameters have defaults, and are no options of the command.
+    """
+    command: type[TyperCommand] = type("DecodingCommand", (_DecodingCommand,), {"groups": staticmethod(groups)})
+    app.command(name, cls=command, **how)(_without_keyword_only(function))
+
+
+class _DecodingCommand(TyperCommand):
+    groups: Groups
+    _names: Collection[str] | None = None  # of decoding options, once they are added
+
+    def get_params(self, ctx: Any) -> Any:
+        if self._names is None:
+            parameters = decoding_parameters(self.groups())
+            self._names = frozenset(each.name for each in parameters)
+            self.params = [*self.params[:-1], *parameters, *self.params[-1:]]
+        return super().get_params(ctx)
+
+    def invoke(self, ctx: Any) -> Any:
+        typed = {name: ctx.params.pop(name) for name in self._names or () if name in ctx.params}
+        ctx.meta[KEY] = options_from(typed)
+        return super().invoke(ctx)
+
+
+def _without_keyword_only(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as Typer sees it: its context, and what is not keyword-only."""
+    kept = [
+        each
+        for each in inspect.signature(function).parameters.values()
+        if each.kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+
+    @wraps(function)
+    def command(context: typer.Context, **given: Any) -> None:
+        function(**given, options=context.meta[KEY])
+
+    del command.__dict__["__wrapped__"]
+    command.__signature__ = inspect.Signature([context, *kept])  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in (context, *kept)}
+    return command
+
+
+def decoding_parameters(groups: Collection[str]) -> list[Any]:
+    """The command-line parameters of all options of some groups."""
+    from regard.inference.options import Options, options_in
+
+    fields = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(name))
+        for name in Options.model_fields
+        if name in options_in(groups)
+    ]
+
+    def only_options(**given: Any) -> None: ...
+
+    only_options.__signature__ = inspect.Signature(fields)  # type: ignore[attr-defined]
+    only_options.__annotations__ = {each.name: each.annotation for each in fields}
+    app = typer.Typer(add_completion=False)
+    app.command()(only_options)
+    return list(typer.main.get_command(app).params)
+
+
+def options_from(typed: dict[str, Any]) -> "Options":
+    """Options of what was typed; the rest is None, and stays unset. Raises RegardError."""
+    from regard.inference.options import Options
+
+    values = {name: value for name, value in typed.items() if value is not None and value not in ([], ())}
+    if (path := values.get("glossary")) is not None:
+        from regard.alignment.glossary import read_glossary
+
+        values["glossary"] = read_glossary(path)
+    return Options.of(values)
+
+
+def _annotation(name: str) -> Any:
+    """The type of an option on the command line, with its flag and help."""
+    from regard.inference.options import Options
+
+    field = Options.model_fields[name]
+    text, default = str(field.description), field.default
+    kind = field.annotation
+    if default in ((), {}):
+        kind = list[str] if default == () else Path
+        text += " May be repeated." if default == () else " A file: .tsv, .csv or .jsonl."
+    elif default not in (None, "", False):
+        text += f" [default: {default}]"
+    flag = "--" + name.replace("_", "-")
+    return Annotated[kind | None, typer.Option(flag, help=text)]  # type: ignore[operator]

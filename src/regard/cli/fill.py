@@ -1,0 +1,99 @@
+"""regard fill."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.common import Device, Json, Loading, Texts
+from regard.cli.decoding_options import add_decoding_command
+from regard.cli.printing import exit_code
+from regard.cli.standard_input import batches_of
+from regard.cli.verbs import check_verb, groups_of
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.inference.fill_mask import Filler
+    from regard.inference.options import Options
+    from regard.inference.predictor import Predictor
+
+FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|text)(\.gz)?")  # a file's name rather than a text
+DEFAULT_NBEST = 5  # words for each gap
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    add_decoding_command(
+        app,
+        "fill",
+        fill,
+        partial(groups_of, "fill"),
+        epilog='\b\nExamples:\n  regard fill run "A dog ___ in the park."\n'
+        '  regard fill run "A [MASK] runs in the [MASK]." --nbest 10\n'
+        "  cat texts.txt | regard fill run - --json",
+    )
+
+
+def fill(
+    run: Annotated[Path, typer.Argument(help="The folder of a run trained with --task masked_lm, or imported.")],
+    texts: Annotated[
+        Texts, typer.Argument(metavar="TEXT... | FILE | -", help="With ___ or [MASK] for each gap; - for lines.")
+    ],
+    device: Device = "auto",
+    as_json: Json = False,
+    *,
+    options: "Options",
+) -> None:
+    """Predict the words that are missing in a text, 5 for each gap unless --nbest says otherwise."""
+    predictor = Loading(run, device=device).predictor()
+    check_verb(run, predictor.task, "fill")
+    fill_texts(predictor, texts, options, as_json)
+
+
+def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options", as_json: bool) -> None:
+    """Print the most likely words of every gap. Of several texts, one that cannot be read does not stop the others."""
+    predictor.check_options(options)
+    best = options.nbest if "nbest" in options.model_fields_set else DEFAULT_NBEST
+    lines = len(inputs) == 1 and (inputs[0] == "-" or FILE_NAME.fullmatch(inputs[0]))
+    failed = count = 0
+    for texts in _batches(inputs):
+        for text in texts:
+            count += 1
+            try:
+                _print_gaps(text, predictor.fill(text, best=best), as_json)
+            except RegardError as error:
+                if not lines and len(inputs) == 1:
+                    raise
+                failed += 1
+                record = json.dumps({"text": text, "wrong": str(error)})
+                typer.echo(record if as_json else str(error), err=not as_json)
+        sys.stdout.flush()
+    if not count:
+        raise RegardError("there is no text.")
+    exit_code(failed)
+
+
+def _batches(inputs: Sequence[str]) -> Iterable[list[str]]:
+    """Texts in batches: the ones given, the lines of one file, or the lines of standard input."""
+    if len(inputs) == 1 and FILE_NAME.fullmatch(inputs[0]):
+        from regard.data.files import read_lines
+
+        return [[line for line, _ in read_lines(Path(inputs[0]))]]
+    return batches_of(inputs)
+
+
+def _print_gaps(text: str, gaps: "Sequence[Sequence[Filler]]", as_json: bool) -> None:
+    if as_json:
+        records = [[{"word": f.word, "probability": round(f.probability, 6)} for f in gap] for gap in gaps]
+        typer.echo(json.dumps({"text": text, "gaps": records}, ensure_ascii=False))
+        return
+    for number, gap in enumerate(gaps, 1):
+        if len(gaps) > 1:
+            typer.echo(f"gap {number}")
+        for filler in gap:
+            typer.echo(f"  {filler.probability:6.1%}  {filler.word}")

@@ -1,0 +1,235 @@
+"""regard predict, and the verbs of all tasks (regard translate, regard classify, ...): one implementation."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.common import (
+    Device,
+    Engine,
+    Json,
+    Loading,
+    Precision,
+    Run,
+    Shortlist,
+    SourceLanguage,
+    Texts,
+    Threads,
+    progress,
+)
+from regard.cli.decoding_options import add_decoding_command
+from regard.cli.fill import fill_texts
+from regard.cli.generate import generate_texts
+from regard.cli.printing import ResultPrinter
+from regard.cli.standard_input import batches_of
+from regard.cli.verbs import FOR_EVERY_TASK, check_verb, groups_of
+from regard.documents.document import DOCUMENTS, DocumentLayout
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from regard.inference.options import Options
+    from regard.inference.predictor import Predictor
+    from regard.tasks.base import Task
+
+# Verbs whose output is not one text for each input.
+SPECIAL: dict[str, Callable[["Predictor", Sequence[str], "Options", bool], None]] = {
+    "generate": generate_texts,
+    "fill": fill_texts,
+}
+DOCUMENT_EXAMPLES = (
+    "article.txt -o article.de.txt --paragraphs",
+    "app.po -o app.de.po",
+    "table.csv --column text -o out.csv",
+    "- --nbest 3 --json < lines.txt",
+    '"the cat" --glossary terms.tsv --alignment',
+)
+
+Inputs = Annotated[
+    Texts | None,
+    typer.Argument(
+        metavar="[TEXT... | FILE | -]", help="Texts, a file, or - for lines of input; pictures or recordings."
+    ),
+]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where a file's translation goes.")]
+Paragraphs = Annotated[
+    bool, typer.Option("--paragraphs", help="Lines are paragraphs: split them into sentences, put them back.")
+]
+Column = Annotated[str | None, typer.Option(help="Of a table: the source's column, by name or from 1.")]
+
+
+@dataclass(frozen=True)
+class FileChoices:
+    """What a user says about a file."""
+
+    paragraphs: bool = False
+    column: str | None = None
+    kind: str | None = None
+    source_language: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.paragraphs or self.column or self.kind)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register `regard predict`; the verbs of tasks are added by `regard.cli.root`."""
+    examples = ['"A dog runs in the park."', "photo.jpg another.png", *DOCUMENT_EXAMPLES]
+    _add(app, "predict", "Predict with any run: translate, caption, classify, tag, ...", examples)
+
+
+def add_verb(app: typer.Typer, verb: str, tasks: "Sequence[Task]") -> None:
+    """Register the verb of some tasks."""
+    summary = "; ".join(task.summary for task in tasks)
+    examples = [task.input_example for task in tasks] + ["- --json < lines.txt"]
+    if verb in FOR_EVERY_TASK:
+        examples += DOCUMENT_EXAMPLES
+    _add(app, verb, f"{summary[:1].upper()}{summary[1:]}.", list(dict.fromkeys(examples)))
+
+
+def _add(app: typer.Typer, verb: str, summary: str, examples: Sequence[str]) -> None:
+    lines = "".join(f"  regard {verb} run {example}\n" for example in examples)
+    command = partial(predict, verb=verb)
+    how = {"help": summary, "epilog": f"\b\nExamples:\n{lines}"}
+    add_decoding_command(app, verb, command, partial(groups_of, verb), **how)
+
+
+def predict(
+    run: Run,
+    inputs: Inputs = None,
+    output: Output = None,
+    paragraphs: Paragraphs = False,
+    column: Column = None,
+    kind: Annotated[
+        str | None, typer.Option(help=f"Of file, where its name does not say: {', '.join(DOCUMENTS)}.")
+    ] = None,
+    source_language: SourceLanguage = None,
+    engine: Engine = "auto",
+    precision: Precision = "auto",
+    threads: Threads = 0,
+    shortlist: Shortlist = False,
+    device: Device = "auto",
+    as_json: Json = False,
+    *,
+    verb: str,
+    options: "Options",
+) -> None:
+    """Predict with any run: texts, lines of input, pictures or recordings, or a file that is written back."""
+    predictor = Loading(run, engine, device, precision, threads, shortlist).predictor()
+    check_verb(run, predictor.task, verb)
+    if "search" in predictor.task.options:
+        options = options.with_wider_beam()
+    choices = FileChoices(paragraphs, column, kind, source_language)
+    output = None if output == Path("-") else output
+    if (special := SPECIAL.get(predictor.task.verb)) is not None:
+        if choices or output is not None:
+            raise RegardError("--output, --paragraphs, --kind and --column: this run's outputs are printed; leave out.")
+        special(predictor, inputs or [], options, as_json)
+    elif predictor.reads_files:
+        _predict_media(predictor, inputs or [], output, choices, options, as_json)
+    else:
+        _predict_texts(predictor, run, inputs or [], output, choices, options, as_json)
+
+
+def _predict_media(
+    predictor: "Predictor",
+    inputs: Sequence[str],
+    output: Path | None,
+    choices: FileChoices,
+    options: "Options",
+    as_json: bool,
+) -> None:
+    """Outputs for images or recordings, each a file."""
+    if choices:
+        raise RegardError("--paragraphs, --kind and --column are for texts; this run reads files.")
+    if output is not None:
+        raise RegardError("--output: outputs are printed, a line for each file, so redirect them with >.")
+    names = [line for lines in batches_of(inputs) for line in lines]
+    if not names:
+        raise RegardError("there is nothing to read; name files, or - for lines of input.")
+    printer = ResultPrinter(as_json, options.scores, named=len(names) > 1, files=True)
+    with progress("reading", len(names), as_json) as done:
+        results = predictor.results(names, _computed(options, as_json), on_done=done)
+    for result in results:
+        printer(result)
+    printer.exit()
+
+
+def _predict_texts(
+    predictor: "Predictor",
+    run: Path,
+    inputs: Sequence[str],
+    output: Path | None,
+    choices: FileChoices,
+    options: "Options",
+    as_json: bool,
+) -> None:
+    """Outputs for texts, for lines of standard input, or for a file."""
+    from regard.documents.input_arguments import document_path
+
+    path = document_path(inputs, output)
+    if path is None and choices:
+        raise RegardError("--paragraphs, --kind and --column are for files; name one.")
+    if sys.stderr.isatty() and not as_json:
+        typer.echo(f"{predictor.engine_reason}", err=True)
+    several = path is not None or len(inputs) > 1 or list(inputs) == ["-"]
+    printer = ResultPrinter(as_json, options.scores, options.alignment, numbered=options.nbest > 1 and several)
+    if path is None:
+        predictor.check_options(options)
+        for texts in batches_of(inputs):
+            _print_all(predictor.predict(texts, _computed(options, as_json)), printer)
+        printer.exit()
+        return
+    from regard.cli.files import predict_file
+
+    layout = _layout(predictor, run, path, choices, options)
+    if not predictor.description.target_languages:
+        options = options.with_(to="")  # it was for the file
+    predictor.check_options(options)
+    if _by_lines(path, layout, output, options, as_json):
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            lines = (line.rstrip("\r\n") for line in file)
+            _print_all(predictor.predict(lines, _computed(options, as_json)), printer)
+        printer.exit()
+    else:
+        predict_file(predictor, run, path, output, layout, options, as_json)
+
+
+def _print_all(results: Any, printer: ResultPrinter) -> None:
+    for result in results:
+        printer(result)
+    sys.stdout.flush()
+
+
+def _computed(options: "Options", as_json: bool) -> "Options":
+    """What has to be computed: scores of tokens are printed in JSON only."""
+    return options if as_json else options.with_(scores=False)
+
+
+def _by_lines(path: Path, layout: DocumentLayout, output: Path | None, options: "Options", as_json: bool) -> bool:
+    """Whether a file's lines are printed one by one. Raises RegardError for what a file cannot hold."""
+    from regard.documents.document import kind_of
+
+    more = options.nbest > 1 or options.scores or options.alignment
+    by_lines = kind_of(path, layout) == "text" and not layout.paragraphs and output is None and (more or as_json)
+    if more and not by_lines:
+        raise RegardError("--nbest, --scores and --alignment are for texts and for lines, without --output.")
+    return by_lines
+
+
+def _layout(predictor: "Predictor", run: Path, path: Path, choices: FileChoices, options: "Options") -> DocumentLayout:
+    from regard.runs.layout import layout_of
+
+    own = predictor.task.table_layout(path, layout_of(run, None, None, choices.column, None))
+    answers = own.question_column is not None
+    return DocumentLayout(
+        choices.source_language or predictor.description.source_language,
+        options.to or predictor.description.target_language,
+        own.source_column if answers or choices.column is not None else None,
+        own.question_column,
+        paragraphs=choices.paragraphs,
+        kind=choices.kind,
+    )

@@ -1,0 +1,97 @@
+"""The group of all commands: the verbs of tasks are commands, plugins are loaded first, renamed options are named."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from regard.errors import RegardError
+from regard.renames import OPTIONS
+
+if TYPE_CHECKING:
+    from regard.tasks.base import Task
+
+PLUGIN = "--plugin"
+
+
+class RootGroup(TyperGroup):
+    """Built-in commands, and one for every verb of a task, those of plugins included."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        args, files = split_plugins(args)
+        if files:
+            from regard.plugins import load_file
+
+            for file in files:
+                load_file(Path(file))
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        builtin = super().list_commands(ctx)
+        self._add_verbs()
+        verbs = [name for name in super().list_commands(ctx) if name not in builtin]
+        after = builtin.index("predict") + 1
+        return [*builtin[:after], *verbs, *builtin[after:]]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            self._add_verbs()
+        return super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            option = getattr(error, "option_name", None)  # of an option that the command does not have
+            if option in OPTIONS:
+                raise RegardError(f"{option}: this option is now called {OPTIONS[option]}.") from None
+            raise
+
+    def _add_verbs(self) -> None:
+        from regard.cli.predict import add_verb
+
+        verbs: dict[str, list[Task]] = {}
+        for task in _tasks():
+            verbs.setdefault(task.verb, []).append(task)
+        new = typer.Typer(rich_markup_mode=None, context_settings=dict(self.context_settings))
+        names = [verb for verb in verbs if verb not in self.commands]
+        for verb in names:
+            add_verb(new, verb, verbs[verb])
+        new.callback()(_nothing)  # several commands even where there is one
+        if names:
+            self.commands |= typer.main.get_command(new).commands  # type: ignore[attr-defined]
+
+
+def _nothing() -> None: ...
+
+
+def _tasks() -> "list[Task]":
+    """Every task. One of an installed plugin that cannot be imported is reported, and left out."""
+    from regard.tasks.base import TASKS
+
+    found = []
+    for name in TASKS:
+        try:
+            found.append(TASKS.get(name)())
+        except RegardError as error:
+            typer.echo(f"regard: {error}", err=True)
+    return found
+
+
+def split_plugins(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments without `--plugin FILE`, wherever it is, and the files."""
+    rest: list[str] = []
+    files: list[str] = []
+    given = iter(arguments)
+    for argument in given:
+        name, equals, value = argument.partition("=")
+        if argument == "--":
+            rest += [argument, *given]
+        elif name != PLUGIN:
+            rest.append(argument)
+        elif (file := value if equals else next(given, None)) is None:
+            raise RegardError(f"{PLUGIN}: name a Python file.")
+        else:
+            files.append(file)
+    return rest, files

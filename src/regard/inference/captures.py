@@ -1,0 +1,36 @@
+"""What is captured for a view: attention over an output, and the other outputs of its search."""
+
+from dataclasses import replace
+from typing import Any
+
+from regard.inference.attention import branches
+from regard.inference.options import Options
+from regard.inference.predictor import Predictor
+from regard.views.notebook import CapturedView
+
+SEARCHES_TEXTS = frozenset({"search", "alignment"})  # groups of options of tasks that search outputs for texts
+
+
+def capture(
+    predictor: Predictor,
+    source: Any,
+    target: str | None,
+    options: Options,
+    *,
+    name: str,
+    attribution: bool = False,
+    tree: bool = False,
+) -> CapturedView:
+    """Attention over a source and a target, or the model's own output if there is none. name: of the model.
+
+    tree: with the other outputs of the beam, where outputs for texts are searched. Raises RegardError.
+    """
+    predictor.check_options(options)
+    searches = predictor.task.options >= SEARCHES_TEXTS
+    tree = tree and searches and options.beam > 1
+    result = None
+    if searches and (tree or target is None):
+        (result,) = predictor.results([source], options.with_(nbest=options.beam) if tree else options)
+    view = predictor.attend(source, result if target is None else target, attribution=attribution, to=options.to)
+    view = replace(view, model=name)
+    return replace(view, beam=branches(predictor.pipeline, result)) if tree and result is not None else view

@@ -1,0 +1,19 @@
+"""The command as a real process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def regard(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "regard", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        timeout=120,
+        check=False,
+    )
