@@ -171,8 +171,8 @@ def test_an_output_is_a_file_and_stays_one(run: Path, tmp_path: Path) -> None:
         return subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
 
     os.mkfifo(pipe)
-    assert "pipe is no file; name one" in asked(str(pipe)).stderr
-    assert "is no file; name one" in asked("/dev/stdout").stderr
+    assert "pipe is not a file; name one" in asked(str(pipe)).stderr
+    assert "is not a file; name one" in asked("/dev/stdout").stderr
     assert "in.txt is the file that is translated; name another one" in asked(str(source)).stderr
     assert source.read_text() == "the cat\n"
     assert pipe.is_fifo()

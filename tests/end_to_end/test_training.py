@@ -87,7 +87,7 @@ def test_mistakes_are_one_sentence(trained: Path, tmp_path: Path) -> None:
     assert "a preset is chosen with --preset" in refused("train", data, "-o", tmp_path / "a", "--set", "preset=luong")
     assert "less than 9223372036854775808" in refused("train", data, "-o", tmp_path / "a", "--seed", 10**20)
     assert "there is no 'foo'" in refused("evaluate", run, data, "--tokenize", "foo")
-    assert "it must be between 1" in refused("evaluate", run, data, "--beam", 0)
+    assert "it must be at least 1" in refused("evaluate", run, data, "--beam", 0)
     assert not list(tmp_path.iterdir()), "nothing was left behind"
     before = sorted(path.name for path in run.iterdir())
     assert "it exists and is not a run" in refused("train", data, "-o", trained)

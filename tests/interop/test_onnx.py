@@ -60,7 +60,7 @@ def test_a_language_model_continues_alike(imported: Any, tmp_path: Path) -> None
     run = imported("gpt2 GPT2LMHeadModel").run
     export_run(run, "onnx", tmp_path / "onnx")
     result = load(run).translate("A dog runs", beam=1, max_tokens=10)
-    words = np.array([load(run).target_side.encode(["A dog runs"])[0]])
+    words = np.array([load(run).run.target_side.encode(["A dog runs"])[0]])
     prefix_length = words.shape[1]
     for _ in range(10):
         logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=words)

@@ -20,7 +20,7 @@ from regard.inference.results import Result
 from regard.inference.text_inputs import TextInputs
 from regard.views.notebook import CapturedView
 
-BATCH_TOKENS = 1024  # padding counted; measured by bench/embedding.py: larger batches leave the CPU's caches
+BATCH_TOKENS = 1024  # padding counted
 
 
 @torch.inference_mode()
