@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 ORDER = [
     *("alignment", "runs", "interpret", "views", "inference", "documents"),
-    *("tasks", "loading", "evaluation", "interop", "training", "lab"),
+    *("tasks", "loading", "evaluation", "interop", "training"),
 ]
 LOWEST = set(MAY_IMPORT)
 for place, part in enumerate(ORDER):
