@@ -59,7 +59,7 @@ def test_spans_from_a_table_to_a_server(tmp_path: Path) -> None:
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
     regard("train", table, "--task", "span_qa", "-o", run, "--steps", 12, *small(TINY))
     report = json.loads(regard("evaluate", run, table, "--json").stdout)
-    assert [score["name"] for score in report["scores"]] == ["span_exact", "span_f1", "exact"]
+    assert [score["name"] for score in report["scores"]] == ["span_f1", "span_exact", "exact"]
     asked = "Mary is in the garden.\tWhere is Mary?"
     told = regard("translate", run, "-", give=f"{asked}\n").stdout.strip()
     assert told
