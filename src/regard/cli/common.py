@@ -38,8 +38,6 @@ TargetColumn = Annotated[str | None, typer.Option(help="The same for the target.
 Media = Annotated[
     Path | None, typer.Option(help="The folder of the pictures or recordings that a table names, if not its own.")
 ]
-LengthPenalty = Annotated[float, typer.Option(help="Above 0 prefers longer outputs.")]
-CoveragePenalty = Annotated[float, typer.Option(help="Above 0 prefers outputs that attend to the whole source.")]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ def add_decoding_command(
     The function gets them as `options`, and only what the user has typed counts as set. Its other keyword-only
     parameters have defaults, and are no options of the command.
     """
-    command: type[TyperCommand] = type("DecodingCommand", (_DecodingCommand,), {"groups": staticmethod(groups)})
+    base: type[TyperCommand] = how.pop("cls", TyperCommand)
+    command = type(base.__name__, (_DecodingCommand, base), {"groups": staticmethod(groups)})
     app.command(name, cls=command, **how)(_without_keyword_only(function))
 
 

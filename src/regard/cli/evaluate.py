@@ -11,12 +11,10 @@ import typer
 from typer.core import TyperCommand
 
 from regard.cli.common import (
-    CoveragePenalty,
     Device,
     Engine,
     Files,
     Json,
-    LengthPenalty,
     Media,
     Precision,
     Shortlist,
@@ -28,11 +26,13 @@ from regard.cli.common import (
     layout_of,
     progress,
 )
+from regard.cli.decoding_options import add_decoding_command
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.evaluation.evaluation_set import EvaluationFiles
     from regard.evaluation.report import Report, Systems
+    from regard.inference.options import Options
     from regard.runs.folder import Description
 
 BAR_UNIT = 4  # points of a score that one block of a bar stands for
@@ -49,7 +49,6 @@ Gold = Annotated[
 ]
 Links = Annotated[Path | None, typer.Option(help="With --gold: score this file of links instead of a run's.")]
 Tokenize = Annotated[str | None, typer.Option(help="For BLEU: 13a, none (already tokenized), zh, char, ...")]
-Beam = Annotated[int, typer.Option(help="Hypotheses kept in search; 1 is greedy.")]
 Compare = Annotated[Path | None, typer.Option(help="Another run on the same test, with paired bootstrap.")]
 Picture = Annotated[Path | None, typer.Option(help="Write the scores by source length as a .png.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the model's outputs, one a line.")]
@@ -73,8 +72,11 @@ class _Command(TyperCommand):
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command(
+    add_decoding_command(
+        app,
         "evaluate",
+        evaluate,
+        lambda: ("search",),
         cls=_Command,
         epilog="\b\nExamples:\n"
         "  regard evaluate run test.tsv\n"
@@ -85,7 +87,7 @@ def add_to(app: typer.Typer) -> None:
         "  regard evaluate --outputs translated.txt --reference test.de\n"
         "  regard evaluate run --source test.en --reference test.de --gold test.links\n"
         "  regard evaluate --links found.links --gold test.links",
-    )(evaluate)
+    )
 
 
 def evaluate(
@@ -98,9 +100,6 @@ def evaluate(
     gold: Gold = None,
     links: Links = None,
     tokenize: Tokenize = None,
-    beam: Beam = 5,
-    length_penalty: LengthPenalty = 1.0,
-    coverage_penalty: CoveragePenalty = 0.0,
     compare: Compare = None,
     picture: Picture = None,
     output: Output = None,
@@ -114,13 +113,14 @@ def evaluate(
     shortlist: Shortlist = False,
     device: Device = "auto",
     as_json: Json = False,
+    *,
+    options: "Options",
 ) -> None:
     """Score a trained model, or a file of outputs, on a test set."""
     from regard.evaluation.evaluation_set import EvaluationFiles, load_evaluation_set
     from regard.evaluation.metrics import parse_metric_names
     from regard.evaluation.perplexity import DOCUMENT_EVALUATORS
     from regard.evaluation.report import Generator, Systems, default_metrics, evaluate_systems
-    from regard.inference.options import Options
     from regard.tasks.base import task_of
 
     layout = layout_of(run, source_language, target_language, source_column, target_column)
@@ -139,8 +139,7 @@ def evaluate(
     _check_options(systems, source, picture, tokenize, description)
     data = load_evaluation_set(files, description)
     to = (target_language or "") if description is not None and description.target_languages else ""
-    options = Options(beam=beam, length_penalty=length_penalty, coverage_penalty=coverage_penalty, to=to)
-    generator = Generator(options, engine, device, precision, shortlist)
+    generator = Generator(options.with_(to=to), engine, device, precision, shortlist)
     report = evaluate_systems(data, names, systems, generator, partial(progress, quiet=as_json), tokenize=tokenize)
     _write_files(report, output, picture)
     _print_json(report.as_json()) if as_json else _print_report(report)

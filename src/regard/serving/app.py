@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
 
 from regard import __version__
-from regard.cli.common import layout_of
 from regard.data.vocabulary import in_text
 from regard.documents.document import DocumentLayout
 from regard.documents.formats.text import LINE_ENDS
 from regard.errors import RegardError
 from regard.inference.options import Options
+from regard.runs.layout import layout_of
 from regard.serving import attention_api as seeing
 from regard.serving import deepl, libretranslate, pages
 from regard.serving import file_api as files
