@@ -18,7 +18,7 @@ from regard.data.batching import load_batch
 from regard.data.dataset import prepare
 from regard.data.kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings
-from regard.sources import Text
+from regard.models.settings import TextSource
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
@@ -38,7 +38,7 @@ def main() -> None:
         write(data, count)
         print(f"{count:,} pairs, {data.stat().st_size / 2**20:,.0f} MiB of text")
         settings = DataSettings.parse({"pairs": [str(data)]})
-        corpus = prepare(settings, Path(folder) / "corpus", kind=TextPairs(), source=Text())
+        corpus = prepare(settings, Path(folder) / "corpus", kind=TextPairs(), source=TextSource())
         lengths = corpus.train.source_lengths, corpus.train.target_lengths
         plan = plan_epoch(*lengths, tokens=4096, seed=1, epoch=0)
         for numbers in plan[:2000]:

@@ -19,7 +19,7 @@ import torch
 import transformers
 
 from bench.measure import Claim, medians, report
-from regard.inference.engines.torch_engine import TorchEngine
+from regard.inference.engines.torch import TorchEngine
 from regard.inference.results import Constraints, SearchConfig
 from regard.interop.family import family_of
 from regard.interop.tensor_map import TokenizerPair, load_tensors

@@ -18,10 +18,10 @@ from torch import Tensor
 
 from bench.measure import Claim, medians, report
 from regard.data.batching import Batch
-from regard.models.presets import preset
 from regard.models.seq2seq import Seq2Seq
 from regard.settings import merged
 from regard.special_tokens import BEGIN, END, MASK, PAD
+from regard.tasks.presets import preset_settings
 from regard.training.allocator import keep_memory
 from regard.training.objective import Objective, batch_loss
 from regard.training.settings import RunSettings
@@ -45,7 +45,7 @@ def stepping(parameters: list[torch.nn.Parameter], loss: Callable[[], Tensor]) -
 
 def ours(task: str, batch: Batch, precision: str) -> Callable[[], object]:
     """The preset of this task, whose shape the peer has, too."""
-    given = preset("bert-tiny" if task == "mask" else "gpt-tiny")
+    given = preset_settings("bert-tiny" if task == "mask" else "gpt-tiny")
     settings = RunSettings.parse(merged(given, {"training": {"precision": precision}}))
     model = Seq2Seq(
         settings.model, source_vocabulary=VOCABULARY * (task == "mask"), target_vocabulary=VOCABULARY

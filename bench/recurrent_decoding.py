@@ -24,15 +24,15 @@ from bench.trainees import SHAPES, VOCABULARY, joeynmt
 from bench.workers import Worker, interleaved, serve
 from regard.alignment.shortlist import FREQUENT, Shortlist
 from regard.data.batching import pad_sequences
-from regard.inference.engines.native_engine import NativeEngine
+from regard.inference.engines.native import NativeEngine
 from regard.inference.results import SearchConfig
 from regard.inference.search_algorithm import search
-from regard.models.presets import PRESETS
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.folder import Description
 from regard.settings import merged
 from regard.special_tokens import END, PAD
+from regard.tasks.presets import preset_settings
 
 SENTENCES, LENGTH, SAID = 64, 14, 16
 WORDS = 340  # of a source's own, beside the most frequent
@@ -57,7 +57,7 @@ def shortlist() -> Shortlist:
 
 def ours(beam: int, kind: str) -> Callable[[], object]:
     torch.manual_seed(1)
-    settings = ModelSettings.parse(merged(PRESETS["bahdanau"][1]["model"], {"tie": "none"}))
+    settings = ModelSettings.parse(merged(preset_settings("bahdanau")["model"], {"tie": "none"}))
     model = Seq2Seq(settings, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
     with torch.no_grad():
         model.output.bias[END] = -1e4

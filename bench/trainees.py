@@ -81,10 +81,10 @@ Loss = Callable[[Batch], Tensor]  # the mean loss of a batch
 
 
 def ours(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, Loss]:
-    from regard.models.presets import preset as named
     from regard.models.seq2seq import Seq2Seq
     from regard.models.settings import ModelSettings
     from regard.settings import merged
+    from regard.tasks.presets import preset_settings as named
     from regard.training.objective import Objective, batch_loss
     from regard.training.settings import TrainingSettings
 

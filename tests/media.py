@@ -24,8 +24,12 @@ from tests.models.variants import small_preset
 
 LINES = ["a red circle left of two blue squares", "three green crosses above a black triangle", "one two three"] * 5
 SOURCES: dict[str, dict[str, Any]] = {
-    "images": {"kind": "images", "size": 32, "cut": {"kind": "residual", "widths": [8, 16], "attend": "cbam"}},
-    "speech": {"kind": "speech", "rate": RATE, "mels": 16, "channels": 4, "longest": 10.0},
+    "images": {
+        "kind": "image",
+        "size": 32,
+        "stem": {"kind": "residual", "widths": [8, 16], "channel_attention": "cbam"},
+    },
+    "speech": {"kind": "audio", "sample_rate": RATE, "mel_bins": 16, "channels": 4, "max_seconds": 10.0},
 }
 PRESET = {"images": "show-attend-tell", "speech": "listen-attend-spell"}
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from regard.models.settings import SOURCES
+from regard.tasks.base import TASKS
+
 SOURCE = Path(__file__).parent.parent / "src" / "regard"
 
 # Each part may import those named and itself. Only cli and serving see everything.
@@ -15,11 +18,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "renames": set(),
     "settings": {"errors", "registry", "renames"},
     "special_tokens": set(),
-    "sources": {"errors", "settings"},
     "native": {"errors"},
     "attention": {"errors", "registry", "native"},
-    "models": {"errors", "registry", "attention", "native", "settings", "sources", "special_tokens"},
-    "data": {"errors", "registry", "attention", "models", "settings", "sources", "special_tokens"},
+    "models": {"errors", "registry", "attention", "native", "settings", "special_tokens"},
+    "data": {"errors", "registry", "attention", "models", "settings", "special_tokens"},
 }
 ORDER = [
     *("alignment", "runs", "interpret", "views", "inference", "documents"),
@@ -122,3 +124,89 @@ def test_nothing_is_unpickled(path: Path) -> None:
 def test_files_stay_short() -> None:
     long = {str(path.relative_to(SOURCE)): n for path in FILES if (n := len(path.read_text().splitlines())) > 400}
     assert not long, "split along a concept"
+
+
+# --- tasks and modalities ---------------------------------------------------------------------------------------
+
+# Only here may code ask which task or which modality it serves.
+MAY_ASK = ("tasks/", "models/stems/", "models/settings/sources/", "data/media")
+TASK_CLASSES = {"Task", "DatasetKind"}
+SOURCE_CLASSES = {"TextSource", "ImageSource", "AudioSource", "NoSource"}
+
+
+def branches(tree: ast.AST) -> list[ast.expr]:
+    """The conditions of a module, and the subjects of its match statements."""
+    found: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+            found.append(node.test)
+        elif isinstance(node, ast.comprehension):
+            found += node.ifs
+        elif isinstance(node, ast.match_case):
+            found += [each.value for each in ast.walk(node.pattern) if isinstance(each, ast.MatchValue)]
+        elif isinstance(node, ast.BoolOp | ast.Compare):
+            found.append(node)
+    return found
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names and attributes of an expression, each part of `a_b` by itself as well."""
+    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    found |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    return found | {part for name in found for part in name.split("_")}
+
+
+def asks(condition: ast.expr) -> list[str]:
+    """What a condition asks about a task or a modality by name."""
+    tasks, modalities = set(TASKS.names()), set(SOURCES.names())
+    found = []
+    for node in ast.walk(condition):
+        if isinstance(node, ast.Compare):
+            constants = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
+            about = names_in(node)
+            named = constants & tasks if about & {"task", "verb", "name"} else set()
+            named |= (
+                constants & modalities
+                if about & {"source", "modality", "medium", "reads"} and "kind" in about
+                else set()
+            )
+            named |= constants & modalities if "modality" in about else set()
+            found += [str(each) for each in named]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+            classes = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+            task_classes = {cls.__name__ for _, cls in TASKS.items()} | TASK_CLASSES
+            found += sorted(classes & (SOURCE_CLASSES | task_classes))
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_condition_asks_for_a_task_or_a_modality_by_name(path: Path) -> None:
+    name = str(path.relative_to(SOURCE))
+    if name.startswith(MAY_ASK):
+        return
+    found = [(node.lineno, what) for node in branches(ast.parse(path.read_text())) for what in asks(node)]
+    assert not found, f"{name}: {sorted(set(found))}; ask the task or the source settings instead"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'if run.task == "translation": pass',
+        'x = 1 if settings.task in ("tagging", "span_qa") else 2',
+        'if model.source.kind == "image": pass',
+        'if modality != "text": pass',
+        "if isinstance(source, ImageSource): pass",
+        'match task.name:\n    case "captioning": pass',
+        '[each for each in tasks if each.name == "speech"]',
+        'a = model.source.kind == "audio"',
+    ],
+)
+def test_a_condition_on_a_name_is_found(code: str) -> None:
+    tree = ast.parse(code)
+    subjects = [node.subject for node in ast.walk(tree) if isinstance(node, ast.Match)]
+    assert any(asks(node) or (subjects and isinstance(node, ast.Constant)) for node in branches(tree))
+
+
+@pytest.mark.parametrize("code", ['if tie == "none": pass', 'if output == "text": pass', "if source.is_text: pass"])
+def test_other_conditions_are_allowed(code: str) -> None:
+    assert not any(asks(node) for node in branches(ast.parse(code)))

@@ -3,10 +3,8 @@
 import hashlib
 import importlib
 import importlib.util
-import re
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,25 @@ from regard.errors import RegardError
 from regard.registry import AXES, GROUP, Registry, _all_entry_points, _distribution
 
 PREFIX = "regard_plugin_"  # of the module names of loaded files
-# A registry in its module: an axis, and the package of its built-in extensions.
-REGISTRY = re.compile(r'^[A-Z_]+\b[^=\n]*= *\w+\(\s*"([\w-]+)",\s*(?:__name__|"regard\.)', re.MULTILINE)
+# The module that defines the registry of each axis, imported only when it is needed.
+REGISTRIES = {
+    "score": "regard.attention.scores",
+    "extent": "regard.attention.extents",
+    "normalizer": "regard.attention.normalizers",
+    "position": "regard.attention.positions",
+    "image": "regard.attention.channels",
+    "encoder": "regard.models.settings.components",
+    "decoder": "regard.models.settings.components",
+    "source": "regard.models.settings.components",
+    "reader": "regard.data.readers",
+    "search": "regard.inference.search_algorithm",
+    "engine": "regard.inference.engine",
+    "document": "regard.documents.document",
+    "task": "regard.tasks.base",
+    "metric": "regard.evaluation.metrics",
+    "family": "regard.interop.family",
+    "loss": "regard.training.loss",
+}
 
 
 def load_file(path: Path) -> None:
@@ -58,7 +73,7 @@ def loaded() -> Iterator[tuple[str, str, str]]:
 def extensions() -> dict[str, dict[str, str]]:
     """Every axis with the names of its extensions, each with where it comes from: built-in, a package, a file."""
     found: dict[str, dict[str, str]] = {}
-    for axis in sorted({*_registry_modules(), *AXES}):
+    for axis in REGISTRIES:
         registry = _registry(axis)
         assert registry is not None
         outside = {name: origin for of, name, origin in loaded() if of == axis}
@@ -66,22 +81,10 @@ def extensions() -> dict[str, dict[str, str]]:
     return found
 
 
-@cache
-def _registry_modules() -> dict[str, str]:
-    """The module that defines the registry of each axis; none is imported."""
-    folder = Path(__file__).parent
-    found = {}
-    for path in sorted(folder.rglob("*.py")):
-        for axis in REGISTRY.findall(path.read_text("utf-8")):
-            parts = path.relative_to(folder).with_suffix("").parts
-            found[axis] = ".".join(("regard", *(part for part in parts if part != "__init__")))
-    return found
-
-
 def _registry(axis: str) -> "Registry[object] | None":
     """The registry of an axis, whose module is imported if need be; None if there is no such axis."""
-    if axis not in AXES and axis in _registry_modules():
-        importlib.import_module(_registry_modules()[axis])
+    if axis not in AXES and axis in REGISTRIES:
+        importlib.import_module(REGISTRIES[axis])
     return AXES.get(axis)
 
 

@@ -10,6 +10,30 @@ from typing import Any
 SETTINGS: dict[str, str] = {
     "model.*.normalise": ".normalize",
     "model.*.initialisation": ".initialization",
+    "model.source.places": ".unit",
+    "model.source.sentences": ".sentence_segments",
+    "model.source.begin": ".bos",
+    "model.source.marks": ".separators",
+    "model.source.colour": ".color",
+    "model.source.cut": ".stem",
+    "model.source.cut.kind": "model.source.stem.kind",
+    "model.source.cut.patch": "model.source.stem.patch_size",
+    "model.source.cut.widths": "model.source.stem.widths",
+    "model.source.cut.blocks": "model.source.stem.blocks",
+    "model.source.cut.stride": "model.source.stem.stride",
+    "model.source.cut.attend": "model.source.stem.channel_attention",
+    "model.source.cut.dropout": "model.source.stem.dropout",
+    "model.source.rate": ".sample_rate",
+    "model.source.mels": ".mel_bins",
+    "model.source.longest": ".max_seconds",
+    "model.source.subsample": ".subsampling",
+    "model.*.norm_place": ".norm_first",
+    "model.*.positions": ".max_positions",
+    "model.*.shared": ".share_layers",
+    "model.decoder.copy_words": ".copy_mechanism",
+    "model.decoder.inner": ".dense",
+    "model.decoder.follows": ".next_sentence",
+    "model.decoder.state": ".encoder_state",
     "training.judge": ".metric",
     "training.agreement": ".rdrop_weight",
     "training.guidance": ".alignment_weight",
@@ -19,6 +43,9 @@ SETTINGS: dict[str, str] = {
 
 # Values of settings: the new path of the setting, and each old value with the new one.
 VALUES: dict[str, dict[Any, Any]] = {
+    "model.source.kind": {"images": "image", "speech": "audio", "nothing": "none"},
+    "model.source.unit": {"subwords": "token", "sentences": "sentence"},
+    "model.*.norm_first": {"pre": True, "post": False},
     "training.metric": {"names": "entity_f1"},
     "task": {
         "translate": "translation",
@@ -32,6 +59,9 @@ VALUES: dict[str, dict[Any, Any]] = {
         "mask": "masked_lm",
     },
 }
+
+# The head that is in place of a decoder of the kind "places", by what it said.
+HEADS = {"words": "masked-lm", "tags": "token-classification", "span": "span"}
 
 # Decoding options, and options of the command line with their dashes.
 OPTIONS: dict[str, str] = {
@@ -62,7 +92,20 @@ def migrated(content: dict[str, Any]) -> dict[str, Any]:
         for part in new[:-1]:
             inner = inner.setdefault(part, {})
         inner[new[-1]] = old_values.get(value, value) if isinstance(value, str | bool | int) else value
+    decoder = found.get("model", {}).get("decoder", {})
+    if decoder.get("kind") == "places":
+        decoder["kind"] = HEADS.get(decoder.pop("says", "words"), "places")
+        if decoder["kind"] != "masked-lm":
+            decoder.pop("next_sentence", None)
     return found
+
+
+def new_value(path: str, value: str) -> str | None:
+    """What a value of a setting is called now, if it was renamed."""
+    if path == "model.decoder.kind" and value == "places":
+        return " or ".join(HEADS.values())
+    new = VALUES.get(path, {}).get(value)
+    return None if new is None else str(new)
 
 
 def new_name(path: str) -> str | None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Self, get_args, get_origin
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from regard.errors import RegardError
 from regard.registry import Registry, UnknownNameError
-from regard.renames import migrated, new_name
+from regard.renames import migrated, new_name, new_value
 
 
 class Settings(BaseModel):
@@ -59,6 +59,36 @@ def registered(registry: Registry[Any], *, without: tuple[str, ...] = ()) -> Aft
         return name
 
     return AfterValidator(check)
+
+
+class _NestedError(ValueError):
+    """Invalid settings of a component whose class is found by its kind."""
+
+    def __init__(self, error: ValidationError, cls: type[BaseModel]) -> None:
+        super().__init__(str(error))
+        self.error, self.cls = error, cls
+
+
+def by_kind(registry: Registry[Any], *, default: str = "") -> BeforeValidator:
+    """A table is settings of the class that `kind` names in a registry. default: the kind where none is given."""
+
+    def parse(given: object) -> object:
+        if not isinstance(given, dict):
+            return given
+        kind = given.get("kind", default)
+        if not kind:
+            raise RegardError(f"kind is missing; choose {', '.join(registry.names())}")
+        if (renamed := new_value(f"model.{registry.axis}.kind", str(kind))) is not None:
+            raise RegardError(f"{kind} is now called {renamed}")
+        if not isinstance(kind, str) or kind not in registry:
+            raise UnknownNameError(registry.axis, registry.unknown(str(kind)).reason)
+        cls: type[BaseModel] = registry.get(kind)
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise _NestedError(error, cls) from None
+
+    return BeforeValidator(parse)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -114,10 +144,13 @@ def _without_none(value: Any) -> Any:
     return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 
-def _sentence(error: ValidationError, cls: type[BaseModel]) -> str:
-    """The first mistake, with where it is and what was probably meant."""
+def _sentence(error: ValidationError, cls: type[BaseModel], above: str = "") -> str:
+    """The first mistake, with where it is and what was probably meant. above: the path of these settings."""
     first = error.errors()[0]
     where, owner = _place(first["loc"], cls)
+    where = f"{above}.{where}".strip(".")
+    if isinstance(nested := first.get("ctx", {}).get("error"), _NestedError):
+        return _sentence(nested.error, nested.cls, where)
     if first["type"] == "extra_forbidden" and owner is not None:
         if (renamed := new_name(where)) is not None:
             return f"{where}: this setting is now called {renamed}."

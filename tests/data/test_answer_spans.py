@@ -15,10 +15,10 @@ from regard.data.segments import framed
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.sources import Text
+from regard.models.settings import TextSource
 from regard.special_tokens import BEGIN, END
 
-READS = Text(begin=True, segments=2)
+READS = TextSource(bos=True, segments=2)
 LINES = ["the cat sat on the mat", "a dog ran to the park, and the cat saw it.", "Where did the dog run?"] * 4
 
 

@@ -15,7 +15,7 @@ from regard.data.batching import Batch, collate_tokens, load_batch, pad_sequence
 from regard.data.dataset import Corpus, prepare
 from regard.data.kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings, SubwordSettings
-from regard.sources import Text
+from regard.models.settings import TextSource
 from regard.special_tokens import BEGIN, END, PAD
 from tests.data.files import write
 
@@ -131,7 +131,7 @@ def test_a_batch_by_hand() -> None:
 # From a corpus
 
 
-TEXT: dict[str, Any] = {"kind": TextPairs(), "source": Text()}
+TEXT: dict[str, Any] = {"kind": TextPairs(), "source": TextSource()}
 SAMPLING = SubwordSettings(sampling=0.3)
 
 

@@ -19,7 +19,7 @@ from regard.data.preparation import vocabulary_size
 from regard.data.settings import DataSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.sources import Text
+from regard.models.settings import TextSource
 from regard.special_tokens import END
 from tests.data.files import is_one_sentence, write
 
@@ -47,7 +47,7 @@ def texts(pairs: Any) -> list[tuple[str, str]]:
 
 
 def prepared(folder: Path, *files: Path, **settings: object) -> Corpus:
-    return prepare(DataSettings.parse({"pairs": files, **settings}), folder, kind=TextPairs(), source=Text())
+    return prepare(DataSettings.parse({"pairs": files, **settings}), folder, kind=TextPairs(), source=TextSource())
 
 
 def refused(folder: Path, *files: Path, **settings: object) -> str:
@@ -260,8 +260,8 @@ class Watch:
 def test_what_is_unchanged_is_used_again(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     settings, first, second = DataSettings(pairs=(table(tmp_path / "a.tsv", pairs),)), Watch(), Watch()
     made, again = (
-        prepare(settings, tmp_path / "c", report=first, kind=TextPairs(), source=Text()),
-        prepare(settings, tmp_path / "c", report=second, kind=TextPairs(), source=Text()),
+        prepare(settings, tmp_path / "c", report=first, kind=TextPairs(), source=TextSource()),
+        prepare(settings, tmp_path / "c", report=second, kind=TextPairs(), source=TextSource()),
     )
     assert set(first.done) == {"reading", "learning subwords", "tokenizing the source", "tokenizing the target"}
     assert second.done == []
@@ -288,7 +288,11 @@ def test_a_changed_setting_makes_it_anew(
     path, watch = table(tmp_path / "a.tsv", pairs), Watch()
     before = prepared(tmp_path / "c", path)
     after = prepare(
-        DataSettings.parse({"pairs": [path], **change}), tmp_path / "c", report=watch, kind=TextPairs(), source=Text()
+        DataSettings.parse({"pairs": [path], **change}),
+        tmp_path / "c",
+        report=watch,
+        kind=TextPairs(),
+        source=TextSource(),
     )
     assert "learning subwords" in watch.done
     assert after.fingerprint != before.fingerprint
@@ -321,12 +325,12 @@ def test_a_stop_in_the_middle_leaves_no_half_corpus(
     if there:
         prepared(tmp_path / "c", path, valid_size=2)
     with pytest.raises(KeyboardInterrupt):
-        prepare(DataSettings(pairs=(path,)), tmp_path / "c", report=Watch(stage), kind=TextPairs(), source=Text())
+        prepare(DataSettings(pairs=(path,)), tmp_path / "c", report=Watch(stage), kind=TextPairs(), source=TextSource())
     assert (tmp_path / "c").exists() == there
     for folder in tmp_path.glob("c*"):
         assert (folder / "corpus.json").exists() == (folder.name == "c" and there)
     watch = Watch()
-    corpus = prepare(DataSettings(pairs=(path,)), tmp_path / "c", report=watch, kind=TextPairs(), source=Text())
+    corpus = prepare(DataSettings(pairs=(path,)), tmp_path / "c", report=watch, kind=TextPairs(), source=TextSource())
     assert set(watch.done) == set(STAGES)
     assert sorted(texts(corpus.train) + texts(corpus.valid)) == sorted(pairs[:60])
     assert [folder.name for folder in tmp_path.glob("c*")] == ["c"]

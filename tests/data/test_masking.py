@@ -13,7 +13,7 @@ from regard.data.dataset import Corpus, prepare
 from regard.data.kinds.documents import MaskedDocuments
 from regard.data.masking import HIDDEN, REPLACED, Masked, guesses, hidden
 from regard.data.settings import DataSettings, MaskSettings
-from regard.sources import Text
+from regard.models.settings import TextSource
 from regard.special_tokens import BEGIN, END, MASK, PAD
 
 STARTS = np.array([False] * 5 + [True, False] * 10)
@@ -63,7 +63,7 @@ def corpus_in(folder: Path, segments: int = 1) -> tuple[Corpus, Masked]:
     lines = [f"the {colour} dog {verb} near house {n}" for n in range(30) for colour in ("red", "big") for verb in "ab"]
     (folder / "text.txt").write_text("\n".join(lines))
     data = DataSettings(text=(folder / "text.txt",), longest=24)
-    corpus = prepare(data, folder / "data", kind=MaskedDocuments(), source=Text(begin=True, segments=segments))
+    corpus = prepare(data, folder / "data", kind=MaskedDocuments(), source=TextSource(bos=True, segments=segments))
     assert isinstance(corpus.train, Masked)
     return corpus, corpus.train
 

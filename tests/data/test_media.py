@@ -17,12 +17,12 @@ from PIL import Image
 
 from regard.data.audio import mel_filters, resample
 from regard.data.media import Pictures, Recordings, opened
-from regard.sources import Images, Speech
+from regard.models.settings import AudioSource, ImageSource
 from tests.media import picture, picture_bytes, recording_bytes, samples
 
-PICTURES = Pictures(Images(size=32))
-GREY = Pictures(Images(size=32, colour=False))
-RECORDINGS = Recordings(Speech(rate=8000, mels=16, longest=5.0))
+PICTURES = Pictures(ImageSource(size=32))
+GREY = Pictures(ImageSource(size=32, color=False))
+RECORDINGS = Recordings(AudioSource(sample_rate=8000, mel_bins=16, max_seconds=5.0))
 
 
 def as_png(pixels: Any, **how: Any) -> bytes:

@@ -15,16 +15,16 @@ from regard.data.kinds.label_pairs import LabelPairs
 from regard.data.kinds.text_pairs import TextPairs
 from regard.data.labels import Labels
 from regard.data.settings import AugmentSettings, DataSettings, SubwordSettings
-from regard.sources import Images, Source, Speech, Text
+from regard.models.settings import AudioSource, ImageSource, SourceSettings, TextSource
 from regard.special_tokens import BEGIN, PAD
 from tests.media import picture, recording_bytes
 
-IMAGES = Images(size=32)
-SPEECH = Speech(rate=8000, mels=16)
+IMAGES = ImageSource(size=32)
+SPEECH = AudioSource(sample_rate=8000, mel_bins=16)
 SMALL = SubwordSettings(kind="word", size=300)
 
 
-def corpus_of(tmp_path: Path, files: Any, source: Source, *, labels: bool = False, **more: Any) -> Corpus:
+def corpus_of(tmp_path: Path, files: Any, source: SourceSettings, *, labels: bool = False, **more: Any) -> Corpus:
     settings = DataSettings(pairs=files, subwords=SMALL, **more)
     return prepare(settings, tmp_path / "corpus", source=source, kind=LabelPairs() if labels else TextPairs())
 
@@ -128,17 +128,17 @@ def test_arrays_as_mnist_has_them(tmp_path: Path, packed: bool) -> None:
     images.write_bytes(write(idx(pixels)))
     labels.write_bytes(write(idx(np.arange(30) % 3)))
     settings = DataSettings(source=(images,), target=(labels,), valid_size=5)
-    corpus = prepare(settings, tmp_path / "corpus", source=Images(size=28, colour=False), kind=LabelPairs())
+    corpus = prepare(settings, tmp_path / "corpus", source=ImageSource(size=28, color=False), kind=LabelPairs())
     assert isinstance(corpus.target_side, Labels)
     assert corpus.target_side.labels == ("0", "1", "2")
     number = int(corpus.train.texts(0)[0].split("#")[1]) - 1
     assert np.array_equal(corpus.train.tokens(0)[0][0], pixels[number])
     images.write_bytes(write(idx(pixels)[:2000]))
     with pytest.raises(ValueError, match="cut short after"):
-        prepare(settings, tmp_path / "again", source=Images(size=28, colour=False), kind=LabelPairs())
+        prepare(settings, tmp_path / "again", source=ImageSource(size=28, color=False), kind=LabelPairs())
     images.write_bytes(write(b"nothing like it at all"))
     with pytest.raises(ValueError, match="not an IDX file of pictures"):
-        prepare(settings, tmp_path / "again", source=Images(size=28, colour=False), kind=LabelPairs())
+        prepare(settings, tmp_path / "again", source=ImageSource(size=28, color=False), kind=LabelPairs())
 
 
 def test_recordings_in_batches_and_reopened(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_labels_keep_their_case_and_unknown_ones_are_set_aside(tmp_path: Path) -
     table, valid = tmp_path / "t.tsv", tmp_path / "v.tsv"
     table.write_text("label\ttext\n" + "".join(f"{'ABBR' if n % 2 else 'Num'}\tQuestion {n} ?\n" for n in range(12)))
     valid.write_text("label\ttext\nABBR\tAnother one ?\nOTHER\tWhat is this ?\n")
-    corpus = corpus_of(tmp_path, table, Text(), labels=True, valid_pairs=valid, lowercase=True)
+    corpus = corpus_of(tmp_path, table, TextSource(), labels=True, valid_pairs=valid, lowercase=True)
     assert isinstance(corpus.target_side, Labels)
     assert corpus.target_side.labels == ("ABBR", "Num")
     assert len(corpus.valid) == 1
@@ -210,17 +210,17 @@ def test_texts_taken_for_labels_are_told(tmp_path: Path) -> None:
     table = tmp_path / "t.tsv"
     table.write_text("".join(f"source {n}\tx\n" for n in range(5)))
     with pytest.raises(ValueError, match="there is nothing to tell"):
-        corpus_of(tmp_path, table, Text(), labels=True)
+        corpus_of(tmp_path, table, TextSource(), labels=True)
     table.write_text("".join(f"source {n}\ttarget {n}\n" for n in range(10_050)))
     with pytest.raises(ValueError, match=r"10,050 different labels.*these are texts"):
-        corpus_of(tmp_path, table, Text(), labels=True)
+        corpus_of(tmp_path, table, TextSource(), labels=True)
 
 
 def test_a_long_source_is_cut_where_it_is_read_as_a_whole(tmp_path: Path) -> None:
     table = tmp_path / "t.tsv"
     table.write_text("".join(f"{'word ' * 400}{n}\tshort {n}\n" for n in range(6)))
     with pytest.raises(ValueError, match="no training example is left"):
-        corpus_of(tmp_path, table, Text(), longest=64, unusual_ratio=1e9)
-    corpus = corpus_of(tmp_path, table, Text(), longest=64, whole=True, unusual_ratio=1e9, valid_size=1)
+        corpus_of(tmp_path, table, TextSource(), longest=64, unusual_ratio=1e9)
+    corpus = corpus_of(tmp_path, table, TextSource(), longest=64, whole=True, unusual_ratio=1e9, valid_size=1)
     assert len(corpus.train.tokens(0)[0]) == 64
     assert PAD not in corpus.train.tokens(0)[0]

@@ -15,7 +15,7 @@ from regard.data.packing import Passages, packed, plan_packed, rows_of
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
-from regard.sources import Nothing
+from regard.models.settings import NoSource
 from regard.special_tokens import BEGIN, END, PAD
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=30)
@@ -109,7 +109,7 @@ def test_a_corpus_of_plain_text_is_read_in_passages(tmp_path: Path) -> None:
     train.write_text("".join(f"the {n}th line has some words and ends here\n" for n in range(60)))
     valid.write_text("another line\n\nwith a blank one\n")
     settings = DataSettings.parse({"text": [train], "valid_text": [valid], "longest": 16, "subwords": {"size": 320}})
-    corpus = prepare(settings, tmp_path / "data", kind=CausalDocuments(), source=Nothing())
+    corpus = prepare(settings, tmp_path / "data", kind=CausalDocuments(), source=NoSource())
     assert isinstance(corpus.train, Passages)
     assert corpus.valid.text(0) == "another line"
     for numbers in plan_batches(corpus, corpus.train, tokens=64, seed=1, epoch=0):

@@ -15,7 +15,7 @@ from regard.data.kinds.text_pairs import TextPairs
 from regard.data.readers import read_pairs
 from regard.data.settings import DataSettings, SubwordSettings
 from regard.data.word_links import alignment_targets, word_indices
-from regard.sources import Text
+from regard.models.settings import TextSource
 from regard.special_tokens import PAD
 from tests.data.files import write
 
@@ -85,7 +85,7 @@ def test_batches_have_alignment_targets_for_any_segmentation(sampling: float, tm
         alignment=(write(tmp_path / "l", "".join(f"{line}\n" for line in links)),),
         subwords=subwords,
     )
-    corpus = prepare(settings, tmp_path / "data", kind=TextPairs(), source=Text())
+    corpus = prepare(settings, tmp_path / "data", kind=TextPairs(), source=TextSource())
     assert sum(corpus.rejected.values()) == 1
     assert corpus.valid.linked is None
     batch = load_batch(

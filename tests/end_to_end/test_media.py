@@ -81,7 +81,7 @@ def test_classes_of_pictures_and_of_texts(pictures: Path, tmp_path: Path) -> Non
     run = tmp_path / "shapes"
     regard(
         *("train", pictures / "classes.tsv", "--task", "classification", "-o", run, "--steps", 8),
-        *small([*TINY, "model.source.size=32", "model.source.cut.attend=cbam"]),
+        *small([*TINY, "model.source.size=32", "model.source.stem.channel_attention=cbam"]),
     )
     report = json.loads(regard("evaluate", run, pictures / "classes.tsv", "--json").stdout)
     assert {score["name"] for score in report["scores"]} == {"exact", "macro_f1"}
@@ -143,7 +143,7 @@ def test_a_question_is_asked_wherever_its_story_comes_from(tmp_path: Path) -> No
         run,
         "--steps",
         12,
-        *small([*TINY, "model.decoder.copy_words=false"]),
+        *small([*TINY, "model.decoder.copy_mechanism=false"]),
     )
     wanted = regard("translate", run, "\t".join(rows[0][:2])).stdout.strip()
     typed = tmp_path / "typed.txt"

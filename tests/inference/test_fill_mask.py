@@ -28,9 +28,9 @@ def model(words: SubwordTokenizer) -> Predictor:
     part = {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 20, "layers": 2, "position": "rotary"}
     settings = ModelSettings.parse(
         {
-            "source": {"kind": "text", "begin": True},
+            "source": {"kind": "text", "bos": True},
             "encoder": part,
-            "decoder": {"kind": "places", "width": 16},
+            "decoder": {"kind": "masked-lm", "width": 16},
             "tie": "all",
             "output_bias": True,
         }

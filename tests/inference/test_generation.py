@@ -21,7 +21,7 @@ from regard.special_tokens import BEGIN, END, PAD
 def model(subwords: SubwordTokenizer) -> Predictor:
     part = {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 20, "layers": 2, "position": "rotary"}
     settings = ModelSettings.parse(
-        {"source": {"kind": "nothing"}, "encoder": {"kind": "none"}, "decoder": part, "tie": "target"}
+        {"source": {"kind": "none"}, "encoder": {"kind": "none"}, "decoder": part, "tie": "target"}
     )
     torch.manual_seed(1)
     made = Seq2Seq(settings, source_vocabulary=0, target_vocabulary=len(subwords))

@@ -124,6 +124,6 @@ def test_a_folder_keeps_all_of_it(tmp_path: Path, kind: str, labels: tuple[str, 
     given = picture_bytes() if kind == "images" else recording_bytes()
     opened = load(tmp_path)
     assert opened.results([given], Options())[0].text == predictor_of(made).results([given], Options())[0].text
-    assert f"it reads {kind}" in opened.engine_reason
+    assert f"it reads {made.description.model.source.description}" in opened.engine_reason
     for mine, theirs in zip(again.model.parameters(), made.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)

@@ -249,7 +249,7 @@ def test_what_cannot_be_looked_at_is_a_sentence(bundle: Bundle) -> None:
 def test_a_model_with_few_places_says_no_more_than_it_has_places_for(subwords: SubwordTokenizer, decoder: str) -> None:
     places = 5
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(DECODERS, decoder, {**DECODERS[decoder], "positions": places})
+        patch.setitem(DECODERS, decoder, {**DECODERS[decoder], "max_positions": places})
         bundle = bundle_of(subwords, "recurrent", decoder)
     with torch.no_grad():
         bundle.model.output.bias[END] = -1e4  # never ends by itself

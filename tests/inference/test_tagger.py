@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
     folder = tmp_path_factory.mktemp("tags")
     (folder / "train.conll").write_text("-DOCSTART- x O\n\n" + conll(ROWS))
     settings = run_settings(
-        None, {}, ["model.encoder.width=16", "model.source.begin=true"], {"data": {"pairs": [folder / "train.conll"]}},
+        None, {}, ["model.encoder.width=16", "model.source.bos=true"], {"data": {"pairs": [folder / "train.conll"]}},
         task="tagging",
     )  # fmt: skip
     corpus = prepare(settings.data, folder / "data", source=settings.model.source, kind=get_task(settings.task).data())

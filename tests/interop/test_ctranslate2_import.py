@@ -48,9 +48,9 @@ def test_an_exported_model_comes_back(imported: Any, tmp_path: Path, precision: 
     "more",
     [
         {},
-        {"norm_place": "post", "activation": "gelu"},
+        {"norm_first": False, "activation": "gelu"},
         {"norm": "rms", "activation": "swiglu"},
-        {"position": "learned", "positions": 128, "scale_embedding": False},
+        {"position": "learned", "max_positions": 128, "scale_embedding": False},
     ],
 )
 def test_transformers_of_every_kind_come_back(tmp_path: Path, tie: str, more: dict[str, Any]) -> None:

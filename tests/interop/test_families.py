@@ -67,7 +67,7 @@ def test_masked_lms_have_the_same_logits(imported: Any, kind: str) -> None:
     theirs_logits = expected.logits if "MaskedLM" in kind else expected.prediction_logits
     torch.testing.assert_close(logits[mask], theirs_logits[..., entries][mask], rtol=1e-4, atol=1e-4)
     if "PreTraining" in kind:  # class 0 there: the second segment follows
-        found = bundle.model.decoder.following(memory.states[:, 0])
+        found = bundle.model.decoder.next_sentence_logits(memory.states[:, 0])
         torch.testing.assert_close(found, expected.seq_relationship_logits.flip(1), rtol=1e-4, atol=1e-4)
 
 

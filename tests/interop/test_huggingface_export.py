@@ -15,10 +15,9 @@ from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
 from regard.loading import load
-from regard.models.settings import ModelSettings
+from regard.models.settings import ModelSettings, NoSource
 from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle
 from regard.runs.folder import Description
-from regard.sources import Nothing
 from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES
 from tests.interop.test_onnx import run_graph
@@ -26,12 +25,12 @@ from tests.interop.test_onnx import run_graph
 transformers = pytest.importorskip("transformers")
 
 PART = {"kind": "transformer", "width": 32, "heads": 4, "layers": 2, "feedforward": 48, "activation": "gelu"}
-LEARNED = {"position": "learned", "positions": 128}
-BERT = {**LEARNED, "norm_place": "post", "norm_embedding": True, "scale_embedding": False}
-DECODER_ALONE = {"source": {"kind": "nothing"}, "encoder": {"kind": "none", "width": 32}, "tie": "target"}
+LEARNED = {"position": "learned", "max_positions": 128}
+BERT = {**LEARNED, "norm_first": False, "norm_embedding": True, "scale_embedding": False}
+DECODER_ALONE = {"source": {"kind": "none"}, "encoder": {"kind": "none", "width": 32}, "tie": "target"}
 MASKED_LM: dict[str, Any] = {
-    "source": {"kind": "text", "begin": True},
-    "decoder": {"kind": "places", "width": 32},
+    "source": {"kind": "text", "bos": True},
+    "decoder": {"kind": "masked-lm", "width": 32},
     "tie": "all",
     "output_bias": True,
 }
@@ -43,8 +42,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "tie": "all",
     },
     "MarianMTModel": {
-        "encoder": {**PART, "norm_place": "post"},
-        "decoder": {**PART, "norm_place": "post"},
+        "encoder": {**PART, "norm_first": False},
+        "decoder": {**PART, "norm_first": False},
         "tie": "all",
     },
     "GPTNeoXForCausalLM": {**DECODER_ALONE, "decoder": {**PART, "position": "rotary"}},
@@ -67,7 +66,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
         if name not in made:
             folder = tmp_path_factory.mktemp("exported")
             model = ModelSettings.parse(MODELS[name])
-            symbols = (MASK_SIGN,) if model.guesses else ()
+            symbols = (MASK_SIGN,) if model.decoder.masked_lm else ()
             kind = "unigram" if "Marian" in name else "bpe"
             words = train_tokenizer(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
             torch.manual_seed(11)
@@ -78,7 +77,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
             with torch.no_grad():
                 for parameter in network.parameters():
                     parameter.add_(0.2 * torch.randn_like(parameter))
-            per_token = 0.0 if isinstance(model.source, Nothing) else 2.0
+            per_token = 0.0 if isinstance(model.source, NoSource) else 2.0
             about = Description(longest=100, per_token=per_token, model=model)
             (folder / "run").mkdir()
             save_bundle(folder / "run", Bundle(about, network, side, words))
@@ -190,7 +189,7 @@ def test_an_exported_model_can_be_imported_again(exported: Any, tmp_path: Path, 
         ({"encoder": {"kind": "recurrent", "width": 32}}, "recurrent"),
         ({"tie": "target"}, "embeddings of their own"),
         ({"encoder": {**PART, "position": "rotary"}, "decoder": {**PART, "position": "rotary"}}, "rotary"),
-        ({"encoder": {**PART, "position": "learned", "positions": 128}}, "the same position"),
+        ({"encoder": {**PART, "position": "learned", "max_positions": 128}}, "the same position"),
         (
             {**MASKED_LM, "encoder": {**PART, **BERT}, "decoder": {**MASKED_LM["decoder"], "activation": "relu"}},
             "as bert, its head's activation is relu, not gelu; as esm, its position is learned, not rotary",

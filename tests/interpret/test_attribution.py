@@ -26,7 +26,7 @@ CLASSES = ("cat", "dog", "emu")
 # A preset, what it reads, how it is changed, and how many of the stem's places become one that is attended to.
 MODELS: list[tuple[str, str, dict[str, Any], int]] = [
     ("show-attend-tell", "images", {}, 1),
-    ("vit-caption", "images", {"source": {"cut": {"kind": "patches", "patch": 8}}}, 1),
+    ("vit-caption", "images", {"source": {"stem": {"kind": "patches", "patch_size": 8}}}, 1),
     ("image-classifier", "images", {"labels": CLASSES}, 1),
     ("listen-attend-spell", "speech", {"encoder": {"layers": 3}}, 4),
     ("speech-transformer", "speech", {}, 1),
@@ -87,7 +87,7 @@ def test_of_words(subwords: SubwordTokenizer) -> None:
 
 def test_of_sentences(subwords: SubwordTokenizer) -> None:
     """Where sentences are the places, each has what its words have together."""
-    reads = {"kind": "text", "segments": 8, "sentences": True, "places": "sentences"}
+    reads = {"kind": "text", "segments": 8, "sentence_segments": True, "unit": "sentence"}
     bundle = bundle_of(subwords, "no position", "transformer", source=reads, longest=40)
     bundle.model.double()
     parts = [[*part, END] for part in bundle.source_side.encode(["the dog ran", "a cat", "the mat"])]
@@ -165,7 +165,7 @@ def test_all_places_together(name: str, kind: str, change: dict[str, Any], toget
 def test_by_hand() -> None:
     """A mean of cells, a layer, and a softmax over classes: what that depends on can be written down. It does not
     attend, and is seen all the same."""
-    bundle = media_bundle("images", labels=CLASSES, decoder={"pool": "mean", "state": False})
+    bundle = media_bundle("images", labels=CLASSES, decoder={"pool": "mean", "encoder_state": False})
     _, (said,) = example(bundle, "images")
     model, held = bundle.model, []
     handle = model.encoder.embedding.norm.register_forward_hook(lambda *passed: held.append(passed[2][0]))

@@ -15,7 +15,7 @@ POSITIONS = ["none", "sinusoidal", "learned", "rotary"]
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("position", POSITIONS)
 def test_it_is_the_scaled_table_plus_the_place(position: str, scale: bool) -> None:
-    embedding = Embedding(9, 6, scale=scale, position=position, positions=20)
+    embedding = Embedding(9, 6, scale=scale, position=position, max_positions=20)
     tokens = torch.tensor([[3, 0, 8], [1, 1, 2]])
     expected = embedding.weight[tokens] * (6**0.5 if scale else 1)
     if position == "sinusoidal":
@@ -31,14 +31,14 @@ def test_it_is_the_scaled_table_plus_the_place(position: str, scale: bool) -> No
     cut=st.integers(1, 11),
 )
 def test_piece_by_piece_equals_all_at_once(position: str, tokens: list[int], cut: int) -> None:
-    embedding = Embedding(9, 6, scale=True, position=position, positions=12)
+    embedding = Embedding(9, 6, scale=True, position=position, max_positions=12)
     whole = torch.tensor([tokens])
     pieces = [embedding(whole[:, :cut]), embedding(whole[:, cut:], offset=cut)]
     torch.testing.assert_close(torch.cat(pieces, 1), embedding(whole), rtol=0, atol=0)
 
 
 def test_a_position_that_was_not_learned_is_refused() -> None:
-    embedding = Embedding(9, 6, position="learned", positions=3)
+    embedding = Embedding(9, 6, position="learned", max_positions=3)
     embedding(torch.zeros(1, 3, dtype=torch.int64))
     with pytest.raises(ValueError, match="position 3 is beyond the 3 positions"):
         embedding(torch.zeros(1, 1, dtype=torch.int64), offset=3)
@@ -73,7 +73,7 @@ def sums_by_hand(table: torch.Tensor, sentences: list[list[int]]) -> torch.Tenso
 
 def test_whole_sentences_are_sums_counted_from_the_last_one_back() -> None:
     torch.manual_seed(1)
-    embedding = Embedding(9, 6, segments=3, recent=True, whole=True)
+    embedding = Embedding(9, 6, segments=3, count_back=True, sentences_only=True)
     first, second = [[4, 5, 6], [7], [], [8, 4]], [[5, 5]]
     rows = [[token for sentence in each for token in (*sentence, END)] for each in (first, second)]
     tokens = torch.tensor([rows[0], rows[1] + [PAD] * (len(rows[0]) - len(rows[1]))])

@@ -70,12 +70,12 @@ def test_it_is_the_decoder_step_by_step(
     made = decoder(cell, width, LANES * attention, LANES * depth)
     memory, states = as_type(memory_of(B, Ts, LANES * depth, seed))
     targets = torch.randint(0, WORDS, (B, T), generator=torch.Generator().manual_seed(seed))
-    assert made._runs_at_once(made.start(memory))
+    assert made._can_use_fused(made.start(memory))
     decoded = made(targets, memory, need_weights=True)
     found = with_gradients(decoded.features, [states, *made.parameters()], *decoded.cross_attention)
     exact, states = as_type(memory, torch.float64)
     made.double()
-    assert not made._runs_at_once(made.start(exact))
+    assert not made._can_use_fused(made.start(exact))
     slow = made(targets, exact, need_weights=True)
     torch.testing.assert_close(slow.features, step_by_step(made, targets, exact))
     expected = with_gradients(slow.features, [states, *made.parameters()], *slow.cross_attention)
@@ -140,10 +140,10 @@ def test_what_it_cannot_take_goes_step_by_step() -> None:
     ]
     for other in others:
         made = decoder(**other)
-        assert not made._runs_at_once(made.start(memory_of(2, 5, LANES))), other
+        assert not made._can_use_fused(made.start(memory_of(2, 5, LANES))), other
     made, memory = decoder(), memory_of(2, 5, LANES)
     with torch.no_grad():
         made.attention.score.weight_query *= 1000  # queries whose exponentials would not be numbers
-    assert not made._runs_at_once(made.start(memory))
+    assert not made._can_use_fused(made.start(memory))
     targets = torch.randint(0, WORDS, (2, 3))
     torch.testing.assert_close(made(targets, memory).features, step_by_step(made, targets, memory))

@@ -6,35 +6,35 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.models.presets import PRESETS
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings import ModelSettings
+from regard.models.settings import ImageSource, ModelSettings
+from regard.models.shapes import SHAPES
 from regard.settings import merged
 from regard.special_tokens import BEGIN, END
 from tests.models.variants import kind_of, small_preset
 
 V = 13
 SMALL: dict[str, dict[str, Any]] = {
-    "images": {"size": 16},
-    "speech": {"mels": 12, "channels": 4},
+    "image": {"size": 16},
+    "audio": {"mel_bins": 12, "channels": 4},
     "text": {},
 }
-MEDIA = [name for name in PRESETS if kind_of(name)[0] in ("images", "speech")]
-CLASSES = [name for name in PRESETS if kind_of(name)[1]]
-CUTS: dict[str, dict[str, Any]] = {
-    "patches": {"kind": "patches", "patch": 4},
-    "plain": {"kind": "residual", "widths": [4, 8], "attend": "none"},
-    "se": {"kind": "residual", "widths": [4, 8], "attend": "se"},
-    "cbam": {"kind": "residual", "widths": [4, 8], "attend": "cbam"},
-    "eca": {"kind": "residual", "widths": [4, 8], "attend": "eca", "blocks": 2},
+MEDIA = [name for name in SHAPES if kind_of(name)[0] in ("image", "audio")]
+CLASSES = [name for name in SHAPES if kind_of(name)[1]]
+STEMS: dict[str, dict[str, Any]] = {
+    "patches": {"kind": "patches", "patch_size": 4},
+    "plain": {"kind": "residual", "widths": [4, 8], "channel_attention": "none"},
+    "se": {"kind": "residual", "widths": [4, 8], "channel_attention": "se"},
+    "cbam": {"kind": "residual", "widths": [4, 8], "channel_attention": "cbam"},
+    "eca": {"kind": "residual", "widths": [4, 8], "channel_attention": "eca", "blocks": 2},
 }
 
 
 def make(name: str, **source: Any) -> Seq2Seq:
     given = small_preset(name)
     kind = kind_of(name)[0]
-    if kind == "images" and "cut" not in source:
-        source["cut"] = CUTS["patches" if given["source"]["cut"]["kind"] == "patches" else "se"]
+    if kind == "image" and "stem" not in source:
+        source["stem"] = STEMS["patches" if given["source"]["stem"]["kind"] == "patches" else "se"]
     if kind != "text":
         given = merged({**given, "source": {}}, {"source": {**given["source"], **SMALL[kind], **source}})
     torch.manual_seed(0)
@@ -49,7 +49,7 @@ def sources(model: Seq2Seq, lengths: list[int], *, more: int = 0, seed: int = 0)
     """Sources of this model, and their mask; `more` frames of padding, filled with noise."""
     dice = torch.Generator().manual_seed(seed)
     about = model.settings.source
-    if about.kind == "images":
+    if isinstance(about, ImageSource):
         side = about.grid**2
         return torch.randn(len(lengths), 3, 16, 16, generator=dice), torch.ones(len(lengths), side, dtype=torch.bool)
     most = max(lengths)
@@ -63,7 +63,7 @@ def sources(model: Seq2Seq, lengths: list[int], *, more: int = 0, seed: int = 0)
 
 
 def targets(model: Seq2Seq, count: int, length: int = 5) -> Tensor:
-    if model.settings.labels:
+    if model.settings.decoder.predicts == "classes":
         return torch.full((count, 1), BEGIN)
     said = torch.randint(4, V, (count, length), generator=torch.Generator().manual_seed(1))
     said[:, 0] = BEGIN
@@ -142,29 +142,29 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
         assert parameter.grad.any() or which.endswith("key.bias"), which
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("stem", STEMS)
 @pytest.mark.parametrize("name", ["show-attend-tell", "image-classifier"])
-def test_every_way_to_cut_a_picture_gives_the_places_it_promises(name: str, cut: str) -> None:
-    model = make(name, cut=CUTS[cut])
+def test_every_image_stem_gives_the_positions_of_its_grid(name: str, stem: str) -> None:
+    model = make(name, stem=STEMS[stem])
     source, mask = sources(model, [1, 1])
     memory = model.encode(source, mask)
     about = model.settings.source
-    assert about.kind == "images"
+    assert isinstance(about, ImageSource)
     assert memory.states.shape[1] == about.grid**2
     assert memory.mask.all()
 
 
 @pytest.mark.parametrize(
-    ("subsample", "pyramid", "places"), [(1, False, 23), (2, False, 12), (4, True, 3), (8, False, 3)]
+    ("subsample", "pyramid", "positions"), [(1, False, 23), (2, False, 12), (4, True, 3), (8, False, 3)]
 )
-def test_frames_become_fewer_places(subsample: int, pyramid: bool, places: int) -> None:
+def test_frames_become_fewer_positions(subsample: int, pyramid: bool, positions: int) -> None:
     given = small_preset("listen-attend-spell")
     given["encoder"] = {**given["encoder"], "pyramid": pyramid, "layers": 2}
-    given["source"] = {"kind": "speech", "mels": 12, "channels": 4, "subsample": subsample}
+    given["source"] = {"kind": "audio", "mel_bins": 12, "channels": 4, "subsampling": subsample}
     model = Seq2Seq(ModelSettings.parse(given), source_vocabulary=0, target_vocabulary=V)
     source, mask = sources(model, [23, 5])
     memory = model.encode(source, mask)
-    assert memory.states.shape[1] == places
+    assert memory.states.shape[1] == positions
     assert memory.mask[0].all()
 
 
@@ -180,7 +180,7 @@ def test_only_classes_are_said_by_what_tells_classes_apart() -> None:
 @pytest.mark.parametrize("pool", ["attention", "mean", "max", "none"])
 @pytest.mark.parametrize("state", [True, False])
 def test_pooling_with_and_without_the_state(pool: str, state: bool) -> None:
-    given = merged(small_preset("classifier"), {"decoder": {"pool": pool, "state": state}})
+    given = merged(small_preset("classifier"), {"decoder": {"pool": pool, "encoder_state": state}})
     if pool == "none" and not state:
         with pytest.raises(ValueError, match="nothing of the source would be seen"):
             ModelSettings.parse(given)
@@ -194,13 +194,13 @@ def test_pooling_with_and_without_the_state(pool: str, state: bool) -> None:
 
 @pytest.mark.parametrize("attend", ["se", "cbam", "eca"])
 def test_what_channels_and_places_let_pass_can_be_seen(attend: str) -> None:
-    model = make("image-classifier", cut=CUTS[attend])
+    model = make("image-classifier", stem=STEMS[attend])
     source, _ = sources(model, [1, 1, 1])
-    looks = model.encoder.embedding.looks(source)
+    looks = model.encoder.embedding.channel_attention(source)
     assert len(looks) == len(model.encoder.embedding.blocks)
     for look in looks:
         assert look["channels"].shape[0] == 3
         assert ((look["channels"] > 0) & (look["channels"] < 1)).all()
-        assert ("places" in look) == (attend == "cbam")
-    plain = make("image-classifier", cut=CUTS["plain"])
-    assert plain.encoder.embedding.looks(source) == []
+        assert ("positions" in look) == (attend == "cbam")
+    plain = make("image-classifier", stem=STEMS["plain"])
+    assert plain.encoder.embedding.channel_attention(source) == []

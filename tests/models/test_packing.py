@@ -15,7 +15,7 @@ POSITIONS = ("none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5")
 def language_model(**more: Any) -> Seq2Seq:
     part = {"kind": "transformer", "width": 32, "heads": 2, "feedforward": 20, "layers": 2, "dropout": 0.0, **more}
     settings = ModelSettings.parse(
-        {"source": {"kind": "nothing"}, "encoder": {"kind": "none"}, "decoder": part, "tie": "target"}
+        {"source": {"kind": "none"}, "encoder": {"kind": "none"}, "decoder": part, "tie": "target"}
     )
     torch.manual_seed(0)
     return Seq2Seq(settings, source_vocabulary=0, target_vocabulary=17).double().eval()
@@ -66,4 +66,4 @@ def test_what_reads_nothing_is_a_transformer_decoder_alone() -> None:
         {"encoder": {"kind": "none"}, "decoder": {"kind": "recurrent"}},
     ):
         with pytest.raises(ValueError, match="for a transformer decoder alone"):
-            ModelSettings.parse({"source": {"kind": "nothing"}, **parts})
+            ModelSettings.parse({"source": {"kind": "none"}, **parts})

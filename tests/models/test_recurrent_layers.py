@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.attention import Additive
 from regard.models.embedding import Embedding
-from regard.models.recurrent_layers import Cell, initialise, reverse_sequences
+from regard.models.recurrent_layers import Cell, initialize, reverse_sequences
 
 KINDS = ["gru", "lstm"]
 THEIRS = ["weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0"]
@@ -162,7 +162,7 @@ class _Everything(nn.Module):
 def test_weights_are_drawn_as_the_papers_say(scheme: str) -> None:
     torch.manual_seed(0)
     parts = _Everything()
-    initialise(parts, scheme)
+    initialize(parts, scheme)
     recurrent = parts.cell.states.weight.view(3, 20, 20)
     if scheme == "uniform":
         for weight in (recurrent, parts.table.weight, parts.linear.weight, parts.linear.bias):

@@ -333,7 +333,7 @@ def test_the_size_is_known_without_making_the_model(pair: Pair) -> None:
 
 @pytest.mark.parametrize("decoder", ["learned", "convolutional"])
 def test_a_place_that_was_not_learnt_is_refused_in_one_sentence(decoder: str) -> None:
-    part = {**DECODERS[decoder], "positions": 3}
+    part = {**DECODERS[decoder], "max_positions": 3}
     model = Seq2Seq(
         ModelSettings.parse({"encoder": ENCODERS["recurrent"], "decoder": part}),
         source_vocabulary=SOURCES,

@@ -25,8 +25,8 @@ def test_settings_survive_a_toml_file(pair: Pair) -> None:
     ("given", "said"),
     [
         ({"encoder": {"kind": "transformer", "width": 10, "heads": 4}}, "encoder: 4 heads do not divide the width 10."),
-        ({"encoder": {"kind": "magic"}}, "encoder: there is no 'magic'; the choices are 'recurrent', "),
-        ({"encoder": {"width": 8}}, "encoder.kind: it is missing; say which kind."),
+        ({"encoder": {"kind": "magic"}}, "encoder: there is no encoder 'magic'; there are convolutional, "),
+        ({"encoder": {"width": 8}}, "encoder: kind is missing; choose "),
         (
             {"encoder": {"kind": "recurrent", "layer": 2}},
             "encoder.layer: there is no such setting; did you mean layers?",
@@ -51,7 +51,7 @@ def test_settings_survive_a_toml_file(pair: Pair) -> None:
         ),
         ({"decoder": {"kind": "recurrent", "attend": "never", "score": "dot"}}, "set attend to before or after."),
         ({"decoder": {"kind": "recurrent", "radius": 3}}, "set extent to local-m or local-p."),
-        ({"encoder": {"kind": "transformer", "positions": 7}}, "set position to learned."),
+        ({"encoder": {"kind": "transformer", "max_positions": 7}}, "set position to learned."),
         ({"tie": "some"}, "tie: there is no 'some'; the choices are "),
         (
             {"encoder": {"kind": "recurrent", "width": 8}, "decoder": {"kind": "recurrent", "width": 9}, "tie": "all"},
@@ -83,6 +83,6 @@ def test_the_default_model_can_be_made() -> None:
 
 
 def test_settings_and_presets_load_no_torch() -> None:
-    code = "import sys, regard.models.presets, regard.models.settings; print('torch' in sys.modules)"
+    code = "import sys, regard.tasks.presets, regard.models.settings; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.attention import Attention, Cache
 from regard.models.outputs import EncoderOutput
 from regard.models.settings import TransformerDecoder, TransformerEncoder
-from regard.models.transformer_layers import FeedForward, TransformerLayer, build_norm, padding_mask
+from regard.models.transformer_layers import FeedForward, TransformerLayer, padding_mask
 
 
 def settings(**given: Any) -> TransformerEncoder:
@@ -35,11 +35,11 @@ def memory_of(states: Tensor, mask: Tensor) -> EncoderOutput:
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("place", ["pre", "post"])
-def test_an_encoder_layer_is_pytorchs(place: str, activation: str) -> None:
-    mine = drawn(TransformerLayer(settings(norm_place=place, activation=activation), causal=False))
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_an_encoder_layer_is_pytorchs(norm_first: bool, activation: str) -> None:
+    mine = drawn(TransformerLayer(settings(norm_first=norm_first, activation=activation), causal=False))
     theirs = nn.TransformerEncoderLayer(
-        16, 2, 10, 0.0, activation, batch_first=True, norm_first=place == "pre", dtype=torch.float64
+        16, 2, 10, 0.0, activation, batch_first=True, norm_first=norm_first, dtype=torch.float64
     )
     with torch.no_grad():
         share_attention(mine.itself, theirs.self_attn)
@@ -53,12 +53,12 @@ def test_an_encoder_layer_is_pytorchs(place: str, activation: str) -> None:
     torch.testing.assert_close(mine(x, mask=padding_mask(mask))[0][mask], expected[mask])
 
 
-@pytest.mark.parametrize("place", ["pre", "post"])
-def test_a_decoder_layer_is_pytorchs(place: str) -> None:
-    about = TransformerDecoder.parse(settings(norm_place=place).model_dump())
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_decoder_layer_is_pytorchs(norm_first: bool) -> None:
+    about = TransformerDecoder.parse(settings(norm_first=norm_first).model_dump())
     mine = drawn(TransformerLayer(about, causal=True, memory_width=16))
     theirs = nn.TransformerDecoderLayer(
-        16, 2, 10, 0.0, "relu", batch_first=True, norm_first=place == "pre", dtype=torch.float64
+        16, 2, 10, 0.0, "relu", batch_first=True, norm_first=norm_first, dtype=torch.float64
     )
     with torch.no_grad():
         share_attention(mine.itself, theirs.self_attn)
@@ -79,9 +79,9 @@ def test_a_decoder_layer_is_pytorchs(place: str) -> None:
     torch.testing.assert_close(weights.self_attention.sum(-1), torch.ones(2, 2, 4, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("place", ["pre", "post"])
-def test_a_layer_step_by_step_with_a_prepared_memory_is_the_same(place: str) -> None:
-    about = TransformerDecoder.parse(settings(norm_place=place, position="rotary").model_dump())
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_layer_step_by_step_with_a_prepared_memory_is_the_same(norm_first: bool) -> None:
+    about = TransformerDecoder.parse(settings(norm_first=norm_first, position="rotary").model_dump())
     layer = drawn(TransformerLayer(about, causal=True, memory_width=12))
     x, states = torch.randn(2, 4, 16, dtype=torch.float64), torch.randn(2, 6, 12, dtype=torch.float64)
     mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4])
@@ -120,7 +120,7 @@ def test_activation_dropout_acts_inside_the_feed_forward(activation: str) -> Non
 
 def test_the_norms_are_the_papers() -> None:
     x = torch.randn(3, 16, dtype=torch.float64)
-    layer, rms = drawn(build_norm(settings())), drawn(build_norm(settings(norm="rms")))
+    layer, rms = drawn(settings().build_norm(16)), drawn(settings(norm="rms").build_norm(16))
     centred = x - x.mean(-1, keepdim=True)
     even = centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
     torch.testing.assert_close(layer(x), even * layer.weight + layer.bias)

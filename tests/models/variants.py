@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.models.presets import PRESETS, Preset
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
+from regard.models.shapes import SHAPES, Model
 from regard.settings import merged
 from regard.special_tokens import BEGIN, PAD
 
@@ -26,7 +26,7 @@ _TRANSFORMER: Part = {
 }
 _TRANSFORMERS: dict[str, Part] = {
     "transformer": {},
-    "post norm": {"norm_place": "post"},
+    "post norm": {"norm_first": False},
     "rms": {"norm": "rms"},
     "gelu": {"activation": "gelu"},
     "gelu-tanh": {"activation": "gelu-tanh"},
@@ -35,12 +35,12 @@ _TRANSFORMERS: dict[str, Part] = {
     "swiglu": {"activation": "swiglu"},
     "geglu": {"activation": "geglu"},
     "no position": {"position": "none"},
-    "learned": {"position": "learned", "positions": 40},
+    "learned": {"position": "learned", "max_positions": 40},
     "rotary": {"position": "rotary"},
     "alibi": {"position": "alibi"},
     "shaw": {"position": "shaw"},
     "t5": {"position": "t5"},
-    "shared": {"shared": True, "layers": 3},
+    "share_layers": {"share_layers": True, "layers": 3},
     "window": {"window": 2},
     "narrow embedding": {"embedding": 7, "scale_embedding": False},
     "transformer sparsemax": {"normalize": "sparsemax"},
@@ -66,14 +66,14 @@ _BEFORE |= {
     "location lstm": {"score": "location", "filters": 2, "filter_width": 3, "cell": "lstm", "layers": 2},
     "coverage": {"score": "location", "filters": 2, "filter_width": 1, "coverage": True},
     "gated": {"gate": True},
-    "copying": {"copy_words": True},
-    "copying location": {"copy_words": True, "score": "location", "filters": 3, "filter_width": 5, "gate": True},
+    "copying": {"copy_mechanism": True},
+    "copying location": {"copy_mechanism": True, "score": "location", "filters": 3, "filter_width": 5, "gate": True},
 }
 _AFTER: dict[str, Part] = {
     "after location fed": {"score": "location", "filters": 3, "filter_width": 5, "input_feeding": True},
     "after location": {"score": "location", "filters": 3, "filter_width": 5},
-    "after copying": {"score": "bilinear", "copy_words": True},
-    "after copying fed": {"score": "dot", "copy_words": True, "input_feeding": True},
+    "after copying": {"score": "bilinear", "copy_mechanism": True},
+    "after copying fed": {"score": "dot", "copy_mechanism": True, "input_feeding": True},
     "luong": {"score": "bilinear"},
     "luong fed": {"score": "bilinear", "input_feeding": True},
     "after lstm": {"cell": "lstm", "layers": 2, "score": "dot"},
@@ -111,7 +111,7 @@ DECODERS: dict[str, Part] = {
     "kernel 1": {**_CONVOLUTIONAL, "kernel": 1},
     "kernel 4": {**_CONVOLUTIONAL, "kernel": 4},
     **{name: {**_TRANSFORMER, **part} for name, part in _TRANSFORMERS.items()},
-    "transformer copying": {**_TRANSFORMER, "copy_words": True},
+    "transformer copying": {**_TRANSFORMER, "copy_mechanism": True},
 }
 FAMILIES = ["bahdanau", "convolutional", "transformer"]
 BASES = ["recurrent", "convolutional", "transformer"]
@@ -124,10 +124,10 @@ PAIRS: list[tuple[str, str]] = [
 Pair = tuple[str, str] | str  # an encoder and a decoder, or a preset
 
 
-def small_preset(name: str) -> Preset:
+def small_preset(name: str) -> Model:
     """The preset with few numbers to learn, and no dropout."""
-    few: Preset = {"width": 32, "embedding": 32, "dropout": 0.0}
-    model: Preset = PRESETS[name][1]["model"]
+    few: Model = {"width": 32, "embedding": 32, "dropout": 0.0}
+    model: Model = SHAPES[name].model
     for part in ("encoder", "decoder"):
         own = {"feedforward": 20, "heads": 2} if model[part]["kind"] == "transformer" else {}
         layers = min(2, model[part].get("layers", 1))
@@ -141,18 +141,18 @@ def name_of(pair: Pair) -> str:
 
 def kind_of(name: str) -> tuple[str, bool]:
     """What a preset reads, and whether it tells classes apart."""
-    model = PRESETS[name][1]["model"]
+    model = SHAPES[name].model
     return model.get("source", {}).get("kind", "text"), model["decoder"]["kind"] == "pooling"
 
 
-def says_word_by_word(name: str) -> bool:
+def generates_tokens(name: str) -> bool:
     """Whether a preset has a decoder to search, and words to look at."""
-    model = PRESETS[name][1]["model"]
-    sentences = model.get("source", {}).get("places") == "sentences"
+    model = SHAPES[name].model
+    sentences = model.get("source", {}).get("unit") == "sentence"
     return model["decoder"]["kind"] in ("recurrent", "convolutional", "transformer") and not sentences
 
 
-TRANSLATING = [name for name in PRESETS if kind_of(name) == ("text", False) and says_word_by_word(name)]
+TRANSLATING = [name for name in SHAPES if kind_of(name) == ("text", False) and generates_tokens(name)]
 EVERYTHING: list[Pair] = [*PAIRS, *TRANSLATING]
 EVERY_DECODER: list[Pair] = [pair for pair in EVERYTHING if isinstance(pair, str) or pair[1] != "luong"] + [
     ("recurrent", "luong")

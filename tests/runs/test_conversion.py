@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.models.presets import PRESETS
 from regard.models.settings import ModelSettings
+from regard.models.shapes import SHAPES
 from regard.runs import conversion
 from regard.runs.bundle import save_bundle
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
@@ -32,7 +32,7 @@ def test_models_that_ctranslate2_cannot_run_are_refused(encoder: str, decoder: s
 
 @pytest.mark.parametrize("name", [name for name in TRANSLATING if "transformer" in name or name == "deep-shallow"])
 def test_presets_of_transformers_are_supported(name: str) -> None:
-    assert not unsupported_by_ctranslate2(ModelSettings.parse(PRESETS[name][1]["model"]))
+    assert not unsupported_by_ctranslate2(ModelSettings.parse(SHAPES[name].model))
 
 
 def test_a_model_is_converted_once_and_again_when_it_has_changed(

@@ -7,6 +7,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.loading import load
+from regard.models.settings import RecurrentDecoder
 from regard.runs.folder import open_folder
 from regard.settings import read_toml
 from regard.tasks.base import task_of
@@ -22,6 +23,7 @@ def test_its_settings_are_migrated() -> None:
     assert settings.task == "translation"
     assert settings.training.metric == "chrf"
     assert settings.training.coverage_loss == pytest.approx(0.1)
+    assert isinstance(settings.model.decoder, RecurrentDecoder)
     assert settings.model.decoder.normalize == "sparsemax"
     opened = open_folder(RUN)
     assert opened.description.format == 1

@@ -170,9 +170,9 @@ def test_bombs_cost_the_service_no_memory(server: Server) -> None:
 def test_models_say_what_they_read(server: Server) -> None:
     about = {model["name"]: model for model in server.ask("/v1/models").json()["models"]}
     assert {name: model["reads"] for name, model in about.items()} == {
-        "captions": "images",
-        "animals": "images",
-        "spoken": "speech",
+        "captions": "image",
+        "animals": "image",
+        "spoken": "audio",
         "text": "text",
     }
     assert (about["animals"]["task"], about["animals"]["output"]) == ("classification", "Class")

@@ -7,17 +7,17 @@ import pytest
 from regard.data.input_validation import read_examples
 from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
-from regard.models.presets import PRESETS
 from regard.tasks.base import all_tasks, get_task
 from regard.tasks.detection import detect_modality, detect_task
+from regard.tasks.presets import preset_settings
 from regard.training.settings import RunSettings, run_settings
 from tests.media import picture_bytes, recording_bytes
 
 
 def test_every_task_has_presets_that_exist_and_read_what_they_should() -> None:
     for task in all_tasks():
-        for modality, name in task.presets.items():
-            settings = RunSettings.parse(PRESETS[name][1])
+        for modality, name in task.default_presets.items():
+            settings = RunSettings.parse(preset_settings(name))
             assert settings.model.source.kind == ("text" if task.name == "masked_lm" else modality), task
             assert settings.task == task.name
 
@@ -33,8 +33,8 @@ def test_files_tell_what_they_are(tmp_path: Path) -> None:
     (tmp_path / "a.wav").write_bytes(recording_bytes())
     cases = {
         "text": "source\ttarget\nhello\thallo\n",
-        "images": "file\tcaption\nmy photo.png\tsomething\n",
-        "speech": "file\ttranscript\na.wav\tone two\n",
+        "image": "file\tcaption\nmy photo.png\tsomething\n",
+        "audio": "file\ttranscript\na.wav\tone two\n",
     }
     for modality, rows in cases.items():
         path = table(tmp_path, f"{modality}.tsv", rows)
@@ -50,7 +50,7 @@ def test_the_preset_follows_from_task_and_files(tmp_path: Path) -> None:
     pairs = table(tmp_path, "p.tsv", "source\ttarget\nyes\tja\n")
     assert run_settings(None, {}, [], {"data": {"pairs": [str(pairs)]}}).preset == "transformer-tiny"
     assert run_settings(None, {}, [], given, task="classification").preset == "classifier"
-    assert run_settings(None, {}, [], given, task="summarization").model.copies
+    assert run_settings(None, {}, [], given, task="summarization").model.decoder.copies
     assert run_settings("classifier-conv", {}, [], given, task="classification").preset == "classifier-conv"
     with pytest.raises(ValueError, match=r"captioning needs images .*and the sources of these files are text"):
         run_settings(None, {}, [], given, task="captioning")
@@ -99,7 +99,7 @@ def test_names_of_pictures_are_found_whatever_the_header(
     lines = [first] * bool(first) + [row.format(name=name) for name in ROWS]
     path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in lines))
     data = DataSettings(pairs=(path,))
-    assert detect_modality(data) == "images"
+    assert detect_modality(data) == "image"
     found = list(read_examples(data))
     assert (found[0].source, found[0].target) == sides
     assert len(found) == len(ROWS)
@@ -190,5 +190,5 @@ def test_a_table_is_no_plain_text(tmp_path: Path) -> None:
 
 
 def test_presets_have_a_task() -> None:
-    assert RunSettings.parse(PRESETS["memory"][1]).task == "story_qa"
-    assert RunSettings.parse(PRESETS["bahdanau"][1]).task == "translation"
+    assert RunSettings.parse(preset_settings("memory")).task == "story_qa"
+    assert RunSettings.parse(preset_settings("bahdanau")).task == "translation"

@@ -182,7 +182,7 @@ def test_a_model_that_copies_learns_to_copy(tmp_path: Path) -> None:
 def test_r_drop_goes_with_next_sentence_prediction(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("".join(f"the {n}th line has some words and ends here\n" for n in range(60)))
-    changes = ["model.source.segments=2", "model.decoder.follows=true", "training.rdrop_weight=1.0"]
+    changes = ["model.source.segments=2", "model.decoder.next_sentence=true", "training.rdrop_weight=1.0"]
     small = ["model.encoder.width=16", "model.encoder.heads=2", "model.encoder.layers=1", "training.precision=float32"]
     given = {"data": {"text": [str(text)], "longest": 32, "subwords": {"size": 320}}}
     settings = run_settings(None, {}, [*changes, *small], given, task="masked_lm")

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from regard.models.presets import preset
 from regard.models.settings import ModelSettings
 from regard.settings import merged
+from regard.tasks.presets import preset_settings
 from regard.training.threads import NARROW, threads_for
 
 
 def model(name: str, width: int | None = None) -> ModelSettings:
     change = {"encoder": {"width": width}, "decoder": {"width": width}} if width else {}
-    return ModelSettings.parse(merged(preset(name)["model"], change))
+    return ModelSettings.parse(merged(preset_settings(name)["model"], change))
 
 
 @pytest.fixture(autouse=True)

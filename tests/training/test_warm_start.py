@@ -47,7 +47,7 @@ def test_a_classifier_begins_with_an_encoder(begun: Path, tmp_path: Path) -> Non
     settings = run_settings(None, {}, [], given, task="classification", init=[begun / "masked_lm-run"])
     assert settings.model.encoder.kind == "transformer"
     assert settings.model.decoder.width == settings.model.encoder.width == 16
-    assert getattr(settings.model.source, "begin", False)
+    assert settings.model.source.starts_with_bos
     bundle = made(tmp_path, settings)
     theirs = load_bundle(begun / "masked_lm-run")
     assert bundle.source_side.model == theirs.source_side.model

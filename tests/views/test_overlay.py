@@ -176,7 +176,9 @@ def test_what_channels_let_pass_is_drawn(tmp_path: Path, suffix: str) -> None:
     reads = predictor_of(media_bundle("images"))
     blocks = MediaInputs(reads.run).channel_attention(picture_bytes())
     assert [len(block.channels) for block in blocks] == [8, 16]
-    assert all(block.places is not None and ((block.places > 0) & (block.places < 1)).all() for block in blocks)
+    assert all(
+        block.positions is not None and ((block.positions > 0) & (block.positions < 1)).all() for block in blocks
+    )
     path = tmp_path / f"x{suffix}"
     channels.write_channels(blocks, np.zeros((3, 32, 32), np.uint8), path)
     assert path.stat().st_size > 2000

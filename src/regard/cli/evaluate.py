@@ -173,9 +173,8 @@ def _check_options(
         )
     if picture is not None and picture.suffix.lower() != ".png":
         raise RegardError(f"--picture: {picture} must end in .png.")
-    from regard.data.media import reads_text
 
-    if picture is not None and description is not None and not reads_text(description.model.source):
+    if picture is not None and description is not None and not description.model.source.is_text:
         raise RegardError("--picture: it shows scores by the length of texts, and this run reads files; leave it out.")
     if picture is not None and systems.outputs is not None and source is None:
         raise RegardError(

@@ -65,15 +65,15 @@ def import_(
     Of Hugging Face's BERT, RoBERTa, DistilBERT, ESM, GPT-2, GPT-NeoX, Marian and Pegasus, and of CTranslate2's and
     fairseq's translation models. Nothing is fetched, and nothing in it can run.
     """
-    from regard.interop.capabilities import usage_hint
     from regard.interop.import_folder import import_folder
+    from regard.tasks.base import task_of
 
     bundle = import_folder(folder, output)
     if as_json:
         record = {"run": str(output), "parameters": bundle.model.size, "vocabulary": len(bundle.target_side)}
         typer.echo(json.dumps(record))
     else:
-        hint = usage_hint(output, bundle.description.model)
+        hint = task_of(bundle.description).usage(output)
         typer.echo(f"{output}: {bundle.model.size:,} parameters. {hint}")
 
 

@@ -84,7 +84,7 @@ class TrainCommand(TyperCommand):
     def get_help(self, ctx: Any) -> str:
         from regard.tasks.base import all_tasks
 
-        names = [task.name for task in all_tasks() if task.presets]
+        names = [task.name for task in all_tasks() if task.default_presets]
         for option in self.params:
             if "{tasks}" in (text := getattr(option, "help", None) or ""):
                 listed = f"{', '.join(names[:-1])} or {names[-1]}"
@@ -217,33 +217,39 @@ def presets(
     Parameters are counted with 4,000 subwords.
     """
     from regard.models.parameter_count import count_parameters
-    from regard.models.presets import PRESETS
+    from regard.tasks.presets import all_presets
     from regard.training.settings import RunSettings
 
     if name is not None:
         _print_preset(name, as_json)
         return
-    sizes = {each: count_parameters(RunSettings.parse(PRESETS[each][1]).model, COUNTED_SUBWORDS) for each in PRESETS}
+    found = all_presets()
+    sizes = {
+        each: count_parameters(RunSettings.parse(preset.settings()).model, COUNTED_SUBWORDS)
+        for each, preset in found.items()
+    }
     if as_json:
-        records = [{"name": each, "about": about, "parameters": sizes[each]} for each, (about, _) in PRESETS.items()]
+        records = [
+            {"name": each, "about": preset.describe(), "parameters": sizes[each]} for each, preset in found.items()
+        ]
         typer.echo(json.dumps(records, indent=2))
         return
-    longest = max(map(len, PRESETS))
+    longest = max(map(len, found))
     typer.echo(f"{'preset':{longest}}   parameters  what it is")
-    for each, (about, _) in PRESETS.items():
-        typer.echo(f"{each:{longest}}  {sizes[each]:>11,}  {about}")
+    for each, preset in found.items():
+        typer.echo(f"{each:{longest}}  {sizes[each]:>11,}  {preset.describe()}")
 
 
 def _print_preset(name: str, as_json: bool) -> None:
     from regard.models.parameter_count import count_parameters
-    from regard.models.presets import PRESETS, preset
+    from regard.tasks.presets import all_presets, preset_settings
     from regard.training.settings import RunSettings
 
-    settings = RunSettings.parse({**preset(name), "preset": name})
+    settings = RunSettings.parse({**preset_settings(name), "preset": name})
     if as_json:
         typer.echo(settings.model_dump_json(indent=2))
         return
     parameters = count_parameters(settings.model, COUNTED_SUBWORDS)
-    typer.echo(f"# {PRESETS[name][0]}; {parameters:,} parameters with {COUNTED_SUBWORDS:,} subwords")
+    typer.echo(f"# {all_presets()[name].describe()}; {parameters:,} parameters with {COUNTED_SUBWORDS:,} subwords")
     typer.echo(settings.as_toml())
     typer.echo(f"# not set: {', '.join(settings.not_set())}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from regard.data.segments import framed, room
-from regard.sources import Source, Text
+from regard.models.settings import SourceSettings
 from regard.special_tokens import END, SEPARATOR_SIGN
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ def divided(text: str) -> tuple[str, str]:
     return passage.strip(), " ".join(other.strip() for other in others).strip()
 
 
-def windows(passage: str, question: str, subwords: "SubwordTokenizer", source: Source, longest: int) -> list[Window]:
+def windows(
+    passage: str, question: str, subwords: "SubwordTokenizer", source: SourceSettings, longest: int
+) -> list[Window]:
     """All that is read of a passage: one window, or several that overlap, of so many tokens with their marks."""
-    marks = source.marks if isinstance(source, Text) else 1
+    marks = source.segment_separators
     most = room(source, longest) - marks
     (asked,) = subwords.encode([question])
     asked = asked[: int(most * MOST_OF_IT)]
@@ -74,7 +76,7 @@ def which_occurrence(passage: str, answer: str, start: int) -> int:
 
 
 def example_of(
-    text: str, answer: str, which: int, subwords: "SubwordTokenizer", source: Source, longest: int
+    text: str, answer: str, which: int, subwords: "SubwordTokenizer", source: SourceSettings, longest: int
 ) -> tuple[list[int], tuple[int, int]] | str:
     """What is read, and the places of the answer in it, or of the first mark if there is none; or what is wrong."""
     passage, question = divided(text)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
-from regard.sources import Speech
+from regard.models.settings import AudioSource
 
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
 MIN_SECONDS = 0.02
@@ -29,7 +29,7 @@ MAX_RESAMPLING_WEIGHTS = 1 << 20
 MIN_ENERGY = 1e-6  # of a band, below which it is silent
 
 
-def read_samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32], int]:
+def read_samples(raw: io.BytesIO, settings: AudioSource) -> tuple[NDArray[np.float32], int]:
     """The mean of the channels, and the sample rate. Raises RegardError."""
     try:
         file = soundfile.SoundFile(raw)
@@ -46,13 +46,14 @@ def read_samples(raw: io.BytesIO, settings: Speech) -> tuple[NDArray[np.float32]
             raise RegardError(f"this is a {file.format} file; there are WAV, FLAC and OGG.")
         if not SAMPLE_RATES[0] <= rate <= SAMPLE_RATES[1] or not 1 <= file.channels <= MAX_CHANNELS:
             raise RegardError(f"a recording of {file.channels} channels at {rate:,} samples a second is not read.")
-        if seconds > settings.longest:
+        if seconds > settings.max_seconds:
             raise RegardError(
-                f"the recording lasts {seconds:,.0f} seconds; {settings.longest:g} is the most that this model reads."
+                f"the recording lasts {seconds:,.0f} seconds; {settings.max_seconds:g} is the most that this model "
+                f"reads."
             )
         # A header may say anything: what is there is read block by block, up to the limit.
         blocks: list[NDArray[np.float32]] = []
-        room = int(settings.longest * rate) + 1
+        room = int(settings.max_seconds * rate) + 1
         try:
             while room > 0 and len(block := file.read(min(BLOCK, room), dtype="float32", always_2d=True)):
                 blocks.append(block.mean(1))
@@ -100,32 +101,32 @@ def mel_filters(rate: int, size: int, mels: int) -> torch.Tensor:
 
 
 def log_mel_frames(
-    given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech
+    given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource
 ) -> NDArray[np.float16]:
     """The log-mel spectrogram [frames, mels] of samples at the model's rate, or of (samples, rate)."""
     found, rate = _validated(given, settings)
-    if not MIN_SECONDS * rate <= len(found) <= settings.longest * rate + 1:
+    if not MIN_SECONDS * rate <= len(found) <= settings.max_seconds * rate + 1:
         raise RegardError(
-            f"the recording lasts {len(found) / rate:,.2f} seconds; from {MIN_SECONDS} to {settings.longest:g} are "
+            f"the recording lasts {len(found) / rate:,.2f} seconds; from {MIN_SECONDS} to {settings.max_seconds:g} are "
             f"read."
         )
     if not np.isfinite(found).all():
         raise RegardError("the recording has samples that are not finite numbers; it is damaged.")
     with torch.inference_mode():
-        x = resample(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
-        window, hop = (max(1, round(each * settings.rate)) for each in (settings.window, settings.hop))
+        x = resample(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.sample_rate)
+        window, hop = (max(1, round(each * settings.sample_rate)) for each in (settings.window, settings.hop))
         size = 1 << (window - 1).bit_length()
         x = torch.nn.functional.pad(x, (size // 2, size // 2))
         spectrum = torch.stft(x, size, hop, window, torch.hann_window(window), center=False, return_complex=True)
         power = spectrum.abs().square().T  # [T, size // 2 + 1]
-        logs = (power @ mel_filters(settings.rate, size, settings.mels)).clamp_min(MIN_ENERGY).log()
+        logs = (power @ mel_filters(settings.sample_rate, size, settings.mel_bins)).clamp_min(MIN_ENERGY).log()
         logs = (logs - logs.mean(0)) / logs.std(0, correction=0).clamp_min(0.1)
         return logs.clamp(-20, 20).to(torch.float16).numpy()
 
 
-def _validated(given: Any, settings: Speech) -> tuple[NDArray[np.floating[Any]], int]:
+def _validated(given: Any, settings: AudioSource) -> tuple[NDArray[np.floating[Any]], int]:
     """Mono samples as floats, and their rate. Integers are of 8, 16 or 32 bits; channels are averaged."""
-    found, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, settings.rate)
+    found, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, settings.sample_rate)
     found = np.asarray(found)
     if isinstance(rate, bool) or not isinstance(rate, Real) or not SAMPLE_RATES[0] <= float(rate) <= SAMPLE_RATES[1]:
         raise RegardError(
@@ -145,10 +146,10 @@ def _validated(given: Any, settings: Speech) -> tuple[NDArray[np.floating[Any]],
     return found, round(float(rate))
 
 
-def encode_wav(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: Speech) -> bytes:
+def encode_wav(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource) -> bytes:
     """Samples at the model's rate, or (samples, rate), as a WAV file of 16 bits at the model's rate."""
     found, rate = _validated(given, settings)
-    x = resample(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.rate)
+    x = resample(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.sample_rate)
     file = io.BytesIO()
-    soundfile.write(file, x.clamp(-1, 1).numpy(), settings.rate, format="WAV", subtype="PCM_16")
+    soundfile.write(file, x.clamp(-1, 1).numpy(), settings.sample_rate, format="WAV", subtype="PCM_16")
     return file.getvalue()

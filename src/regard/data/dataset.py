@@ -18,7 +18,7 @@ from regard.data.tokenization import Report
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import SourceSide, Vocabulary
 from regard.errors import RegardError
-from regard.sources import Source, Text
+from regard.models.settings import SourceSettings, TextSource
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Corpus:
     rejected: dict[str, int]
     fingerprint: str
     treatments: dict[str, Treatment]  # of placeholders, by kind
-    reads: Source
+    reads: SourceSettings
 
     @cached_property
     def protection(self) -> Protection:
@@ -41,11 +41,11 @@ class Corpus:
         return Protection(self.treatments)
 
 
-def fingerprint(settings: DataSettings, source: Source) -> str:
+def fingerprint(settings: DataSettings, source: SourceSettings) -> str:
     """A hash of the settings and of the files' sizes and times: whether a prepared corpus still fits."""
     state = hashlib.sha256(settings.model_dump_json().encode())
-    if source != Text():
-        state.update(source.model_dump_json(exclude={"cut", "channels", "subsample"}).encode())
+    if source != TextSource():
+        state.update(source.model_dump_json(exclude={"stem", "channels", "subsampling"}).encode())
     known = [each for each in (settings.source_vocabulary, settings.target_vocabulary) if each is not None]
     for path in (*known, *(path for name in FILES for path in getattr(settings, name))):
         try:
@@ -57,7 +57,7 @@ def fingerprint(settings: DataSettings, source: Source) -> str:
 
 
 def prepare(
-    settings: DataSettings, folder: Path, *, kind: DatasetKind, source: Source, report: Report = silent
+    settings: DataSettings, folder: Path, *, kind: DatasetKind, source: SourceSettings, report: Report = silent
 ) -> Corpus:
     """The corpus of these settings in `folder`: opened if it is there and still fits, else prepared."""
     if not (settings.pairs or settings.source or settings.target or settings.text):
@@ -74,7 +74,7 @@ def prepare(
     return _open(folder, kind, source)
 
 
-def reopen(folder: Path, *, kind: DatasetKind, source: Source) -> Corpus | None:
+def reopen(folder: Path, *, kind: DatasetKind, source: SourceSettings) -> Corpus | None:
     """A corpus that was prepared here before, whatever has become of its files since; None if there is no whole one."""
     return _open(folder, kind, source) if _mark_of(folder) is not None else None
 
@@ -86,7 +86,7 @@ def _mark_of(folder: Path) -> str | None:
         return None
 
 
-def _open(folder: Path, kind: DatasetKind, source: Source) -> Corpus:
+def _open(folder: Path, kind: DatasetKind, source: SourceSettings) -> Corpus:
     about = json.loads((folder / "corpus.json").read_text())
     valid = "valid" if about["own_valid"] else "train"
     max_tokens = about.get("longest") or 0  # of documents, how much of one is read at once

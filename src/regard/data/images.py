@@ -38,7 +38,7 @@ def to_square_array(given: Any, medium: "Pictures") -> NDArray[np.uint8]:
         image = _decode(given) if isinstance(given, io.BytesIO) else _decode_upright(given)
     if min(image.size) < MIN_SIDE or max(image.size) > MAX_ASPECT_RATIO * min(image.size):
         raise RegardError(f"a picture of {image.width} × {image.height} pixels has nothing to see.")
-    mode = "RGB" if settings.colour else "L"
+    mode = "RGB" if settings.color else "L"
     if image.mode.startswith("I;16") or image.mode == "I":  # 16 bits a pixel
         image = Image.fromarray((np.asarray(image, np.float64) / 257).clip(0, 255).astype(np.uint8))
     elif image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
@@ -54,7 +54,7 @@ def to_square_array(given: Any, medium: "Pictures") -> NDArray[np.uint8]:
         canvas.paste(image, ((settings.size - size[0]) // 2, (settings.size - size[1]) // 2))
         image = canvas
     pixels = np.asarray(image, np.uint8)
-    return np.ascontiguousarray(pixels.transpose(2, 0, 1) if settings.colour else pixels[None])
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1) if settings.color else pixels[None])
 
 
 def _decode(raw: io.BytesIO) -> Image.Image:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
-from regard.sources import Images, Nothing, Source, Speech
+from regard.models.settings import AudioSource, ImageSource, NoSource, SourceSettings
 
 Array = NDArray[Any]
 MOST_BYTES = 64 << 20  # of a file
@@ -58,7 +58,7 @@ class Pictures(Medium):
     element = np.uint8
     suffixes = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
 
-    def __init__(self, settings: Images) -> None:
+    def __init__(self, settings: ImageSource) -> None:
         self.settings = settings
         self.shape = (settings.channels, settings.size, settings.size)
 
@@ -88,7 +88,7 @@ class Recordings(Medium):
     element = np.float16
     suffixes = (".wav", ".flac", ".ogg", ".oga", ".opus")
 
-    def __init__(self, settings: Speech) -> None:
+    def __init__(self, settings: AudioSource) -> None:
         self.settings = settings
 
     def read(self, given: Any) -> Array:
@@ -106,15 +106,15 @@ class Recordings(Medium):
         return encode_wav(given if whole else read_samples(opened(given), self.settings), self.settings)
 
     def shaped(self, flat: Array) -> Array:
-        return flat.reshape(-1, self.settings.mels)
+        return flat.reshape(-1, self.settings.mel_bins)
 
     def places(self, lengths: NDArray[np.int32]) -> NDArray[np.int32]:
-        return np.maximum(1, lengths // (self.settings.mels * self.settings.subsample)).astype(np.int32)
+        return np.maximum(1, lengths // (self.settings.mel_bins * self.settings.subsampling)).astype(np.int32)
 
     def collated(self, arrays: Sequence[Array]) -> tuple[Array, Array]:
         frames = [self.shaped(np.asarray(each)) for each in arrays]
         longest = max(map(len, frames))
-        whole = np.zeros((len(frames), longest, self.settings.mels), np.float32)
+        whole = np.zeros((len(frames), longest, self.settings.mel_bins), np.float32)
         mask = np.zeros((len(frames), longest), bool)
         for row, each in enumerate(frames):
             whole[row, : len(each)], mask[row, : len(each)] = each, True
@@ -141,18 +141,13 @@ class Silence(Medium):
         return np.zeros((len(arrays), 0), np.int64), np.ones((len(arrays), 0), bool)
 
 
-def reads_text(source: Source) -> bool:
-    """Whether a model reads subwords."""
-    return medium_of(source) is None
-
-
-def medium_of(source: Source) -> Medium | None:
+def medium_of(source: SourceSettings) -> Medium | None:
     """What reads this kind of source; None for text."""
-    if isinstance(source, Nothing):
+    if isinstance(source, NoSource):
         return Silence()
-    if isinstance(source, Images):
+    if isinstance(source, ImageSource):
         return Pictures(source)
-    return Recordings(source) if isinstance(source, Speech) else None
+    return Recordings(source) if isinstance(source, AudioSource) else None
 
 
 def opened(given: Path | str | bytes) -> io.BytesIO:

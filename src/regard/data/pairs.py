@@ -10,7 +10,7 @@ from regard.data.media import Medium, Prepared
 from regard.data.ragged_array import Ragged, decode_text
 from regard.data.segments import framed
 from regard.data.vocabulary import Given
-from regard.sources import Source, Text
+from regard.models.settings import SourceSettings, TextSource
 from regard.special_tokens import BEGIN, END, PAD
 
 
@@ -27,7 +27,7 @@ class PairDataset:
     medium: Medium | None = None  # the modality of the sources, if it is not text
     rows: NDArray[np.int64] | None = None  # which of the stored sources each of the stored examples has
     has_eos: bool = True  # whether targets end with the end-of-sequence token
-    reads: Source = field(default_factory=Text)
+    reads: SourceSettings = field(default_factory=TextSource)
     firsts: Ragged | None = None  # of texts whose words are tagged, the place of each word's first token
 
     def __len__(self) -> int:

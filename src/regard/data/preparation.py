@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regard.data.example import Example
 from regard.data.input_validation import RATIO_SMOOTHING, RejectedExamples, read_examples, valid_examples
 from regard.data.kinds.base import DatasetKind
-from regard.data.media import medium_of, reads_text
+from regard.data.media import medium_of
 from regard.data.media_store import MediaKeeper
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, PlaceholderStatistics, Protection, Treatment
 from regard.data.ragged_array import Ragged, RaggedWriter
@@ -27,7 +27,7 @@ from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.errors import RegardError
-from regard.sources import Source
+from regard.models.settings import SourceSettings
 from regard.special_tokens import SEPARATOR_SIGN
 
 # What subwords are learned from, at most, on each side: sentencepiece holds all of it in memory, many times over.
@@ -40,7 +40,7 @@ def silent(what: str, done: int, total: int | None) -> None:
 
 
 def prepare_files(
-    settings: DataSettings, folder: Path, mark: str, report: Report, *, kind: DatasetKind, source: Source
+    settings: DataSettings, folder: Path, mark: str, report: Report, *, kind: DatasetKind, source: SourceSettings
 ) -> None:
     """Everything that `dataset.py` opens, in a new folder."""
     own_valid = any((settings.valid_pairs, settings.valid_source, settings.valid_target, settings.valid_text))
@@ -184,7 +184,7 @@ class _Job:
 
     settings: DataSettings
     kind: DatasetKind
-    source: Source
+    source: SourceSettings
     folder: Path
     rejected: RejectedExamples
     report: Report
@@ -242,7 +242,7 @@ class _Job:
             both = tokenizer(settings.source_vocabulary, *joint)
             return {"source": both, "target": both}
         found: dict[str, Vocabulary] = {}
-        if reads_text(self.source):
+        if self.source.is_text:
             found["source"] = tokenizer(settings.source_vocabulary, "source")
         target = kind.learn_target(texts.side(int(at), "target") for at in np.flatnonzero(usable))
         found["target"] = tokenizer(settings.target_vocabulary, "target") if target is None else target

@@ -16,7 +16,7 @@ from regard.data.segments import by_words, encoded, room
 from regard.data.settings import DataSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
-from regard.sources import Source, Text
+from regard.models.settings import SourceSettings, TextSource
 from regard.special_tokens import UNKNOWN, shortened
 
 REPORT_EVERY = 10_000
@@ -68,7 +68,7 @@ class Tokenization:
     """How the stored examples of a corpus become tokens."""
 
     settings: DataSettings
-    source: Source
+    source: SourceSettings
     folder: Path
     vocabularies: dict[str, Vocabulary]
     protection: Protection
@@ -96,7 +96,7 @@ class Tokenization:
         """Write the tokens of one side; what is too long, or has an unknown label, is no longer fit. Unwanted examples
         are stored empty. by_word: each word is tokenized by itself, and where each begins is stored, too."""
         vocabulary = self.vocabularies[side]
-        reads = self.source if side == "source" else Text()
+        reads = self.source if side == "source" else TextSource()
         limit = room(reads, self.settings.longest)
         truncates = side == "source" and self.settings.whole and not by_word
         texts = StoredTexts(self.folder, name, self.protection)

@@ -9,7 +9,6 @@ from typing import Any
 from regard.data.column_detection import layout_with_question
 from regard.data.example import Example, Layout
 from regard.data.input_validation import find_problem, normalize_whitespace
-from regard.data.media import reads_text
 from regard.data.media_store import found_in
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
@@ -59,7 +58,7 @@ class _SourceKind:
 
     @staticmethod
     def of(description: Description | None, folder: Path | None) -> "_SourceKind":
-        media = description is not None and not reads_text(description.model.source)
+        media = description is not None and not description.model.source.is_text
         if folder is not None and not media:
             raise RegardError("--media: it is for runs that read pictures or recordings; this one reads text.")
         if description is None:

@@ -46,7 +46,7 @@ def compute_perplexity(model: Predictor, documents: Sequence[str], advance: Call
     device = next(bundle.model.parameters()).device
     keeps_whitespace = bool(getattr(side, "keeps_whitespace", False))
     texts = [text if keeps_whitespace else normalize_whitespace(model.run.normalize_case(text)) for text in documents]
-    has_begin = getattr(model.description.model.source, "begin", True)
+    has_begin = getattr(model.description.model.source, "bos", True)
     steps: list[tuple[list[int], list[int]]] = []
     for tokens in side.encode(texts):
         whole = [*([BEGIN] if has_begin else []), *tokens, END]

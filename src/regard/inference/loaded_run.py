@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from regard.alignment.alignment_head import AlignmentHead
 from regard.data.input_validation import normalize_whitespace
 from regard.data.vocabulary import SourceSide, Vocabulary
-from regard.inference.engines import Engine
+from regard.inference.engine import Engine
 from regard.inference.options import Options
 from regard.inference.results import SearchConfig
 from regard.runs.folder import Description
 
 if TYPE_CHECKING:
-    from regard.inference.engines.torch_engine import TorchEngine
+    from regard.inference.engines.torch import TorchEngine
     from regard.runs.bundle import Bundle
 
 
@@ -46,7 +46,7 @@ class LoadedRun:
     @cached_property
     def torch_engine(self) -> "TorchEngine":
         """The engine that supports every search."""
-        from regard.inference.engines.torch_engine import TorchEngine
+        from regard.inference.engines.torch import TorchEngine
 
         return self.engine if isinstance(self.engine, TorchEngine) else TorchEngine(self.bundle)
 
@@ -54,13 +54,13 @@ class LoadedRun:
     def max_source_tokens(self) -> int:
         """Source tokens that the model reads at most, special tokens included."""
         limit = self.description.longest
-        return min(limit, self.description.model.encoder.most_tokens or limit)
+        return min(limit, self.description.model.encoder.max_length or limit)
 
     @cached_property
     def max_target_tokens(self) -> int:
         """Target tokens that the model produces at most, the end of sequence included."""
         limit = self.description.longest
-        return min(limit, self.description.model.decoder.most_tokens or limit)
+        return min(limit, self.description.model.decoder.max_length or limit)
 
     def normalize_case(self, text: str) -> str:
         """Lowercase, if the model was trained so."""
@@ -77,5 +77,5 @@ class LoadedRun:
             tokens_per_source_token=self.description.per_token,
             max_length=self.max_target_tokens,
             vocabulary=len(self.target_side),
-            classes=self.description.model.labels,
+            classes=not self.description.model.decoder.predicts_tokens,
         )

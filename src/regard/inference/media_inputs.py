@@ -16,9 +16,9 @@ from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.requests import Request
 from regard.inference.results import Result
-from regard.models.stems.images import Cells
+from regard.models.stems.image import ResidualStem
 from regard.special_tokens import END
-from regard.views.channel_attention import Passed
+from regard.views.channel_attention import BlockAttention
 from regard.views.notebook import CapturedView
 
 
@@ -86,24 +86,28 @@ class MediaInputs:
         """A recording as a WAV file; nothing of an image."""
         return self.medium.sound(given) if isinstance(self.medium, Recordings) else b""
 
-    def channel_attention(self, given: Any) -> list[Passed]:
+    def channel_attention(self, given: Any) -> list[BlockAttention]:
         """The weights of attention over channels and positions of an image, block by block. Raises RegardError."""
         stem = self.run.bundle.model.encoder.embedding
-        if not isinstance(stem, Cells):
+        if not isinstance(stem, ResidualStem):
             raise RegardError("only images that are read by residual convolutions have attention over channels.")
         request = self.request(given, Options())
         if request.error:
             raise RegardError(f"{request.text}: {request.error}.")
         pixels, _ = collate_sources(self.medium, [request.tokens])
-        weights = stem.looks(pixels.to(next(stem.parameters()).device))
+        weights = stem.channel_attention(pixels.to(next(stem.parameters()).device))
         if not weights:
-            raise RegardError("this model has no attention over channels; train with model.source.cut.attend=cbam.")
-        return [Passed(**{name: each[0].cpu().numpy() for name, each in block.items()}) for block in weights]
+            raise RegardError(
+                "this model has no attention over channels; train with model.source.stem.channel_attention=cbam."
+            )
+        return [BlockAttention(**{name: each[0].cpu().numpy() for name, each in block.items()}) for block in weights]
 
     @property
     def example(self) -> Prepared:
         """A gray image, or a second of silence."""
         if isinstance(self.medium, Recordings):
             settings = self.medium.settings
-            return Prepared(self.medium.read(np.zeros(int(min(1.0, settings.longest) * settings.rate), np.float32)), "")
+            return Prepared(
+                self.medium.read(np.zeros(int(min(1.0, settings.max_seconds) * settings.sample_rate), np.float32)), ""
+            )
         return Prepared(self.medium.read(np.full((64, 64), 128, np.uint8)), "")

@@ -39,7 +39,7 @@ def prefill(model: Seq2Seq, encoded: EncoderOutput, constraints: OutputConstrain
     tokens = torch.tensor([prompt[:length] for prompt in prompts], dtype=torch.long, device=device).view(
         len(owners), length
     )
-    with_bos = getattr(model.settings.source, "begin", True) or not length
+    with_bos = getattr(model.settings.source, "bos", True) or not length
     first = torch.full((len(owners), int(with_bos)), BEGIN, device=device)
     logits, state = model.step(torch.cat([first, tokens], 1), state)
     return Prefilled(logits, state, tokens)

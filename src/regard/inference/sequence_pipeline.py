@@ -11,7 +11,7 @@ from typing import Any
 from regard.data.placeholders import restore
 from regard.data.target_languages import strip_language_tag
 from regard.errors import RegardError
-from regard.inference.engines import Engine
+from regard.inference.engine import Engine
 from regard.inference.inputs import Inputs
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.long_text import Pieces

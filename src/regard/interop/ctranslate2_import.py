@@ -87,7 +87,7 @@ def _settings(path: Path, file: ModelFile, config: Mapping[str, Any]) -> ModelSe
         _check_known(file)
         tie = _tie(file)
         parts = {side: _side_settings(file, config, side) for side in SIDES}
-        source = {"kind": "text", "begin": bool(config.get("add_source_bos", False))}
+        source = {"kind": "text", "bos": bool(config.get("add_source_bos", False))}
         output_bias = OUTPUT_BIAS in file and tie != "none"
         return ModelSettings.parse({"source": source, **parts, "tie": tie, "output_bias": output_bias})
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -139,12 +139,12 @@ def _side_settings(file: ModelFile, config: Mapping[str, Any], side: str) -> dic
         "feedforward": feedforward,
         "activation": GATED[activation] if gated else activation,
         "norm": norm,
-        "norm_place": "pre" if file.number(f"{side}/pre_norm", 1) else "post",
+        "norm_first": bool(file.number(f"{side}/pre_norm", 1)),
         "position": "sinusoidal" if _is_sinusoidal(positions) else "learned",
         "scale_embedding": bool(file.number(f"{side}/scale_embeddings", 1)),
     }
     if settings["position"] == "learned":
-        settings["positions"] = len(positions)
+        settings["max_positions"] = len(positions)
     epsilon = float(config.get("layer_norm_epsilon") or norm_epsilon(norm))
     if epsilon != norm_epsilon(norm):
         settings["norm_epsilon"] = epsilon
@@ -198,7 +198,7 @@ def _side_mapping(file: ModelFile, side: str, part: Any) -> list[TensorMapping]:
         tensors = [tensor(table, f"{side}.embedding.place.table.weight")]
     else:
         tensors = [TensorMapping((table,), (), AbsentHere(Sinusoids(*file.arrays[table].shape)))]
-    if part.norm_place == "pre":
+    if part.norm_first:
         tensors += _norm(f"{side}/layer_norm", f"{side}.norm", part)
     for number in range(part.layers):
         tensors += _layer_mapping(f"{side}/layer_{number}", f"{side}.layers.{number}", part, side=side)

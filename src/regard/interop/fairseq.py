@@ -143,8 +143,8 @@ def _side_settings(settings: Mapping[str, Any], side: str, positions: str) -> di
             "layers": int(settings[f"{side}_layers"]),
             "heads": int(settings[f"{side}_attention_heads"]),
             "feedforward": int(settings[f"{side}_ffn_embed_dim"]),
-            "norm_place": "pre" if settings.get(f"{side}_normalize_before") else "post",
-            "positions": int(settings.get(positions) or DEFAULT_POSITIONS),
+            "norm_first": bool(settings.get(f"{side}_normalize_before")),
+            "max_positions": int(settings.get(positions) or DEFAULT_POSITIONS),
             "norm_embedding": bool(settings.get("layernorm_embedding")),
             "scale_embedding": not settings.get("no_scale_embedding"),
             "activation": ACTIVATIONS[settings.get("activation_fn", "relu")],
@@ -165,7 +165,7 @@ def check_sizes(side: str, settings: Mapping[str, Any]) -> None:
         "layers": MAX_LAYERS,
         "heads": MAX_WIDTH,
         "feedforward": MAX_ROWS,
-        "positions": MAX_ROWS,
+        "max_positions": MAX_ROWS,
     }
     for name, limit in limits.items():
         if not 1 <= settings[name] <= limit:
@@ -199,7 +199,7 @@ def _write_positions(tensors: dict[str, Tensor], side: str, settings: Mapping[st
     tensors.pop(f"{side}.embed_positions.weights", None)
     table = tensors.pop(f"{side}.embed_positions.weight", None)
     if table is None:
-        table = fairseq_sinusoids(settings["positions"] + FIRST_POSITION, settings["width"])
+        table = fairseq_sinusoids(settings["max_positions"] + FIRST_POSITION, settings["width"])
     tensors[f"{side}.embed_positions.weight"] = table[FIRST_POSITION:].clone()
 
 

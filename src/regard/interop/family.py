@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.interop.capabilities import Architecture
 from regard.interop.tensor_map import ModelMapping, TokenizerPair
 from regard.interop.tokenizer_import import import_tokenizer
-from regard.models.settings import ModelSettings
+from regard.models.settings import Architecture, ModelSettings
 from regard.registry import Registry
 
 Config = dict[str, Any]  # a config.json

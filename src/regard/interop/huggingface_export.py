@@ -21,20 +21,13 @@ from torch import Tensor
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
-from regard.interop.capabilities import (
-    architecture_of,
-    input_other_than_text,
-    is_autoregressive,
-    is_masked_lm,
-    output_other_than_tokens,
-)
 from regard.interop.families._output import SPECIAL_TOKEN_IDS
 from regard.interop.family import FAMILIES, THEIR_ACTIVATIONS, Family, family_of
 from regard.interop.import_folder import IMPORTED, TENSOR_NAMES, UNUSED
 from regard.interop.tensor_map import TokenizerPair, export_tensors
 from regard.interop.tokenizer_export import tokenizer_files
 from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
-from regard.models.settings import ModelSettings
+from regard.models.settings import EncoderSettings, ModelSettings, TransformerDecoder, TransformerEncoder
 from regard.runs.bundle import Bundle, as_bytes, load_bundle, read_tensors, tensors_of
 from regard.runs.conversion import NEVER_PREDICTED
 from regard.runs.folder import Opened
@@ -98,7 +91,7 @@ def export_trained(bundle: Bundle) -> dict[str, bytes]:
     if not isinstance(vocabulary, SubwordTokenizer) or isinstance(vocabulary, ImportedTokenizer):
         raise RegardError("huggingface: this model has the vocabulary of another project.")
     family = _family_for(bundle)
-    masks, architecture = is_masked_lm(model), architecture_of(model)
+    masks, architecture = model.decoder.masked_lm, model.architecture
     files = tokenizer_files(
         vocabulary,
         architecture,
@@ -113,7 +106,7 @@ def export_trained(bundle: Bundle) -> dict[str, bytes]:
     theirs = export_tensors(mapping, tensors, family.unused_tensors(), "huggingface")
     files["config.json"] = json.dumps(family.config, indent=2).encode()
     files["model.safetensors"] = as_bytes(theirs, {"format": "pt"})
-    if is_autoregressive(model):
+    if model.decoder.autoregressive:
         start = {"decoder_start_token_id": BEGIN} if architecture == "encoder-decoder" else {}
         files["generation_config.json"] = json.dumps({**SPECIAL_TOKEN_IDS, **start}, indent=2).encode()
     return files
@@ -123,7 +116,7 @@ def _family_for(bundle: Bundle) -> Family:
     """The family that a run's model belongs to. Raises RegardError, saying what each one has otherwise."""
     model, reasons = bundle.description.model, []
     for name, family in FAMILIES.items():
-        if family.exports == architecture_of(model):
+        if family.exports == model.architecture:
             reason = family.difference(model)
             if not reason:
                 size, max_length = len(bundle.target_side), bundle.description.longest
@@ -141,27 +134,28 @@ def _as_imported(vocabulary: SubwordTokenizer, tokenizer: bytes, *, masks: bool)
 
 def _unsupported(model: ModelSettings) -> str:
     """What none of the families has, as a clause; empty if nothing."""
-    if kind := input_other_than_text(model):
-        return f"it reads {kind}"
-    if reason := output_other_than_tokens(model):
-        return reason
-    if model.copies:
+    if not (model.source.is_text or model.source.is_empty):
+        return f"it reads {model.source.description}"
+    if not model.decoder.predicts_tokens:
+        return f"it predicts {model.decoder.predicts}"
+    if model.decoder.copies:
         return "it copies tokens from its source"
-    if getattr(model.source, "segments", 1) > 1:
+    if model.source.segments_of_text > 1:
         return "its sources have segments"
-    if architecture_of(model) == "encoder-decoder" and model.tie != "all":
+    if model.architecture == "encoder-decoder" and model.tie != "all":
         return "its source and its target have embeddings of their own"
     for part in (model.encoder, model.decoder):
-        if part.kind not in ("none", "places") and (reason := _unsupported_part(part, masks=is_masked_lm(model))):
+        is_stack = not part.is_identity if isinstance(part, EncoderSettings) else part.autoregressive
+        if is_stack and (reason := _unsupported_part(part, masks=model.decoder.masked_lm)):
             return reason
     return ""
 
 
 def _unsupported_part(part: Any, *, masks: bool) -> str:
     """The same of an encoder or a decoder."""
-    if part.kind != "transformer":
+    if not isinstance(part, TransformerEncoder | TransformerDecoder):
         return f"it has a {part.kind} part"
-    for name, usual in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("shared", False)):
+    for name, usual in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("share_layers", False)):
         if getattr(part, name) != usual:
             return f"its {name} is {getattr(part, name)}"
     if part.activation not in THEIR_ACTIVATIONS:

@@ -8,17 +8,13 @@ from torch import Tensor
 
 from regard.data.media import medium_of
 from regard.errors import RegardError
-from regard.interop.capabilities import (
-    is_autoregressive,
-    target_tokens_per_source_token,
-    target_vocabulary,
-)
 from regard.interop.tensor_map import ModelMapping, TokenizerPair, load_tensors
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, check_tensors, new_model, put_tensors, save_bundle
 from regard.runs.conversion import NEVER_PREDICTED
 from regard.runs.folder import Description
 from regard.special_tokens import UNKNOWN
+from regard.tasks.base import task_of
 
 DEFAULT_MAX_LENGTH = 512  # tokens, of a model that says nothing of it
 
@@ -42,7 +38,7 @@ def build_bundle(
         if not bool(torch.isfinite(value).all()):
             raise RegardError(f"{where}: {name} has numbers that are not finite; copy the model again.")
     settings, (source, target) = mapping.settings, tokenizers
-    if is_autoregressive(settings) and UNKNOWN in target.missing:
+    if settings.decoder.autoregressive and UNKNOWN in target.missing:
         # Their vocabulary has no entry for unknown words; ours has one, which must never be predicted.
         settings = settings.model_copy(update={"output_bias": True})
         ours["output.bias"] = torch.zeros(len(target))
@@ -51,12 +47,12 @@ def build_bundle(
         source_language=languages[0],
         target_language=languages[1],
         longest=mapping.max_length or _max_length(settings),
-        whole=not is_autoregressive(settings),
-        per_token=target_tokens_per_source_token(settings),
+        whole=not settings.decoder.autoregressive,
+        per_token=0.0 if settings.source.is_empty else 2.0,
         model=settings,
     )
     source_side = medium_of(settings.source) or source
-    target_side = target_vocabulary(settings, mapping.labels, target)
+    target_side = task_of(description).data().target_of_labels(mapping.labels, target)
     with torch.device("meta"):  # checks names and shapes before memory is allocated
         check_tensors(new_model(settings, source_side, target_side), ours, where)
     with torch.random.fork_rng(devices=[]):
@@ -73,5 +69,5 @@ def save_run(run: Path, bundle: Bundle) -> None:
 
 def _max_length(model: ModelSettings) -> int:
     """The longest sequence, in tokens, that both encoder and decoder have positions for."""
-    limits = [part.most_tokens for part in (model.encoder, model.decoder)]
+    limits = [part.max_length for part in (model.encoder, model.decoder)]
     return min((limit for limit in limits if limit is not None), default=DEFAULT_MAX_LENGTH)

@@ -16,12 +16,6 @@ from torch import Tensor, nn
 from regard.attention import Attention
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
-from regard.interop.capabilities import (
-    architecture_of,
-    encoder_output,
-    input_other_than_text,
-    is_masked_lm,
-)
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -69,12 +63,12 @@ class _EncoderAlone(_Graph):
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         memory = self.model.encode(tokens, mask)
-        output = encoder_output(self.model.settings)
-        if output == "vector":
+        head = self.model.settings.decoder
+        if not head.has_output:
             mean: Tensor = memory.mean()
             return mean
         logits: Tensor = self.model.logits(self.model.decoder(tokens[:, :1], memory).features)
-        return logits if output == "positions" else logits[:, 0]
+        return logits if head.per_position else logits[:, 0]
 
 
 def export_onnx(bundle: Bundle) -> dict[str, bytes]:
@@ -84,13 +78,14 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
     except ImportError:
         raise RegardError("onnx: the package onnx is needed: pip install 'regard[interop]'.") from None
     settings = bundle.description.model
-    if kind := input_other_than_text(settings):
-        raise RegardError(f"onnx: only models of text can be exported, and this one reads {kind}.")
-    if settings.copies or any(part.kind in UNSUPPORTED for part in (settings.encoder, settings.decoder)):
+    source = settings.source
+    if not (source.is_text or source.is_empty):
+        raise RegardError(f"onnx: only models of text can be exported, and this one reads {source.description}.")
+    if settings.decoder.copies or any(part.kind in UNSUPPORTED for part in (settings.encoder, settings.decoder)):
         raise RegardError("onnx: only Transformers can be exported, without copying.")
     files = _trace(bundle.model.eval(), settings)
     special = {"pad": PAD, "unknown": UNKNOWN, "begin": BEGIN, "end": END}
-    if is_masked_lm(settings):
+    if settings.decoder.masked_lm:
         special["mask"] = MASK
     record = {"files": sorted(files), "special": special, "longest": bundle.description.longest}
     files["export.json"] = json.dumps(record, indent=2).encode()
@@ -120,13 +115,13 @@ def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
     mask = torch.ones(2, EXAMPLE_LENGTH, dtype=torch.bool)
     mask[1, 4:] = False  # so that the graph applies the mask
     words = torch.full((2, 5), BEGIN)
-    architecture = architecture_of(settings)
+    architecture = settings.architecture
     if architecture == "decoder":
         return {"decoder.onnx": _graph(_DecoderAlone(model), (words,), {"words": STEPS}, {"logits": BATCH})}
     inputs = {"tokens": POSITIONS, "mask": POSITIONS}
     if architecture == "encoder":
-        output = encoder_output(settings)
-        outputs = {"vectors" if output == "vector" else "logits": POSITIONS if output == "positions" else BATCH}
+        head = settings.decoder
+        outputs = {"logits" if head.has_output else "vectors": POSITIONS if head.per_position else BATCH}
         return {"model.onnx": _graph(_EncoderAlone(model), (tokens, mask), inputs, outputs)}
     states = torch.randn(2, EXAMPLE_LENGTH, model.encoder.memory_width)
     decoder_inputs = {"words": STEPS, "states": POSITIONS, "mask": POSITIONS}

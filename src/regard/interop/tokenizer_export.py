@@ -12,7 +12,7 @@ import sentencepiece
 
 from regard.data.tokenizers.tokenizer import SPACE, SubwordTokenizer
 from regard.errors import RegardError
-from regard.interop.capabilities import Architecture
+from regard.models.settings import Architecture
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
 BLANKS = r"[ \t\r\n\u2028\u2029]+"

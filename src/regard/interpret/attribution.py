@@ -65,7 +65,7 @@ def attributed(bundle: Bundle, source: Given, output: Sequence[int]) -> dict[str
 def _together(stem: Stem, products: Tensor, source: Tensor, places: int) -> Tensor:
     """[B, T] of vectors -> [B, places]: what is read as one, words of a sentence or frames of a pyramid, adds up."""
     if isinstance(stem, Embedding):
-        products = stem.added(products, source)
+        products = stem.sum_by_position(products, source)
     while products.shape[1] > max(1, places):
         even = torch.nn.functional.pad(products, (0, products.shape[1] % 2))
         products = even[:, ::2] + even[:, 1::2]

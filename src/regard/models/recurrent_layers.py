@@ -254,7 +254,7 @@ def reverse_sequences(x: Tensor, lengths: Tensor) -> Tensor:
     return x[turned, torch.arange(B, device=x.device)]
 
 
-def initialise(module: nn.Module, scheme: str) -> None:
+def initialize(module: nn.Module, scheme: str) -> None:
     """Draw the weights of every table, linear layer, cell and score under `module` as a paper does.
 
     "bahdanau" (2014, appendix B.1): recurrent matrices orthogonal, the score's from N(0, 0.001²) with v zero, the rest

@@ -1,11 +1,11 @@
 """The Transformer's layer, for encoders and decoders.
 
-Vaswani et al. 2017 (arXiv:1706.03762). The norm comes after each sum as published ("post"), or before each part as in
-Xiong et al. 2020 (arXiv:2002.04745, "pre"), which trains without care. RMSNorm: Zhang and Sennrich 2019
-(arXiv:1910.07467). Gated feed-forward layers: Shazeer 2020 (arXiv:2002.05202).
+Vaswani et al. 2017 (arXiv:1706.03762). The norm comes after each sum as published (post-norm), or before each
+sublayer as in Xiong et al. 2020 (arXiv:2002.04745, pre-norm), which trains more easily. RMSNorm: Zhang and Sennrich
+2019 (arXiv:1910.07467). Gated feed-forward layers: Shazeer 2020 (arXiv:2002.05202).
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,36 +16,22 @@ from regard.attention.normalizers import Normalizer
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
 from regard.models.outputs import EncoderOutput
-from regard.models.settings import TransformerDecoder, TransformerEncoder
-from regard.sources import Text
 
-Settings = TransformerEncoder | TransformerDecoder
-
-
-def build_norm(settings: Settings) -> nn.Module:
-    """LayerNorm or RMSNorm over the width."""
-    return _norm(settings, settings.width)
+if TYPE_CHECKING:
+    from regard.models.settings._shared import Transformer
 
 
-def _norm(settings: Settings, width: int) -> nn.Module:
-    kind, usual = (nn.LayerNorm, 1e-5) if settings.norm == "layer" else (nn.RMSNorm, 1e-6)
-    return kind(width, eps=settings.norm_epsilon or usual)
-
-
-def build_embedding(settings: Settings, vocabulary: int, source: Text | None = None) -> Embedding:
-    """Token embeddings with the positions that the settings ask for."""
-    source = source or Text()
+def build_embedding(settings: "Transformer", vocabulary: int) -> Embedding:
+    """A decoder's token embeddings."""
+    options = settings.stem_options()
     return Embedding(
         vocabulary,
-        settings.embedding_width,
-        scale=settings.scale_embedding,
-        position=settings.position,
-        positions=settings.positions,
-        dropout=settings.dropout,
-        segments=source.segments,
-        recent=source.sentences,
-        whole=source.places == "sentences",
-        norm=_norm(settings, settings.embedding_width) if settings.norm_embedding else None,
+        options.width,
+        scale=options.scale,
+        position=options.position,
+        max_positions=options.max_positions,
+        dropout=options.dropout,
+        norm=None if options.norm is None else options.norm(),
     )
 
 
@@ -62,7 +48,7 @@ def apply_activation(name: str, x: Tensor) -> Tensor:
 class FeedForward(nn.Module):
     """W2 f(W1 x), or W2 (f(W1 x) * W3 x) where the activation is gated."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: "Transformer") -> None:
         super().__init__()
         self.activation = settings.activation
         self.inner = nn.Linear(settings.width, settings.feedforward * (2 if settings.activation in GATED else 1))
@@ -98,9 +84,9 @@ class LayerAttention(NamedTuple):
 class TransformerLayer(nn.Module):
     """Self-attention, cross-attention if there is a memory, feed-forward; each with its residual and norm."""
 
-    def __init__(self, settings: Settings, *, causal: bool, memory_width: int | None = None) -> None:
+    def __init__(self, settings: "Transformer", *, causal: bool, memory_width: int | None = None) -> None:
         super().__init__()
-        self.pre = settings.norm_place == "pre"
+        self.pre = settings.norm_first
         extent: str | Extent = "causal" if causal else "global"
         if settings.window is not None:
             extent = Window(settings.window, causal=causal)
@@ -115,7 +101,7 @@ class TransformerLayer(nn.Module):
             position=T5(settings.heads, two_sided=not causal) if position == "t5" else position,
             dropout=settings.attention_dropout,
         )
-        self.itself_norm = build_norm(settings)
+        self.itself_norm = settings.build_norm(settings.width)
         self.memory: Attention | None = None
         if memory_width is not None:
             self.memory = Attention(
@@ -125,9 +111,9 @@ class TransformerLayer(nn.Module):
                 normalize=normalize,
                 dropout=settings.attention_dropout,
             )
-            self.memory_norm = build_norm(settings)
+            self.memory_norm = settings.build_norm(settings.width)
         self.feedforward = FeedForward(settings)
-        self.feedforward_norm = build_norm(settings)
+        self.feedforward_norm = settings.build_norm(settings.width)
         self.dropout = Dropout(settings.dropout)
 
     def forward(
@@ -164,20 +150,20 @@ class TransformerLayer(nn.Module):
         return total if self.pre else after(total)
 
 
-def build_layers(settings: Settings, *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:
+def build_layers(settings: "Transformer", *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:
     """All layers; with shared weights one layer repeated, as in the Universal Transformer (Dehghani et al. 2018,
     arXiv:1807.03819)."""
     layers = [TransformerLayer(settings, causal=causal, memory_width=memory_width)]
     while len(layers) < settings.layers:
         layers.append(
-            layers[0] if settings.shared else TransformerLayer(settings, causal=causal, memory_width=memory_width)
+            layers[0] if settings.share_layers else TransformerLayer(settings, causal=causal, memory_width=memory_width)
         )
     return nn.ModuleList(layers)
 
 
-def depth_embedding(settings: Settings) -> nn.Parameter | None:
+def depth_embedding(settings: "Transformer") -> nn.Parameter | None:
     """With shared layers, an embedding [layers, D] of the depth, added to each layer's input."""
-    if not settings.shared:
+    if not settings.share_layers:
         return None
     return nn.Parameter(torch.randn(settings.layers, settings.width) * settings.width**-0.5)
 

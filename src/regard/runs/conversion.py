@@ -35,17 +35,17 @@ Part = TransformerEncoder | TransformerDecoder
 
 def not_text_to_text(model: ModelSettings) -> str:
     """Why a model is not one that reads a text and predicts another token by token, as a clause; empty if it is."""
-    if model.source.kind != "text":
-        return f"it reads {model.source.kind}, not text"
-    if model.labels:
-        return "it predicts classes"
-    if not model.step_by_step:
+    if not model.source.is_text:
+        return f"it reads {model.source.description}, not text"
+    if not model.decoder.predicts_tokens:
+        return f"it predicts {model.decoder.predicts}"
+    if not model.decoder.autoregressive:
         return "it does not predict one token after the other"
-    if model.copies:
+    if model.decoder.copies:
         return "it copies tokens from its source"
-    if any(getattr(part, "shared", False) for part in (model.encoder, model.decoder)):
+    if any(getattr(part, "share_layers", False) for part in (model.encoder, model.decoder)):
         return "its layers share their weights"
-    return "its sources have segments" if model.source.segments > 1 else ""
+    return "its sources have segments" if model.source.segments_of_text > 1 else ""
 
 
 def unsupported_by_ctranslate2(model: ModelSettings) -> str:
@@ -195,7 +195,7 @@ def _empty_spec(encoder: TransformerEncoder, decoder: TransformerDecoder) -> Any
         return kind(
             settings.layers,
             settings.heads,
-            pre_norm=settings.norm_place == "pre",
+            pre_norm=settings.norm_first,
             activation=activations[settings.activation],
             ffn_glu=settings.activation in GATED,
             rms_norm=settings.norm == "rms",
@@ -241,7 +241,7 @@ def _fill_side(spec: Any, settings: Part, side: str, arrays: Arrays, max_positio
         spec.position_encodings.encodings = np.zeros((max_positions, settings.width), np.float32)
     else:
         spec.position_encodings.encodings = sinusoids(max_positions, settings.width)
-    if settings.norm_place == "pre":
+    if settings.norm_first:
         _fill_norm(spec.layer_norm, arrays, f"{side}.norm", settings)
     for number, layer in enumerate(spec.layer):
         _fill_layer(layer, arrays, f"{side}.layers.{number}", settings, cross_attention=side == "decoder")

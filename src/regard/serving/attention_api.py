@@ -64,9 +64,9 @@ def add_to(app: FastAPI, service: "Service") -> None:
         from regard.inference.attention import branches
 
         predictor = model.predictor
-        if predictor.description.model.source.kind != "text":
+        if not predictor.description.model.source.is_text:
             raise Refused(400, f"{model.name} reads files; send one to /v1/look.")
-        searched = predictor.description.model.step_by_step
+        searched = predictor.description.model.decoder.autoregressive
 
         def looked() -> dict[str, Any]:
             many = BEAM if searched else 1

@@ -5,10 +5,12 @@ Importing a task imports no PyTorch; what needs it is imported by the methods.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import RegardError
+from regard.models.shapes import SHAPES
 from regard.registry import Registry
 from regard.renames import VALUES
 
@@ -30,14 +32,39 @@ SEARCH = frozenset({"search", "nbest", "sampling", "prefix", "forbidden", "langu
 TEXT_SEARCH = SEARCH | {"glossary", "alignment"}
 
 
+@dataclass(frozen=True)
+class Preset:
+    """A model shape by name, with the data and training settings that suit a task.
+
+    model: further model settings, or all of them if there is no shape of this name. summary: one line; empty for the
+    shape's.
+    """
+
+    name: str
+    training: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
+    summary: str = ""
+
+    def settings(self) -> dict[str, Any]:
+        """Plain data for `RunSettings.parse`."""
+        shape = SHAPES[self.name].model if self.name in SHAPES else {}
+        found = {"model": {**shape, **self.model}, "training": dict(self.training)}
+        return {**found, "data": dict(self.data)} if self.data else found
+
+    def describe(self) -> str:
+        """One line of help."""
+        return self.summary or SHAPES[self.name].summary
+
+
 class Task(ABC):
     """One task.
 
     name: in settings and over HTTP. verb: the command, and the predictor's method. summary: one line of help. output:
     what its output is called on the page. options: groups of decoding options it accepts (`inference/options.py`).
-    metrics: what `regard evaluate` reports; the first one selects checkpoints. presets: the default one for each
-    modality that it reads. served: whether `regard serve` serves it. loss: the name of its main loss
-    (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by its "perplexity" or
+    metrics: what `regard evaluate` reports; the first one selects checkpoints. default_presets: the one for each
+    modality that it reads. presets: all that it defines. served: whether `regard serve` serves it. loss: the name of
+    its main loss (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by its "perplexity" or
     "masked-perplexity" on plain text. test_file, input_example: a test set, and the inputs of a command, as in an
     example.
     """
@@ -48,7 +75,8 @@ class Task(ABC):
     output: ClassVar[str]
     options: ClassVar[frozenset[str]]
     metrics: ClassVar[tuple[str, ...]]
-    presets: ClassVar[Mapping[str, str]] = {}
+    default_presets: ClassVar[Mapping[str, str]] = {}
+    presets: ClassVar[tuple[Preset, ...]] = ()
     served: ClassVar[bool] = True
     loss: ClassVar[str] = "cross-entropy"
     evaluator: ClassVar[str] = "outputs"
@@ -78,15 +106,19 @@ class Task(ABC):
 
     def preset(self, data: "DataSettings", modality: str) -> str:
         """The preset that suits these files. Raises RegardError if the task does not read such a modality."""
-        if modality not in self.presets:
+        if modality not in self.default_presets:
             raise RegardError(wrong_modality(self, modality))
-        return self.presets[modality]
+        return self.default_presets[modality]
 
     def configure(self, settings: dict[str, Any]) -> None:  # noqa: B027
         """Adjust plain settings to the task before they are checked."""
 
     def check(self, model: "ModelSettings") -> None:  # noqa: B027
         """Raise RegardError if a model cannot be trained for this task."""
+
+    def usage(self, run: Path) -> str:
+        """The command that uses a run of this task, in a sentence."""
+        return f"Use it with: regard {self.verb} {run} {self.input_example}"
 
     def describe_target(self, vocabulary: "Vocabulary") -> str:
         """What is predicted, in a few words."""
@@ -113,12 +145,14 @@ class Task(ABC):
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
         """The methods that a predictor of this task has, beside `predict` and `attend`."""
         found: dict[str, Callable[..., Any]] = {"translate": predictor.predict, self.verb: predictor.predict}
-        if predictor.description.model.source.kind == "text":
+        if predictor.description.model.source.is_text:
             found["embed"] = _embed(predictor)
         return found
 
 
-TASKS: Registry[type[Task]] = Registry("task", "regard.tasks", helpers=("base", "detection", "synthetic"))
+TASKS: Registry[type[Task]] = Registry(
+    "task", "regard.tasks", helpers=("base", "detection", "presets", "synthetic", "training_defaults")
+)
 
 
 def get_task(name: str) -> Task:
@@ -141,41 +175,44 @@ def task_of(description: "Description") -> Task:
 def inferred_task(model: "ModelSettings", *, whole: bool) -> str:
     """The task of a run that names none: an older one, or an imported one."""
     decoder, source = model.decoder.kind, model.source.kind
-    if decoder == "places":
-        by_prediction = {"words": "masked_lm", "tags": "tagging", "span": "span_qa"}
-        return by_prediction[str(getattr(model.decoder, "says", "words"))]
-    by_decoder = {"pooling": "classification", "none": "embedding"}
-    by_source = {"nothing": "causal_lm", "images": "captioning", "speech": "speech"}
+    by_decoder = {
+        "masked-lm": "masked_lm",
+        "token-classification": "tagging",
+        "span": "span_qa",
+        "pooling": "classification",
+        "none": "embedding",
+    }
+    by_source = {"none": "causal_lm", "image": "captioning", "audio": "speech"}
     if decoder in by_decoder or source in by_source:
         return by_decoder.get(decoder) or by_source[source]
-    if getattr(model.source, "segments", 1) > 1:
+    if model.source.segments_of_text > 1:
         return "story_qa"
     return "summarization" if whole else "translation"
 
 
 MODALITIES = {
     "text": "text",
-    "images": "images",
-    "speech": "recordings",
-    "nothing": "plain text, without pairs",
+    "image": "images",
+    "audio": "recordings",
+    "none": "plain text, without pairs",
 }
 
 
 def wrong_modality(task: Task, modality: str) -> str:
     """The error for files that a task does not read."""
-    needed = " or ".join(MODALITIES.get(each, each) for each in task.presets)
+    needed = " or ".join(MODALITIES.get(each, each) for each in task.default_presets)
     hint = " (name their folder with --media, if it is not the table's)" if modality == "text" else ""
     return f"--task: {task.name} needs {needed}{hint}, and the sources of these files are {MODALITIES[modality]}."
 
 
 def inputs_for(run: "LoadedRun") -> "Inputs":
     """How inputs of the modality that a run reads are encoded."""
-    source = run.description.model.source.kind
-    if source == "text":
+    source = run.description.model.source
+    if source.is_text:
         from regard.inference.text_inputs import TextInputs
 
         return TextInputs(run)
-    if source == "nothing":
+    if source.is_empty:
         from regard.inference.prompt_inputs import PromptInputs
 
         return PromptInputs(run)

@@ -4,13 +4,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.tasks.base import SEARCH, TASKS, Task, sequence_pipeline
+from regard.tasks.base import SEARCH, TASKS, Preset, Task, sequence_pipeline
 from regard.tasks.synthetic import SyntheticData, SyntheticFiles
+from regard.tasks.training_defaults import RECURRENT, TRANSFORMER
 
 if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipeline import Pipeline
+
+
+CAPTIONS = {"tokens": 4096, "metric": "chrf", "average": 0.999}
 
 
 @TASKS.register("captioning")
@@ -21,11 +25,16 @@ class Captioning(Task):
     summary = "image to text"
     options = SEARCH
     metrics = ("chrf", "bleu1", "bleu2", "bleu3", "bleu", "rougeL", "cider", "exact")
-    presets = {"images": "show-attend-tell"}  # noqa: RUF012
+    default_presets = {"image": "show-attend-tell"}  # noqa: RUF012
+    presets = (
+        Preset("show-attend-tell", {**RECURRENT, **CAPTIONS, "doubly_stochastic": 0.01}),
+        Preset("show-attend-tell-hard", {**RECURRENT, **CAPTIONS}),
+        Preset("vit-caption", {**TRANSFORMER, **CAPTIONS, "learning_rate": 1.5e-3}),
+    )
     input_example = "photo.jpg another.png"
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
-        return 0.1 if modality == "images" else 0.0
+        return 0.1 if modality == "image" else 0.0
 
     def synthetic(self) -> "SyntheticData":
         return Scenes()
@@ -44,10 +53,10 @@ class Scenes(SyntheticFiles):
     def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
         """Few and simple things: fewer convolutions, and little dropout."""
         given = preset["model"]
-        cut = {"stride": 4, "widths": [48, 96]} if given["source"]["cut"]["kind"] == "residual" else {}
+        stem = {"stride": 4, "widths": [48, 96]} if given["source"]["stem"]["kind"] == "residual" else {}
         return {
             "model": {
-                "source": {"kind": "images", "cut": {**given["source"]["cut"], **cut}},
+                "source": {"kind": "image", "stem": {**given["source"]["stem"], **stem}},
                 "encoder": {"kind": given["encoder"]["kind"], "dropout": 0.1},
                 "decoder": {"kind": given["decoder"]["kind"], "dropout": 0.1},
             },

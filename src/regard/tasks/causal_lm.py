@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.tasks.base import TASKS, Task, sequence_pipeline
+from regard.tasks.base import TASKS, Preset, Task, sequence_pipeline
+from regard.tasks.training_defaults import transformer
 
 if TYPE_CHECKING:
     from regard.data.kinds.base import DatasetKind
@@ -27,8 +28,13 @@ class CausalLM(Task):
     metrics = ("loss",)
     evaluator = "perplexity"
     served = False
-    presets = {"nothing": "gpt-tiny"}  # noqa: RUF012
+    default_presets = {"none": "gpt-tiny"}  # noqa: RUF012
+    presets = tuple(
+        Preset(name, transformer(width, warmup=300, smoothing=0.0, metric="loss"))
+        for name, width in {"gpt-tiny": 128, "gpt-small": 256, "gpt2": 768}.items()
+    )
     test_file = "test.txt"
+    input_example = '"Once upon a time"'
 
     def data(self) -> "DatasetKind":
         from regard.data.kinds.documents import CausalDocuments
@@ -36,10 +42,10 @@ class CausalLM(Task):
         return CausalDocuments()
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
-        return 0.1 if modality == "nothing" else 0.0
+        return 0.1 if modality == "none" else 0.0
 
     def check(self, model: "ModelSettings") -> None:
-        if model.source.kind != "nothing":
+        if not model.source.is_empty:
             raise RegardError("--preset: this model has a source, and a causal language model has none; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.special_tokens import END
-from regard.tasks.base import TASKS, Task, sequence_pipeline
+from regard.tasks.base import TASKS, Preset, Task, sequence_pipeline
+from regard.tasks.training_defaults import RECURRENT
 
 if TYPE_CHECKING:
     from regard.data.kinds.base import DatasetKind
@@ -24,11 +25,18 @@ class Classification(Task):
     summary = "text, image or recording to a class"
     options = frozenset({"nbest", "scores", "attention"})
     metrics = ("exact", "macro_f1")
-    presets = {  # noqa: RUF012
+    default_presets = {  # noqa: RUF012
         "text": "classifier",
-        "images": "image-classifier",
-        "speech": "speech-classifier",
+        "image": "image-classifier",
+        "audio": "speech-classifier",
     }
+    presets = tuple(
+        Preset(name, {**RECURRENT, "smoothing": 0.05, "metric": "exact", "average": 0.99}, {"whole": True})
+        for name in (
+            *("classifier", "classifier-conv", "classifier-transformer"),
+            *("image-classifier", "speech-classifier"),
+        )
+    )
 
     def data(self) -> "DatasetKind":
         from regard.data.kinds.label_pairs import LabelPairs
@@ -54,7 +62,7 @@ class Classification(Task):
             source["segments"] = max(2, source.get("segments", 1))
 
     def check(self, model: "ModelSettings") -> None:
-        if not model.labels:
+        if model.decoder.predicts != "classes":
             raise RegardError("--preset: this model predicts no class; leave it out, or choose a classifier.")
 
     def describe_target(self, vocabulary: "Vocabulary") -> str:

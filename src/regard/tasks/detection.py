@@ -17,14 +17,14 @@ from regard.tasks.base import Task, all_tasks
 def detect_modality(settings: DataSettings) -> str:
     """What the sources of these files are, by their suffixes. Raises RegardError if they cannot be read."""
     if settings.text:
-        return "nothing"
+        return "none"
     counts: Counter[str] = Counter()
     for example in islice(read_examples(settings), PREVIEW_ROWS):
         if example.content is not None:
-            return "images"
+            return "image"
         counts[_suffix(example, settings)] += 1
     enough = MEDIA_SHARE * counts.total()
-    modalities = {"images": Pictures.suffixes, "speech": Recordings.suffixes}
+    modalities = {"image": Pictures.suffixes, "audio": Recordings.suffixes}
     for modality, suffixes in modalities.items():
         if counts and sum(counts[suffix] for suffix in suffixes) >= enough:
             return modality

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @TASKS.register("embedding")
-class Embedding(Task):
+class TextEmbedding(Task):
     """encoder alone: texts become vectors."""
 
     name, verb, output = "embedding", "embed", "Vector"

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.tasks.base import TASKS, Task
+from regard.tasks.base import TASKS, Preset, Task
+from regard.tasks.training_defaults import transformer
 
 if TYPE_CHECKING:
     from regard.data.kinds.base import DatasetKind
@@ -24,8 +25,13 @@ class MaskedLM(Task):
     metrics = ("loss",)
     evaluator = "masked-perplexity"
     served = False
-    presets = {"nothing": "bert-tiny"}  # noqa: RUF012
+    default_presets = {"none": "bert-tiny"}  # noqa: RUF012
+    presets = tuple(
+        Preset(name, transformer(width, tokens=4096, warmup=300, smoothing=0.0, metric="loss"), {"longest": 128})
+        for name, width in {"bert-tiny": 128, "bert-small": 256, "bert": 768}.items()
+    )
     test_file = "test.txt"
+    input_example = '"A dog ___ in the park."'
 
     def data(self) -> "DatasetKind":
         from regard.data.kinds.documents import MaskedDocuments
@@ -33,7 +39,7 @@ class MaskedLM(Task):
         return MaskedDocuments()
 
     def check(self, model: "ModelSettings") -> None:
-        if not model.guesses:
+        if not model.decoder.masked_lm:
             raise RegardError("--preset: this model predicts no masked tokens; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.tasks.base import TASKS, Task
+from regard.tasks.base import TASKS, Preset, Task
+from regard.tasks.training_defaults import TRANSFORMER
 
 if TYPE_CHECKING:
     from regard.data.example import Layout
@@ -28,7 +29,14 @@ class SpanQA(Task):
     options = frozenset()
     metrics = ("span_f1", "span_exact", "exact")
     loss = "span"
-    presets = {"text": "span"}  # noqa: RUF012
+    default_presets = {"text": "span"}  # noqa: RUF012
+    presets = (
+        Preset(
+            "span",
+            {**TRANSFORMER, "tokens": 4096, "smoothing": 0.0, "metric": "span_f1"},
+            {"whole": True, "longest": 384, "most_characters": 500_000},
+        ),
+    )
     input_example = "questions.tsv -o answers.tsv"
 
     def data(self) -> "DatasetKind":
@@ -60,7 +68,7 @@ class SpanQA(Task):
         return "answer spans"
 
     def check(self, model: "ModelSettings") -> None:
-        if not model.spans:
+        if not model.decoder.predicts_spans:
             raise RegardError("--preset: this model predicts no spans; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":

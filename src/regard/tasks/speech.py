@@ -4,13 +4,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.tasks.base import SEARCH, TASKS, Task, sequence_pipeline
+from regard.tasks.base import SEARCH, TASKS, Preset, Task, sequence_pipeline
 from regard.tasks.synthetic import SyntheticData, SyntheticFiles
+from regard.tasks.training_defaults import RECURRENT, TRANSFORMER
 
 if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipeline import Pipeline
+
+
+CHARACTERS = {"subwords": {"kind": "character"}}
 
 
 @TASKS.register("speech")
@@ -21,11 +25,17 @@ class Speech(Task):
     summary = "speech to text"
     options = SEARCH
     metrics = ("wer", "cer", "exact")
-    presets = {"speech": "listen-attend-spell"}  # noqa: RUF012
+    default_presets = {"audio": "listen-attend-spell"}  # noqa: RUF012
+    presets = (
+        Preset("listen-attend-spell", {**RECURRENT, "tokens": 2048, "metric": "wer", "average": 0.99}, CHARACTERS),
+        Preset(
+            "speech-transformer", {**TRANSFORMER, "tokens": 4096, "metric": "wer", "learning_rate": 2e-3}, CHARACTERS
+        ),
+    )
     input_example = "recording.wav"
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
-        return 0.1 if modality == "speech" else 0.0
+        return 0.1 if modality == "audio" else 0.0
 
     def synthetic(self) -> "SyntheticData":
         return Digits()
@@ -43,7 +53,7 @@ class Digits(SyntheticFiles):
 
     def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
         return {
-            "model": {"source": {"kind": "speech", "rate": 8_000, "mels": 40}},
+            "model": {"source": {"kind": "audio", "sample_rate": 8_000, "mel_bins": 40}},
             "data": {"subwords": {"kind": "word"}},
             "training": {"tokens": 2048, "learning_rate": 2e-3},
         }

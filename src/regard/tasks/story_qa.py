@@ -5,8 +5,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.tasks.base import TASKS, TEXT_SEARCH, Task, sequence_pipeline
+from regard.tasks.base import TASKS, TEXT_SEARCH, Preset, Task, sequence_pipeline
 from regard.tasks.synthetic import SyntheticData
+from regard.tasks.training_defaults import TRANSFORMER
 
 if TYPE_CHECKING:
     from regard.data.settings import DataSettings
@@ -26,7 +27,26 @@ class StoryQA(Task):
     summary = "story and question to a generated answer"
     options = TEXT_SEARCH
     metrics = ("exact", "rouge1", "rouge2", "rougeL")
-    presets = {"text": "answer"}  # noqa: RUF012
+    default_presets = {"text": "answer"}  # noqa: RUF012
+    presets = (
+        Preset(
+            "answer",
+            {**TRANSFORMER, "learning_rate": 1.5e-3, "metric": "exact", "smoothing": 0.0},
+            {"whole": True, "subwords": {"kind": "word"}},
+        ),
+        Preset(
+            "memory",
+            {
+                **TRANSFORMER,
+                "learning_rate": 1e-3,
+                "tokens": 4096,
+                "metric": "exact",
+                "smoothing": 0.0,
+                "clip": 1.0,
+            },
+            {"whole": True, "longest": 512, "subwords": {"kind": "word"}},
+        ),
+    )
     input_example = "questions.tsv -o answers.tsv"
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.tasks.base import TASKS, TEXT_SEARCH, Task, sequence_pipeline
+from regard.tasks.base import TASKS, TEXT_SEARCH, Preset, Task, sequence_pipeline
 from regard.tasks.synthetic import SyntheticData
+from regard.tasks.training_defaults import RECURRENT
 
 if TYPE_CHECKING:
     from regard.inference.loaded_run import LoadedRun
@@ -19,7 +20,8 @@ class Summarization(Task):
     summary = "long text to short text, copying names as they are"
     options = TEXT_SEARCH
     metrics = ("rougeL", "rouge1", "rouge2", "exact")
-    presets = {"text": "pointer-generator"}  # noqa: RUF012
+    default_presets = {"text": "pointer-generator"}  # noqa: RUF012
+    presets = (Preset("pointer-generator", {**RECURRENT, "metric": "rougeL", "average": 0.999}, {"whole": True}),)
 
     def synthetic(self) -> "SyntheticData":
         return Notices()

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.special_tokens import END
-from regard.tasks.base import TASKS, Task
+from regard.tasks.base import TASKS, Preset, Task
+from regard.tasks.training_defaults import RECURRENT
 
 if TYPE_CHECKING:
     from regard.data.kinds.base import DatasetKind
@@ -25,7 +26,8 @@ class Tagging(Task):
     summary = "a label for every word of a text"
     options = frozenset()
     metrics = ("entity_f1", "tag_accuracy", "exact")
-    presets = {"text": "tagger"}  # noqa: RUF012
+    default_presets = {"text": "tagger"}  # noqa: RUF012
+    presets = (Preset("tagger", {**RECURRENT, "smoothing": 0.0, "metric": "entity_f1", "average": 0.99}),)
 
     def data(self) -> "DatasetKind":
         from regard.data.kinds.tag_pairs import TagPairs
@@ -36,7 +38,7 @@ class Tagging(Task):
         return f"{len(vocabulary) - END - 1:,} classes"
 
     def check(self, model: "ModelSettings") -> None:
-        if not model.tags:
+        if model.decoder.predicts != "tags":
             raise RegardError("--preset: this model predicts no tags; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":

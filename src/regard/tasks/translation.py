@@ -4,8 +4,9 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.tasks.base import TASKS, TEXT_SEARCH, Task, sequence_pipeline
+from regard.tasks.base import TASKS, TEXT_SEARCH, Preset, Task, sequence_pipeline
 from regard.tasks.synthetic import SyntheticData
+from regard.tasks.training_defaults import RECURRENT, transformer
 
 if TYPE_CHECKING:
     from regard.data.settings import DataSettings
@@ -21,7 +22,15 @@ class Translation(Task):
     summary = "text to text, such as a translation"
     options = TEXT_SEARCH
     metrics = ("bleu", "chrf", "ter", "exact")
-    presets = {"text": "transformer-tiny"}  # noqa: RUF012
+    default_presets = {"text": "transformer-tiny"}  # noqa: RUF012
+    presets = (
+        *(Preset(name, RECURRENT) for name in ("vanilla-rnn", "bahdanau", "luong", "luong-local", "hard")),
+        Preset("conv", {**RECURRENT, "clip": 0.1}),
+        Preset("transformer-tiny", transformer(128)),
+        Preset("transformer-small", transformer(256)),
+        Preset("transformer-base", transformer(512)),
+        Preset("deep-shallow", transformer(256)),
+    )
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
         return 0.1 if modality == "text" else 0.0

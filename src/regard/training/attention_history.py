@@ -30,9 +30,8 @@ def example(pairs: PairDataset) -> int:
 
 def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
     """What the model attends to now, over the example's own target; nothing for a model that does not attend."""
-    if not isinstance(corpus.valid, PairDataset) or not (
-        bundle.description.model.step_by_step or bundle.description.model.labels
-    ):
+    decoder = bundle.description.model.decoder
+    if not isinstance(corpus.valid, PairDataset) or not decoder.has_output or decoder.per_position:
         return
     model = bundle.model
     tokens = corpus.valid.tokens(example(corpus.valid))

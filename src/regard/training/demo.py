@@ -9,8 +9,8 @@ from regard.errors import RegardError
 from regard.evaluation.metrics.exact_match import is_exact_match
 from regard.inference.predictor import Predictor
 from regard.loading import predictor_of
-from regard.models.presets import preset as preset_settings
 from regard.tasks.base import all_tasks, get_task
+from regard.tasks.presets import preset_settings
 from regard.tasks.synthetic import SyntheticData
 from regard.training.run import begin, train
 from regard.training.settings import run_settings

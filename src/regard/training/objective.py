@@ -54,7 +54,9 @@ class Objective(nn.Module):
             term.needs_weights and (not isinstance(term, GuidedAlignment) or batch.alignment is not None)
             for term in self.terms
         )
-        packs_source = not self.model.settings.step_by_step  # texts share rows of the source, or else of the target
+        packs_source = (
+            not self.model.settings.decoder.autoregressive
+        )  # texts share rows of the source, or else of the target
         encoded = self.model.encode(source, mask, packing=packing if packs_source else None)
         rows: dict[str, Packing] = {} if packing is None or packs_source else {"packing": packing}
         decoded = self.model.decoder(decoder_input, encoded, **rows, need_weights=needs_weights)
@@ -89,6 +91,5 @@ def guided_head(settings: ModelSettings) -> AlignmentHead:
     arXiv:2004.14837), and leaves it to other heads to look ahead. Other models have one head for both.
     """
     decoder = settings.decoder
-    layers = 1 if decoder.kind == "recurrent" else decoder.layers
-    transformer = decoder.kind == "transformer"
-    return AlignmentHead(max(0, layers - 2), 0 if getattr(decoder, "heads", 1) > 1 else None, shifted=transformer)
+    head = 0 if getattr(decoder, "heads", 1) > 1 else None
+    return AlignmentHead(max(0, decoder.attention_layers - 2), head, shifted=decoder.attends_after_input)

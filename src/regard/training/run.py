@@ -297,12 +297,12 @@ def made_of(model: ModelSettings) -> str:
     """A model's parts in words."""
     source, encoder, decoder = model.source, model.encoder, model.decoder
     parts = [source.summary] if source.summary else []
-    if encoder.kind != "none":
+    if not encoder.is_identity:
         parts.append(f"{encoder.layers} {encoder.kind} encoder")
-    if model.step_by_step:
+    if decoder.autoregressive:
         parts.append(f"{decoder.layers} {decoder.kind} decoder layers")
-    elif parts and decoder.kind == "pooling":
-        parts.append("pooling")
+    elif parts and not decoder.per_position and decoder.has_output:
+        parts.append(decoder.kind)
     else:
         parts[-1] += " layers"
     return " and ".join(parts)

@@ -6,16 +6,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from regard.data.media import reads_text
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
 from regard.evaluation.metrics import METRICS
-from regard.models.presets import preset
-from regard.models.settings import ModelSettings
+from regard.models.settings import DECODERS, ModelSettings
 from regard.renames import migrated
 from regard.settings import Settings, changed, merged
 from regard.tasks.base import MODALITIES, all_tasks, get_task, inferred_task
 from regard.tasks.detection import detect_modality, detect_task
+from regard.tasks.presets import preset_settings
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -88,35 +87,36 @@ class RunSettings(Settings):
     def _parts_fit(self) -> "RunSettings":
         if self.model.tie == "all" and not self.data.subwords.joint:
             raise RegardError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
-        if self.model.copies and not self.data.subwords.joint:
-            raise RegardError("model.decoder.copy_words needs data.subwords.joint: what is copied must be in both")
-        segments = getattr(self.model.source, "segments", 1)
+        if self.model.decoder.copies and not self.data.subwords.joint:
+            raise RegardError("model.decoder.copy_mechanism needs data.subwords.joint: what is copied must be in both")
+        segments = self.model.source.segments_of_text
         if self.data.question_column is not None and segments == 1:
             raise RegardError(
                 "data.question_column: set model.source.segments to 2, so that the parts can be told apart"
             )
-        if self.data.text and getattr(self.model.decoder, "follows", False) != (segments > 1) and self.model.guesses:
+        next_sentence = self.model.decoder.next_sentence_prediction
+        if self.data.text and self.model.decoder.masked_lm and next_sentence != (segments > 1):
             raise RegardError(
-                "model.decoder.follows = true and model.source.segments = 2 go together: whether the second of two "
-                "segments follows the first"
+                "model.decoder.next_sentence = true and model.source.segments = 2 go together: whether the second of "
+                "two segments follows the first"
             )
         self._check_losses()
         for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
-            reads_tokens = name == "decoder" or reads_text(self.model.source)
-            if reads_tokens and part.most_tokens is not None and part.most_tokens < self.data.longest:
+            reads_tokens = name == "decoder" or self.model.source.is_text
+            if reads_tokens and part.max_length is not None and part.max_length < self.data.longest:
                 raise RegardError(
-                    f"model.{name} has {part.most_tokens} positions, but data.longest allows {self.data.longest} "
-                    f"tokens; set model.{name}.positions to as many"
+                    f"model.{name} has {part.max_length} positions, but data.longest allows {self.data.longest} "
+                    f"tokens; set model.{name}.max_positions to as many"
                 )
         return self
 
     def _check_losses(self) -> None:
         """Raise RegardError for loss terms that cannot be combined with each other or with the model."""
         decoder, training = self.model.decoder, self.training
-        attends = self.model.step_by_step and getattr(decoder, "attend", "") != "never"
+        attends = decoder.attends
         if (training.doubly_stochastic or training.coverage_loss) and not attends:
             raise RegardError("training.doubly_stochastic and coverage_loss are for decoders that attend")
-        if training.rdrop_weight and self.model.copies:
+        if training.rdrop_weight and self.model.decoder.copies:
             raise RegardError(
                 "training.rdrop_weight: two passes cannot be compared where tokens are copied; leave one out"
             )
@@ -160,13 +160,12 @@ def run_settings(
             suits = chosen.preset(data, modality)
         name = name or suits
         task = chosen.name
-    start = preset(str(name))
+    start = preset_settings(str(name))
     if init:
         from regard.training.warm_start import settings_from
 
         start = settings_from(init, start)
     everything = _set(merged(merged({**start, "preset": name}, {**file, "preset": name}), given), assignments)
-    everything.get("model", {}).get("source", {}).setdefault("kind", "text")
     everything["task"] = task or start.get("task", "")
     _match_width(everything.get("model", {}), file.get("model", {}), assignments)
     if everything["task"]:
@@ -188,14 +187,19 @@ def _match_width(model: dict[str, Any], file: dict[str, Any], assignments: list[
     """A head at every position is as wide as the encoder, if nobody says otherwise."""
     decoder = model.get("decoder", {})
     said = "width" in file.get("decoder", {}) or any(one.startswith("model.decoder.width") for one in assignments)
-    if decoder.get("kind") == "places" and not said and "width" in model.get("encoder", {}):
+    if (
+        decoder.get("kind") in DECODERS
+        and DECODERS.get(decoder["kind"]).per_position
+        and not said
+        and "width" in model.get("encoder", {})
+    ):
         decoder["width"] = model["encoder"]["width"]
 
 
 def _check_modality(settings: RunSettings, found: str | None) -> None:
     """Raise RegardError if a model would take the names of images or recordings for text."""
     files = (*settings.data.pairs, *settings.data.source)
-    if reads_text(settings.model.source) and not settings.data.text and all(path.exists() for path in files):
+    if settings.model.source.is_text and not settings.data.text and all(path.exists() for path in files):
         found = found or detect_modality(settings.data)
         if found != settings.model.source.kind:
             what = MODALITIES[found]

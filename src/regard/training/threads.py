@@ -18,8 +18,8 @@ def threads_for(model: ModelSettings) -> Iterator[None]:
     Its steps are many and short: two threads that meet after each are no faster than one, and several times slower
     where another program wants the second core. Pictures are read by convolutions, which share well.
     """
-    recurrent = [part.width for part in (model.encoder, model.decoder) if part.kind == "recurrent"]
-    wide = not recurrent or max(recurrent) > NARROW or model.source.kind == "images"
+    width = max(model.encoder.recurrent_width, model.decoder.recurrent_width)
+    wide = not width or width > NARROW or model.source.convolves
     if wide or "OMP_NUM_THREADS" in os.environ:
         yield
         return

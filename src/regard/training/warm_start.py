@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.errors import RegardError
+from regard.models.settings import DECODERS, ENCODERS
 from regard.runs.folder import Opened, open_folder
 from regard.settings import merged
 
@@ -16,18 +17,22 @@ if TYPE_CHECKING:
     from regard.models.seq2seq import Seq2Seq
 
 Part = Literal["encoder", "decoder"]
-NOT_BEGUN = {("decoder", kind) for kind in ("pooling", "places", "recurrent", "convolutional")}
 NEW = ("decoder.layers.{}.memory.", "decoder.layers.{}.memory_norm.")  # what a language model lacks
 
 
 def part_of(opened: Opened) -> Part:
     """What a new model takes from a run: its encoder, or the decoder of one that reads nothing. Raises RegardError."""
     about = opened.description.model
-    if about.source.kind == "nothing":
+    if about.source.is_empty:
         return "decoder"
-    if about.source.kind == "text" and about.encoder.kind != "none":
+    if about.source.is_text and not about.encoder.is_identity:
         return "encoder"
     raise RegardError(f"--init: {opened.folder} has no encoder of texts and no language model to begin with.")
+
+
+def _accepts(part: Part, kind: str) -> bool:
+    """Whether a component of this kind can start with the weights of another run's."""
+    return not ENCODERS.get(kind).is_identity if part == "encoder" else DECODERS.get(kind).works_without_source
 
 
 def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +46,7 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
             raise RegardError(
                 f"--init: there is one {part}, and {taken[part]} and {run} both have it; give one of them."
             )
-        if preset["model"][part]["kind"] == "none" or (part, preset["model"][part]["kind"]) in NOT_BEGUN:
+        if not _accepts(part, preset["model"][part]["kind"]):
             raise RegardError(f"--init: the model of this task has no {part} to begin with {run}; leave it out.")
         taken[part] = run
         own = about.encoder if part == "encoder" else about.decoder
@@ -49,13 +54,13 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
         side = "source" if part == "encoder" else "target"
         found["data"][f"{side}_vocabulary"] = str((run / f"{side}.subwords").absolute())
         found["data"]["lowercase"] = opened.description.lowercase
-        if own.most_tokens is not None:
-            found["data"]["longest"] = min(own.most_tokens, preset.get("data", {}).get("longest", own.most_tokens))
+        if own.max_length is not None:
+            found["data"]["longest"] = min(own.max_length, preset.get("data", {}).get("longest", own.max_length))
         if part == "encoder":
             own_source, wanted = about.source.model_dump(), preset["model"].get("source", {})
             # Parts that the new task tells apart, and the mark that it needs, come with it.
             own_source["segments"] = max(own_source["segments"], wanted.get("segments", 1))
-            own_source["begin"] = own_source["begin"] or wanted.get("begin", False)
+            own_source["bos"] = own_source["bos"] or wanted.get("bos", False)
             found["model"]["source"] = own_source
         found["training"]["learning_rate"] = 0.04 / own.width  # 5e-5 for BERT, more for what is smaller
         found["training"]["warmup"] = 100

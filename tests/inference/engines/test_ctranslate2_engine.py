@@ -9,8 +9,8 @@ import torch
 
 from regard import native
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
-from regard.inference.engines.torch_engine import TorchEngine
+from regard.inference.engines.ctranslate2 import CTranslate2Engine
+from regard.inference.engines.torch import TorchEngine
 from regard.inference.results import Sampling, SearchConfig
 from regard.loading import load
 from regard.runs.bundle import Bundle, save_bundle

@@ -15,14 +15,14 @@ from regard.alignment.shortlist import Shortlist
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.inference.engines import native_engine as engines
-from regard.inference.engines.native_engine import NativeEngine
-from regard.inference.engines.native_weights import Weights, unsupported_reason, weights_of
-from regard.inference.engines.torch_engine import TorchEngine
+from regard.inference.engines import native as engines
+from regard.inference.engines.native import NativeEngine
+from regard.inference.engines.torch import TorchEngine
+from regard.inference.native_weights import Weights, unsupported_reason, weights_of
 from regard.inference.results import Sampling, SearchConfig
 from regard.loading import load
-from regard.models.presets import PRESETS
 from regard.models.settings import ModelSettings
+from regard.models.shapes import SHAPES
 from regard.runs.bundle import save_bundle
 from regard.runs.folder import open_folder
 from regard.special_tokens import END
@@ -113,7 +113,7 @@ def test_recurrent_models_with_tied_embeddings_give_the_same_hypotheses_as_pytor
 
 @pytest.mark.parametrize("name", ["vanilla-rnn", "bahdanau", "luong", "luong-local", "hard"])
 def test_recurrent_presets_are_supported(name: str) -> None:
-    assert not unsupported_reason(ModelSettings.parse(PRESETS[name][1]["model"]))
+    assert not unsupported_reason(ModelSettings.parse(SHAPES[name].model))
 
 
 def test_encoder_and_decoder_may_differ(subwords: SubwordTokenizer, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from regard.alignment.shortlist import Shortlist
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.inference.engines.ctranslate2_engine import CTranslate2Engine
-from regard.inference.engines.torch_engine import TorchEngine
+from regard.inference.engines.ctranslate2 import CTranslate2Engine
+from regard.inference.engines.torch import TorchEngine
 from regard.inference.results import SearchConfig
 from regard.loading import load
 from regard.runs.bundle import save_bundle

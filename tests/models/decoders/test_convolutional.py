@@ -10,10 +10,11 @@ from regard.models.encoders.convolutional import ConvolutionalEncoder
 from regard.models.outputs import EncoderOutput
 from regard.models.settings import ConvolutionalDecoder as DecoderSettings
 from regard.models.settings import ConvolutionalEncoder as EncoderSettings
+from regard.models.settings import TextSource
 
 E, D, M, B, Ts, Tt, KERNEL = 3, 4, 5, 2, 6, 4, 3
 SQRT_HALF = 0.5**0.5
-ABOUT = {"width": D, "embedding": E, "layers": 2, "kernel": KERNEL, "dropout": 0.0, "positions": 9}
+ABOUT = {"width": D, "embedding": E, "layers": 2, "kernel": KERNEL, "dropout": 0.0, "max_positions": 9}
 
 
 def drawn(module: nn.Module) -> nn.Module:
@@ -61,7 +62,7 @@ def test_the_decoder_is_the_papers() -> None:
 def test_the_encoder_is_the_papers() -> None:
     """x' = x + v(conv(x)); states z, values z + e, each sum times sqrt(1/2); padding is zero before each block."""
     about = EncoderSettings.parse(ABOUT)
-    encoder = drawn(ConvolutionalEncoder(about, 8))
+    encoder = drawn(ConvolutionalEncoder(about, TextSource().build_stem(about.stem_options(), 8)))
     lengths = [Ts, 4]
     tokens = torch.randint(8, (B, Ts))
     memory = encoder(tokens, torch.arange(Ts) < torch.tensor(lengths)[:, None])

@@ -15,13 +15,13 @@ from regard.data.batch_plan import plan_epoch
 from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
 from regard.data.labels import Labels
-from regard.data.media import Medium, reads_text
+from regard.data.media import Medium
 from regard.data.pairs import PairDataset
 from regard.data.ragged_array import Ragged
 from regard.data.settings import DataSettings
 from regard.data.tokenization import Origins, Tokenization
 from regard.data.vocabulary import Vocabulary
-from regard.sources import Source
+from regard.models.settings import SourceSettings
 
 if TYPE_CHECKING:
     from regard.data.batching import Batch
@@ -53,7 +53,7 @@ class DatasetKind(ABC):
 
     # --- preparing -------------------------------------------------------------------------------------------------
 
-    def comparable_sides(self, source: Source) -> bool:
+    def comparable_sides(self, source: SourceSettings) -> bool:
         """Whether source and target are texts that have about the same length and placeholders."""
         return False
 
@@ -69,7 +69,7 @@ class DatasetKind(ABC):
         """Which of the stored examples can be used."""
         return np.ones(count, bool)
 
-    def joint_sides(self, settings: DataSettings, source: Source) -> tuple[str, ...]:
+    def joint_sides(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
         """The sides that one vocabulary is learned from; none where source and target have their own."""
         return ()
 
@@ -80,6 +80,10 @@ class DatasetKind(ABC):
     @abstractmethod
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
         """What is predicted, from all targets; None for subwords."""
+
+    def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
+        """What an imported model with these labels predicts; the tokens of its tokenizer if it has no labels."""
+        return tokenizer
 
     @abstractmethod
     def load_target(self, path: Path) -> Vocabulary:
@@ -94,7 +98,7 @@ class DatasetKind(ABC):
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    def open(self, folder: Path, name: str, index: str, source: Source, max_tokens: int) -> Any:
+    def open(self, folder: Path, name: str, index: str, source: SourceSettings, max_tokens: int) -> Any:
         """The examples of one file, of which `index` lists some."""
         return open_pairs(folder, name, index, source, has_eos=self.has_eos)
 
@@ -127,11 +131,11 @@ def load_labels(path: Path, kind: type[Labels]) -> Labels:
     return labels
 
 
-def open_pairs(folder: Path, name: str, index: str, source: Source, *, has_eos: bool) -> PairDataset:
+def open_pairs(folder: Path, name: str, index: str, source: SourceSettings, *, has_eos: bool) -> PairDataset:
     """Pairs that were stored by preparation."""
     from regard.data.media import medium_of
 
-    medium: Medium | None = None if reads_text(source) else medium_of(source)
+    medium: Medium | None = None if source.is_text else medium_of(source)
     dtype = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
     tokens = Ragged(folder / f"{name}.source", dtype if medium is None else medium.element)
     rows = None if medium is None else np.load(folder / f"{name}.source.rows.npy", mmap_mode="r")

@@ -16,7 +16,7 @@ from regard.data.segments import has_parts
 from regard.data.settings import DataSettings
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Vocabulary
-from regard.sources import Source
+from regard.models.settings import SourceSettings
 from regard.special_tokens import MASK_SIGN
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class CausalDocuments(_Documents):
     def _one_side(self, example: Example) -> Example:
         return replace(example, source="")
 
-    def open(self, folder: Path, name: str, index: str, source: Source, max_tokens: int) -> Any:
+    def open(self, folder: Path, name: str, index: str, source: SourceSettings, max_tokens: int) -> Any:
         from regard.data.packing import Passages
 
         return Passages.of(*_files(folder, name, "target", index), max_tokens)
@@ -90,13 +90,13 @@ class MaskedDocuments(_Documents):
     def _one_side(self, example: Example) -> Example:
         return replace(example, target="")
 
-    def joint_sides(self, settings: DataSettings, source: Source) -> tuple[str, ...]:
+    def joint_sides(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
         return ("source",)
 
     def symbols(self) -> tuple[str, ...]:
         return (MASK_SIGN,)
 
-    def open(self, folder: Path, name: str, index: str, source: Source, max_tokens: int) -> Any:
+    def open(self, folder: Path, name: str, index: str, source: SourceSettings, max_tokens: int) -> Any:
         from regard.data.masking import Masked
 
         tokenizer = load_tokenizer(folder / "source.subwords")

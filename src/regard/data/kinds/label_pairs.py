@@ -1,6 +1,6 @@
 """Pairs whose target is a class."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,9 @@ class LabelPairs(DatasetKind):
 
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
         return Labels.of(texts)
+
+    def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
+        return Labels(labels)
 
     def load_target(self, path: Path) -> Vocabulary:
         return load_labels(path, Labels)

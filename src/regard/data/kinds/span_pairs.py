@@ -1,6 +1,6 @@
 """Passages with a question, and the span of the passage that answers it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,9 @@ class SpanPairs(DatasetKind):
 
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
         return Ends(unanswered=not all(texts))
+
+    def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
+        return Ends()
 
     def load_target(self, path: Path) -> Vocabulary:
         return load_labels(path, Ends)

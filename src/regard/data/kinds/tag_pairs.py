@@ -1,6 +1,6 @@
 """Texts with a label for every word."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,9 @@ class TagPairs(DatasetKind):
 
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
         return Tags.of(texts)
+
+    def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
+        return Tags(labels)
 
     def load_target(self, path: Path) -> Vocabulary:
         return load_labels(path, Tags)

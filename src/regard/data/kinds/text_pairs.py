@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from regard.data.example import Example
 from regard.data.kinds.base import DatasetKind, Prompt, target_sequences
-from regard.data.media import reads_text
 from regard.data.pairs import PairDataset
 from regard.data.ragged_array import RaggedWriter
 from regard.data.segments import encoded, framed
@@ -18,7 +17,7 @@ from regard.data.settings import DataSettings
 from regard.data.target_languages import language_of, strip_language_tag
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Vocabulary, in_text
-from regard.sources import Source
+from regard.models.settings import SourceSettings
 from regard.special_tokens import END
 
 if TYPE_CHECKING:
@@ -33,16 +32,16 @@ class TextPairs(DatasetKind):
     has_eos = True
     keeps_case = False
 
-    def comparable_sides(self, source: Source) -> bool:
-        return reads_text(source)
+    def comparable_sides(self, source: SourceSettings) -> bool:
+        return source.is_text
 
     def while_reading(
         self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
     ) -> Iterator[Example]:
         return _store_links(found, folder / "train.links") if settings.alignment and name == "train" else found
 
-    def joint_sides(self, settings: DataSettings, source: Source) -> tuple[str, ...]:
-        return ("source", "target") if settings.subwords.joint and reads_text(source) else ()
+    def joint_sides(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
+        return ("source", "target") if settings.subwords.joint and source.is_text else ()
 
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
         return None

@@ -17,7 +17,7 @@ def post_norm_encoder(**settings: Any) -> dict[str, Any]:
     """The settings of an encoder as BERT has it."""
     return {
         "kind": "transformer",
-        "norm_place": "post",
+        "norm_first": False,
         "norm_embedding": True,
         "position": "learned",
         "scale_embedding": False,
@@ -54,10 +54,10 @@ class EncoderMapping:
     ) -> ModelMapping:
         """next_sentence: the tensors of a head for next-sentence prediction, if there is one."""
         decoder = {
-            "kind": "places",
+            "kind": "masked-lm",
             "width": self.encoder["width"],
             "norm_epsilon": head.norm_epsilon,
-            "follows": bool(next_sentence),
+            "next_sentence": bool(next_sentence),
             "activation": head.activation,
         }
         tensors = [
@@ -73,12 +73,12 @@ class EncoderMapping:
         return self._with(decoder, tensors, duplicates=duplicates, tie="all", output_bias=True)
 
     def token_classifier(self, config: Config) -> ModelMapping:
-        decoder = {"kind": "places", "says": "tags", "width": self.encoder["width"], "inner": False}
+        decoder = {"kind": "token-classification", "width": self.encoder["width"], "dense": False}
         return self._with(decoder, class_output("classifier"), labels=labels_of(config))
 
     def span_classifier(self) -> ModelMapping:
         """Where an answer begins and ends in a passage: the source has two segments."""
-        decoder = {"kind": "places", "says": "span", "width": self.encoder["width"], "inner": False}
+        decoder = {"kind": "span", "width": self.encoder["width"], "dense": False}
         source = {**self.source, "segments": max(2, self.source.get("segments", 1))}
         tensors = class_output("qa_outputs")
         if not any(SEGMENTS in each.ours for each in self.tensors):
@@ -91,7 +91,7 @@ class EncoderMapping:
             "kind": "pooling",
             "width": self.encoder["width"],
             "pool": "first",
-            "state": False,
+            "encoder_state": False,
             "activation": activation,
             "dropout": self.encoder["dropout"],
         }

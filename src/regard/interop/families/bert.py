@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from regard.interop.capabilities import Architecture
 from regard.interop.families._encoder import (
     SEGMENTS,
     EncoderMapping,
@@ -25,7 +24,7 @@ from regard.interop.family import (
 )
 from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, TokenizerPair, layer, tensor
 from regard.interop.transforms import FlipRows, Identity, RepeatRows, SplitFirstRows, VocabularyRows
-from regard.models.settings import ModelSettings
+from regard.models.settings import Architecture, ModelSettings
 
 
 @FAMILIES.register("bert")
@@ -77,7 +76,7 @@ class Bert(Family):
             heads=config["num_attention_heads"],
             feedforward=config["intermediate_size"],
             activation=activation_of(config.get("hidden_act", "gelu")),
-            positions=config["max_position_embeddings"] - self.first_position,
+            max_positions=config["max_position_embeddings"] - self.first_position,
             norm_epsilon=config.get("layer_norm_eps", 1e-12),
             dropout=config.get("hidden_dropout_prob", 0.1),
             attention_dropout=config.get("attention_probs_dropout_prob", 0.1),
@@ -90,7 +89,7 @@ class Bert(Family):
         ]
         for number in range(config["num_hidden_layers"]):
             tensors += _layer_mapping(f"{prefix}encoder.layer.{number}", f"encoder.layers.{number}")
-        source = {"kind": "text", "begin": True, "segments": max(2, types), "marks": self.ends_between_segments}
+        source = {"kind": "text", "bos": True, "segments": max(2, types), "separators": self.ends_between_segments}
         ids = [f"{embeddings}.position_ids", f"{embeddings}.token_type_ids"]
         rows = [f"{embeddings}.position_embeddings.weight"] if self.first_position else []
         return EncoderMapping(source, encoder, tensors, [*ids, *rows, *unused])
@@ -137,7 +136,7 @@ class Bert(Family):
         return differing_setting(
             model.encoder,
             position=("learned",),
-            norm_place=("post",),
+            norm_first=(False,),
             norm_embedding=(True,),
             scale_embedding=(False,),
         ) or head_difference(model)
@@ -150,7 +149,7 @@ class Bert(Family):
             "architectures": ["BertForMaskedLM"],
             "hidden_act": THEIR_ACTIVATIONS[encoder.activation],
             "type_vocab_size": 2,
-            "max_position_embeddings": encoder.positions,
+            "max_position_embeddings": encoder.max_positions,
             **encoder_configuration(encoder, vocabulary_size),
         }
 

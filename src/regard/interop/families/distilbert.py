@@ -42,7 +42,7 @@ class DistilBert(Family):
             heads=config["n_heads"],
             feedforward=config["hidden_dim"],
             activation=activation_of(config.get("activation", "gelu")),
-            positions=config["max_position_embeddings"],
+            max_positions=config["max_position_embeddings"],
             norm_epsilon=1e-12,
             dropout=config.get("dropout", 0.1),
             attention_dropout=config.get("attention_dropout", 0.1),
@@ -55,7 +55,7 @@ class DistilBert(Family):
         ]
         for number in range(config["n_layers"]):
             tensors += _layer_mapping(f"{prefix}transformer.layer.{number}", f"encoder.layers.{number}")
-        return EncoderMapping({"kind": "text", "begin": True}, encoder, tensors, [f"{prefix}embeddings.position_ids"])
+        return EncoderMapping({"kind": "text", "bos": True}, encoder, tensors, [f"{prefix}embeddings.position_ids"])
 
 
 def _layer_mapping(theirs: str, ours: str) -> list[TensorMapping]:

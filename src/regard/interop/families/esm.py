@@ -69,9 +69,9 @@ class Esm(Family):
         }
         return ModelSettings.parse(
             {
-                "source": {"kind": "text", "begin": True},
+                "source": {"kind": "text", "bos": True},
                 "encoder": encoder,
-                "decoder": {"kind": "places", "width": width, "norm_epsilon": epsilon, "activation": "gelu"},
+                "decoder": {"kind": "masked-lm", "width": width, "norm_epsilon": epsilon, "activation": "gelu"},
                 "tie": "all" if tied else "none",
                 "output_bias": tied,
             }
@@ -82,7 +82,7 @@ class Esm(Family):
         return differing_setting(
             model.encoder,
             position=("rotary",),
-            norm_place=("pre",),
+            norm_first=(True,),
             norm_embedding=(False,),
             activation=("gelu",),
         ) or head_difference(model)

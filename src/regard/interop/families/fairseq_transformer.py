@@ -31,7 +31,7 @@ class FairseqTransformer(Family):
             tensors.append(tensor(f"{side}.embed_positions.weight", f"{side}.embedding.place.table.weight"))
             if config["norm_embedding"]:
                 tensors += layer(f"{side}.layernorm_embedding", f"{side}.embedding.norm")
-            if config["norm_place"] == "pre":
+            if config["norm_first"]:
                 tensors += layer(f"{side}.layer_norm", f"{side}.norm")
             for number in range(config["layers"]):
                 name = f"{side}.layers.{number}"

@@ -65,7 +65,7 @@ class GPT2(Family):
             "feedforward": config.get("n_inner") or 4 * config["n_embd"],
             "activation": activation_of(config.get("activation_function", "gelu_new")),
             "position": "learned",
-            "positions": config["n_positions"],
+            "max_positions": config["n_positions"],
             "norm_epsilon": config.get("layer_norm_epsilon", 1e-5),
             "dropout": config.get("resid_pdrop", 0.1),
             "attention_dropout": config.get("attn_pdrop", 0.1),
@@ -74,7 +74,7 @@ class GPT2(Family):
 
     @classmethod
     def difference(cls, model: ModelSettings) -> str:
-        return differing_setting(model.decoder, position=("learned", "sinusoidal"), norm_place=("pre",))
+        return differing_setting(model.decoder, position=("learned", "sinusoidal"), norm_first=(True,))
 
     @classmethod
     def configuration(cls, model: ModelSettings, *, max_length: int, vocabulary_size: int) -> Config:
@@ -87,7 +87,7 @@ class GPT2(Family):
             "n_layer": decoder.layers,
             "n_head": decoder.heads,
             "n_inner": decoder.feedforward,
-            "n_positions": decoder.positions if decoder.position == "learned" else max_length + 1,
+            "n_positions": decoder.max_positions if decoder.position == "learned" else max_length + 1,
             "activation_function": THEIR_ACTIVATIONS[decoder.activation],
             "layer_norm_epsilon": decoder.norm_epsilon or 1e-5,
             "resid_pdrop": decoder.dropout,
@@ -113,7 +113,7 @@ def decoder_settings(config: Config, decoder: dict[str, Any], *, tie: str) -> Mo
     """A decoder alone, which begins with a token of its own where that is not the token that ends a text."""
     return ModelSettings.parse(
         {
-            "source": {"kind": "nothing", "begin": config.get("bos_token_id") != config.get("eos_token_id")},
+            "source": {"kind": "none", "bos": config.get("bos_token_id") != config.get("eos_token_id")},
             "encoder": {"kind": "none", "width": decoder["width"]},
             "decoder": decoder,
             "tie": tie,

@@ -67,7 +67,7 @@ class GPTNeoX(Family):
 
     @classmethod
     def difference(cls, model: ModelSettings) -> str:
-        return differing_setting(model.decoder, position=("rotary",), norm_place=("pre",))
+        return differing_setting(model.decoder, position=("rotary",), norm_first=(True,))
 
     @classmethod
     def configuration(cls, model: ModelSettings, *, max_length: int, vocabulary_size: int) -> Config:

@@ -2,7 +2,7 @@
 
 import base64
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -37,7 +37,7 @@ class Marian(Family):
 
     model_type = "marian"
     class_name = "MarianMTModel"
-    norm_place: ClassVar[Literal["pre", "post"]] = "post"
+    norm_first: ClassVar[bool] = False
 
     def mapping(self, names: set[str], tokenizers: TokenizerPair) -> ModelMapping:
         require(self.config, share_encoder_decoder_embeddings=True, tie_word_embeddings=True, is_decoder=False)
@@ -68,7 +68,7 @@ class Marian(Family):
                     f"config.json: max_position_embeddings = {length:,} with d_model {width:,} is too large."
                 )
             tensors = [TensorMapping((), (table,), AbsentThere(SplitSinusoids(length, width)))]
-        if self.norm_place == "pre":
+        if self.norm_first:
             tensors += layer(f"model.{side}.layer_norm", f"{side}.norm")
         for number in range(self.config[f"{side}_layers"]):
             name = f"{side}.layers.{number}"
@@ -84,9 +84,9 @@ class Marian(Family):
             "heads": config[f"{side}_attention_heads"],
             "feedforward": config[f"{side}_ffn_dim"],
             "activation": activation_of(config.get("activation_function", "gelu")),
-            "norm_place": self.norm_place,
+            "norm_first": self.norm_first,
             "position": "learned",  # their sinusoids are in another order than ours, so they become a table
-            "positions": config["max_position_embeddings"],
+            "max_positions": config["max_position_embeddings"],
             "dropout": config.get("dropout", 0.1),
             "attention_dropout": config.get("attention_dropout", 0.0),
             "activation_dropout": config.get("activation_dropout", 0.0),
@@ -116,14 +116,22 @@ class Marian(Family):
     @classmethod
     def difference(cls, model: ModelSettings) -> str:
         encoder, decoder = model.encoder, model.decoder
-        for name in ("norm_place", "activation", "position", "scale_embedding", "norm_epsilon", "positions", "width"):
+        for name in (
+            "norm_first",
+            "activation",
+            "position",
+            "scale_embedding",
+            "norm_epsilon",
+            "max_positions",
+            "width",
+        ):
             if getattr(encoder, name) != getattr(decoder, name):
                 return f"encoder and decoder must have the same {name}"
         return differing_setting(
             encoder,
             position=("sinusoidal", "learned"),
             norm_epsilon=(None, 1e-5),
-            norm_place=(cls.norm_place,),
+            norm_first=(cls.norm_first,),
         )
 
     @classmethod
@@ -146,7 +154,7 @@ class Marian(Family):
             "dropout": encoder.dropout,
             "attention_dropout": encoder.attention_dropout,
             "activation_dropout": encoder.activation_dropout,
-            "max_position_embeddings": encoder.positions if encoder.position == "learned" else max_length + 1,
+            "max_position_embeddings": encoder.max_positions if encoder.position == "learned" else max_length + 1,
             "is_encoder_decoder": True,
             "decoder_start_token_id": BEGIN,
             "forced_eos_token_id": None,

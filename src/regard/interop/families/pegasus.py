@@ -10,7 +10,7 @@ from regard.interop.tensor_map import TokenizerPair
 @FAMILIES.register("pegasus")
 class Pegasus(Marian):
     model_type = "pegasus"
-    norm_place = "pre"
+    norm_first = True
     class_name = "PegasusForConditionalGeneration"
 
     def tokenizers(self, folder: Path) -> TokenizerPair:

@@ -5,6 +5,7 @@ added to h. The paper scales c by the square root of the source's length, to mak
 """
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +15,14 @@ from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
 from regard.models.gated_convolution import SQRT_HALF, GatedConvolution, init_linear
 from regard.models.outputs import DecoderOutput, EncoderOutput
-from regard.models.settings import ConvolutionalDecoder as ConvolutionalDecoderSettings
+
+if TYPE_CHECKING:
+    from regard.models.settings.decoders.convolutional import ConvolutionalDecoder as ConvolutionalDecoderSettings
 
 
 @dataclass(frozen=True)
 class ConvolutionalState:
-    """Between steps: what each block still sees of the past, the cached memory, and the next position."""
+    """Between steps: the inputs that each convolution still covers, the cached memory, and the next position."""
 
     pasts: tuple[Tensor, ...]  # each [B, kernel - 1, D]
     caches: tuple[Cache, ...]
@@ -40,7 +43,7 @@ class ConvolutionalState:
 class Block(nn.Module):
     """A causal gated convolution, then attention to the memory."""
 
-    def __init__(self, settings: ConvolutionalDecoderSettings, memory_width: int) -> None:
+    def __init__(self, settings: "ConvolutionalDecoderSettings", memory_width: int) -> None:
         super().__init__()
         width, keep = settings.width, 1 - settings.dropout
         self.convolution = GatedConvolution(width, settings.kernel, causal=True, keep=keep)
@@ -69,12 +72,12 @@ class Block(nn.Module):
 class ConvolutionalDecoder(nn.Module):
     """Targets and EncoderOutput -> features [B, T, E]."""
 
-    def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, memory_width: int) -> None:
+    def __init__(self, settings: "ConvolutionalDecoderSettings", vocabulary: int, memory_width: int) -> None:
         super().__init__()
         E, keep = settings.embedding_width, 1 - settings.dropout
         self.width, self.reach = settings.width, settings.kernel - 1
         self.embedding = Embedding(
-            vocabulary, E, position="learned", positions=settings.positions, dropout=settings.dropout
+            vocabulary, E, position="learned", max_positions=settings.max_positions, dropout=settings.dropout
         )
         nn.init.normal_(self.embedding.weight, std=0.1)
         self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
@@ -85,19 +88,19 @@ class ConvolutionalDecoder(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def start(self, memory: EncoderOutput) -> ConvolutionalState:
-        """The state before the first word."""
+        """The state before the first token."""
         nothing = memory.states.new_zeros(len(memory.states), self.reach, self.width)
         caches = tuple(self._block(layer).attention.prepare(memory.states, memory.values) for layer in self._layers)
         length = memory.mask.sum(1).to(memory.states.dtype)[:, None, None]
         return ConvolutionalState((nothing,) * len(self.blocks), caches, memory.attention_mask, length.sqrt(), 0)
 
     def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
-        """targets [B, T], the words that went before each step -> features of all steps."""
+        """targets [B, T], the previous token of each step -> features of all steps."""
         features, _, weights = self._run(targets, self.start(memory), need_weights)
         return DecoderOutput(features, weights)
 
     def step(self, tokens: Tensor, state: ConvolutionalState) -> tuple[Tensor, ConvolutionalState]:
-        """The words [B] that went before -> features [B, E] of the next, and the state after it."""
+        """The previous tokens [B] -> features [B, E] of the next token, and the state after it."""
         features, state, _ = self._run(tokens[:, None], state, need_weights=False)
         return features[:, 0], state
 

@@ -1,6 +1,6 @@
 """The recurrent decoder, without attention and with it.
 
-Symbols as in the papers: y the target words, s the decoder's state, h the memory, c the context.
+Symbols as in the papers: y the target tokens, s the decoder's state, h the memory, c the context.
 
 - never:  s_t = f(y_{t-1}, s_{t-1}), s_0 from C, the source in one vector (Sutskever et al. 2014, arXiv:1409.3215);
           with context "every", s_t = f(y_{t-1}, s_{t-1}, C) (Cho et al. 2014, arXiv:1406.1078).
@@ -9,12 +9,13 @@ Symbols as in the papers: y the target words, s the decoder's state, h the memor
 - after:  s_t = f(y_{t-1}, s_{t-1}), then c_t = attend(s_t, h) and tanh(W [c_t; s_t]), which with input feeding is also
           part of the next input (Luong et al. 2015, arXiv:1508.04025).
 
-A gate may scale c_t by sigmoid(w s_{t-1}) (Xu et al. 2015, arXiv:1502.03044, section 4.2.1). A decoder that copies says
-a word of its own with p_gen = sigmoid(w [c_t; s_t; y_{t-1}]), else one from where it looks (See et al. 2017,
+A gate may scale c_t by sigmoid(w s_{t-1}) (Xu et al. 2015, arXiv:1502.03044, section 4.2.1). With the copy
+mechanism, p_gen = sigmoid(w [c_t; s_t; y_{t-1}]) is the probability of generating instead of copying (See et al. 2017,
 arXiv:1704.04368, equation 8).
 """
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +28,10 @@ from regard.models import fused_bahdanau
 from regard.models.dropout import Dropout
 from regard.models.embedding import Embedding
 from regard.models.outputs import CopyDistribution, DecoderOutput, EncoderOutput
-from regard.models.recurrent_layers import Cell, initialise
-from regard.models.settings import RecurrentDecoder as RecurrentDecoderSettings
+from regard.models.recurrent_layers import Cell, initialize
+
+if TYPE_CHECKING:
+    from regard.models.settings.decoders.recurrent import RecurrentDecoder as RecurrentDecoderSettings
 
 Layers = tuple[tuple[Tensor, ...], ...]  # the state of each layer: (h,) for a GRU, (h, c) for an LSTM
 
@@ -61,7 +64,7 @@ class RecurrentState:
 class RecurrentDecoder(nn.Module):
     """Targets and EncoderOutput -> features [B, T, E]."""
 
-    def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, memory_width: int) -> None:
+    def __init__(self, settings: "RecurrentDecoderSettings", vocabulary: int, memory_width: int) -> None:
         super().__init__()
         self.attend, self.width = settings.attend, settings.width
         self.feeds = settings.attend == "after" and settings.input_feeding
@@ -80,16 +83,16 @@ class RecurrentDecoder(nn.Module):
         if self.attend == "after":
             self.combine = nn.Linear(M + width, width)
         self.gate = nn.Linear(width, 1) if settings.gate else None
-        self.own = nn.Linear(M + width + E, 1) if settings.copy_words else None
+        self.own = nn.Linear(M + width + E, 1) if settings.copy_mechanism else None
         self.readout: nn.Module
         if self.attend == "before" or self.always:
             self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over two halves
         else:
             self.readout = nn.Linear(width, E) if width != E else nn.Identity()
-        initialise(self, settings.initialization)
+        initialize(self, settings.initialization)
 
     @staticmethod
-    def _attention(settings: RecurrentDecoderSettings, memory_width: int) -> Attention:
+    def _attention(settings: "RecurrentDecoderSettings", memory_width: int) -> Attention:
         extent = EXTENTS.get(settings.extent).create(query_width=settings.width, heads=1, radius=settings.radius)
         normalize: str | Normalizer = settings.normalize
         if normalize == "hard":
@@ -117,7 +120,7 @@ class RecurrentDecoder(nn.Module):
         return cell
 
     def start(self, memory: EncoderOutput) -> RecurrentState:
-        """The state before the first word: s_0 = tanh(W C) in every layer."""
+        """The state before the first token: s_0 = tanh(W C) in every layer."""
         first = torch.tanh(self.first(memory.pooled)).chunk(len(self.cells), -1)
         layers: list[tuple[Tensor, ...]] = []
         for layer, s in enumerate(first):
@@ -129,15 +132,15 @@ class RecurrentDecoder(nn.Module):
         return RecurrentState(tuple(layers), fed, context, cache, memory.attention_mask)
 
     def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
-        """targets [B, T], the words that went before each step -> features of all steps."""
+        """targets [B, T], the previous token of each step -> features of all steps."""
         y = self.embedding(targets)  # [B, T, E]
         state = self.start(memory)
-        if self._runs_at_once(state):
-            return self._at_once(y, state, need_weights)
+        if self._can_use_fused(state):
+            return self._fused(y, state, need_weights)
         if self.attend == "before" or self.feeds:
-            return self._one_by_one(y, state, need_weights)
-        looks = need_weights or self.own is not None
-        # Nothing that is attended to comes back into the states: all steps of a layer at once.
+            return self._step_by_step(y, state, need_weights)
+        need_attention = need_weights or self.own is not None
+        # No context is fed back into the states: all steps of a layer at once.
         x = y.transpose(0, 1)
         for layer, first in enumerate(state.layers):
             cell = self._cell(layer)
@@ -151,7 +154,7 @@ class RecurrentDecoder(nn.Module):
         if self.attention is None:
             c = memory.pooled[:, None].expand(-1, s.shape[1], -1)
             return DecoderOutput(self._features(s, y, c))
-        attended = self.attention(s, cache=state.cache, mask=state.mask, need_weights=self._needs(looks))
+        attended = self.attention(s, cache=state.cache, mask=state.mask, need_weights=self._needs(need_attention))
         features, w = self._features(s, y, attended.output), attended.weights
         cross = [w] if need_weights and w is not None else []
         draws = [attended.draw] if attended.draw is not None else []
@@ -179,8 +182,8 @@ class RecurrentDecoder(nn.Module):
         )
         return need_weights or (self.training and learns_from_draws)
 
-    def _runs_at_once(self, state: RecurrentState) -> bool:
-        """Whether this is the decoder of Bahdanau et al. itself, which has a fast way through a whole target."""
+    def _can_use_fused(self, state: RecurrentState) -> bool:
+        """Whether this is the decoder of Bahdanau et al. itself, for which there is a fused kernel."""
         attention, cache = self.attention, state.cache
         if self.attend != "before" or len(self.cells) > 1 or attention is None or cache is None:
             return False
@@ -190,7 +193,7 @@ class RecurrentDecoder(nn.Module):
         keys, values = cache.key_values
         return usual and fused_bahdanau.serves(attention, keys[:, 0], values[:, 0])
 
-    def _at_once(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
+    def _fused(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
         assert self.attention is not None
         assert self.beside is not None
         assert state.cache is not None
@@ -205,8 +208,8 @@ class RecurrentDecoder(nn.Module):
         features = self._features(s, y, c)
         return DecoderOutput(features, [w[:, None]] if need_weights else [], copy=self._copy(s, y, c, w))
 
-    def _one_by_one(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
-        # The words' share of the input, for all steps at once; unbound, because gradients of single rows are slow.
+    def _step_by_step(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
+        # The embeddings' share of the gates, for all steps at once; unbound, because gradients of single rows are slow.
         gates = self._cell(0).inputs(y.transpose(0, 1)).unbind(0)
         states, contexts, fed = [], [], []
         weights: list[Tensor] = []
@@ -230,12 +233,12 @@ class RecurrentDecoder(nn.Module):
     def _advance(
         self, gates: Tensor, state: RecurrentState, need_weights: bool
     ) -> tuple[Tensor, Tensor, RecurrentState, Tensor | None, Draw | None]:
-        """One step from the word's share of the first layer's gates: (s_t, c_t, state, weights, draw)."""
+        """One step from the embedding's share of the first layer's gates: (s_t, c_t, state, weights, draw)."""
         w = draw = None
         c: Tensor | None = state.context
         cache = state.cache
         if self.attend == "before":
-            c, cache, w, draw = self._look(state.layers[-1][0], state, need_weights)
+            c, cache, w, draw = self._attend(state.layers[-1][0], state, need_weights)
             if self.gate is not None:
                 c = c * torch.sigmoid(self.gate(state.layers[-1][0]))
         beside = c if self.attend != "after" else state.fed
@@ -249,12 +252,12 @@ class RecurrentDecoder(nn.Module):
         s = layers[-1][0]
         state = replace(state, layers=tuple(layers), cache=cache)
         if self.attend == "after":
-            c, cache, w, draw = self._look(s, state, need_weights)
+            c, cache, w, draw = self._attend(s, state, need_weights)
             fed = torch.tanh(self.combine(torch.cat([c, s], -1))) if self.feeds else None
             state = replace(state, cache=cache, fed=fed)
         return s, s if c is None else c, state, w if need_weights else None, draw
 
-    def _look(
+    def _attend(
         self, query: Tensor, state: RecurrentState, need_weights: bool
     ) -> tuple[Tensor, Cache | None, Tensor | None, Draw | None]:
         assert self.attention is not None

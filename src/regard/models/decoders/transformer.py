@@ -4,21 +4,23 @@ Without a memory it is a language model: GPT (Radford et al. 2018).
 """
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from regard.attention import Attention, Cache
 from regard.models.outputs import CopyDistribution, DecoderOutput, EncoderOutput, Packing
-from regard.models.settings import TransformerDecoder as TransformerDecoderSettings
 from regard.models.transformer_layers import (
     LayerAttention,
     TransformerLayer,
     build_embedding,
     build_layers,
-    build_norm,
     depth_embedding,
     padding_mask,
 )
+
+if TYPE_CHECKING:
+    from regard.models.settings.decoders.transformer import TransformerDecoder as TransformerDecoderSettings
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class TransformerState:
 class TransformerDecoder(nn.Module):
     """Targets and EncoderOutput -> features [B, T, E]. memory_width: None where there is no memory to attend to."""
 
-    def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, memory_width: int | None) -> None:
+    def __init__(self, settings: "TransformerDecoderSettings", vocabulary: int, memory_width: int | None) -> None:
         super().__init__()
         self.embedding = build_embedding(settings, vocabulary)
         E, D = settings.embedding_width, settings.width
@@ -52,11 +54,11 @@ class TransformerDecoder(nn.Module):
         self.outward = nn.Linear(D, E) if E != D else nn.Identity()
         self.layers = build_layers(settings, causal=True, memory_width=memory_width)
         self.depth = depth_embedding(settings)
-        self.norm = build_norm(settings) if settings.norm_place == "pre" else nn.Identity()
-        self.own = nn.Linear(D, 1) if settings.copy_words else None
+        self.norm = settings.build_norm(D) if settings.norm_first else nn.Identity()
+        self.own = nn.Linear(D, 1) if settings.copy_mechanism else None
 
     def start(self, memory: EncoderOutput) -> TransformerState:
-        """The state before the first word: the memory projected once for each layer."""
+        """The state before the first token: the memory projected once for each layer."""
         attentions = [self._attention(layer) for layer in self.layers]
         prepared = tuple(None if each is None else each.prepare(memory.states, memory.values) for each in attentions)
         return TransformerState((Cache(),) * len(self.layers), prepared, padding_mask(memory.mask), 0)
@@ -64,13 +66,13 @@ class TransformerDecoder(nn.Module):
     def forward(
         self, targets: Tensor, memory: EncoderOutput, *, packing: Packing | None = None, need_weights: bool = False
     ) -> DecoderOutput:
-        """targets [B, T], the words that went before each step -> features of all steps.
+        """targets [B, T], the previous token of each step -> features of all steps.
 
-        Padding lies at a target's end: what is causal never sees it. packing: of several texts in a row.
+        Padding is at the end of a target, where causal attention never sees it. packing: several texts in one row.
         """
         memory_mask = padding_mask(memory.mask)
         self_mask = None if packing is None else packing.mask
-        x = self.inward(self.embedding(targets, places=None if packing is None else packing.position))
+        x = self.inward(self.embedding(targets, positions=None if packing is None else packing.position))
         attentions: list[LayerAttention] = []
         for number, layer in enumerate(self.layers):
             if self.depth is not None:
@@ -97,7 +99,7 @@ class TransformerDecoder(nn.Module):
         return CopyDistribution(attention.cross_attention.mean(1), self.own(x)[..., 0])
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
-        """The words [B], or several [B, T], that went before -> features [B, E] of the next, and the state after it."""
+        """The previous tokens [B], or several [B, T] -> features [B, E] of the next token, and the state after it."""
         tokens = tokens[:, None] if tokens.ndim == 1 else tokens
         x = self.inward(self.embedding(tokens, offset=state.position))
         pasts: list[Cache] = []

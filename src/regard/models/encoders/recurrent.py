@@ -1,42 +1,45 @@
 """The recurrent encoder: GRU or LSTM layers, in one direction or both.
 
 Bidirectional as in Bahdanau et al. 2014 (arXiv:1409.0473, section 3.2): each annotation is [forward; backward].
-Reading the source backwards: Sutskever et al. 2014 (arXiv:1409.3215, section 3.3). The pyramid, in which each layer but
-the first reads two places as one: Chan et al. 2015 (Listen, attend and spell, arXiv:1508.01211).
+Reversed source: Sutskever et al. 2014 (arXiv:1409.3215, section 3.3). The pyramid, in which each layer but the first
+joins two positions: Chan et al. 2015 (Listen, attend and spell, arXiv:1508.01211).
 """
+
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from regard.models.dropout import Dropout
 from regard.models.outputs import EncoderOutput
-from regard.models.recurrent_layers import Cell, initialise, reverse_sequences
-from regard.models.settings import RecurrentEncoder as RecurrentEncoderSettings
-from regard.models.stems import stem
-from regard.sources import Source, Text
+from regard.models.recurrent_layers import Cell, initialize, reverse_sequences
+
+if TYPE_CHECKING:
+    from regard.models.settings.encoders.recurrent import RecurrentEncoder as RecurrentEncoderSettings
+    from regard.models.stems import Stem
 
 
 class RecurrentEncoder(nn.Module):
     """tokens [B, T] -> EncoderOutput with states [B, T, M], M = D or 2 D."""
 
-    def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int, source: Source | None = None) -> None:
+    def __init__(self, settings: "RecurrentEncoderSettings", stem: "Stem") -> None:
         super().__init__()
         self.reverse = settings.reverse
         self.pyramid = settings.pyramid
-        self.embedding = stem(settings, source or Text(), vocabulary)
+        self.embedding = stem
         directions = 2 if settings.bidirectional else 1
         self.memory_width = directions * settings.width
-        # A pyramid's layers read two places at once.
+        # A pyramid's layers join two positions.
         inner = self.memory_width * (2 if settings.pyramid else 1)
         widths = [settings.embedding_width] + [inner] * (settings.layers - 1)
         self.forth = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
         back = widths if settings.bidirectional else []
         self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in back)
         self.dropout = Dropout(settings.dropout)
-        initialise(self, settings.initialization)
+        initialize(self, settings.initialization)
 
     def forward(self, tokens: Tensor, mask: Tensor, *, need_weights: bool = False) -> EncoderOutput:
-        """tokens and mask [B, T] -> EncoderOutput. Padding lies at the end and changes nothing. It has no weights."""
+        """tokens and mask [B, T] -> EncoderOutput. Padding at the end has no effect. There are no weights."""
         embedded, mask = self.embedding.read(tokens, mask)
         lengths = mask.sum(1)
         x = embedded.transpose(0, 1)  # [T, B, E]
@@ -49,7 +52,7 @@ class RecurrentEncoder(nn.Module):
             if layer:
                 x = self.dropout(x)
                 if self.pyramid:
-                    x, mask = _halved(x, mask)
+                    x, mask = _join_neighbors(x, mask)
                     lengths = mask.sum(1)
                     last = (lengths - 1).clamp_min(0), last[1]
             assert isinstance(forth, Cell)
@@ -68,8 +71,8 @@ class RecurrentEncoder(nn.Module):
         return EncoderOutput(states=states, mask=mask, pooled=torch.cat(ends, -1), values=states)
 
 
-def _halved(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """[T, B, M] -> [T / 2, B, 2 M], two neighbours as one; what lies beyond the end is zero."""
+def _join_neighbors(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """[T, B, M] -> [T / 2, B, 2 M], two neighbors joined; padding is zero."""
     x = x * mask.T[..., None]
     if len(x) % 2:
         x = torch.cat([x, torch.zeros_like(x[:1])])

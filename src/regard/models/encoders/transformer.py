@@ -1,27 +1,30 @@
 """The Transformer's encoder: every position attends to every other, or to its neighborhood (Vaswani et al. 2017)."""
 
+from typing import TYPE_CHECKING
+
 from torch import Tensor, nn
 
 from regard.models.embedding import Embedding
 from regard.models.outputs import EncoderOutput, Packing, masked_mean
-from regard.models.settings import TransformerEncoder as TransformerEncoderSettings
-from regard.models.stems import stem
-from regard.models.transformer_layers import build_layers, build_norm, depth_embedding, padding_mask
-from regard.sources import Source, Text
+from regard.models.transformer_layers import build_layers, depth_embedding, padding_mask
+
+if TYPE_CHECKING:
+    from regard.models.settings.encoders.transformer import TransformerEncoder as TransformerEncoderSettings
+    from regard.models.stems import Stem
 
 
 class TransformerEncoder(nn.Module):
     """tokens [B, T] -> EncoderOutput with states [B, T, D]."""
 
-    def __init__(self, settings: TransformerEncoderSettings, vocabulary: int, source: Source | None = None) -> None:
+    def __init__(self, settings: "TransformerEncoderSettings", stem: "Stem") -> None:
         super().__init__()
         self.memory_width = settings.width
-        self.embedding = stem(settings, source or Text(), vocabulary)
+        self.embedding = stem
         E, D = settings.embedding_width, settings.width
         self.inward = nn.Linear(E, D) if E != D else nn.Identity()
         self.layers = build_layers(settings, causal=False)
         self.depth = depth_embedding(settings)
-        self.norm = build_norm(settings) if settings.norm_place == "pre" else nn.Identity()
+        self.norm = settings.build_norm(D) if settings.norm_first else nn.Identity()
 
     def forward(
         self, tokens: Tensor, mask: Tensor, *, packing: Packing | None = None, need_weights: bool = False

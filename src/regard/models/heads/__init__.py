@@ -1,0 +1,1 @@
+"""Heads: modules in a decoder's place that predict from the encoder's output without generating."""

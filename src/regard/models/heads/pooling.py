@@ -1,10 +1,11 @@
-"""Not a text but a class: the memory in one vector, by attention from a learnt query, and a layer on it.
+"""Classification: the encoder's output pooled into one vector, by attention from a learned query, and a layer on it.
 
-Attention pooling: Yang et al. 2016 (Hierarchical attention networks); the query is what their context vector is. Any
-score of the family will do.
+Attention pooling: Yang et al. 2016 (Hierarchical attention networks); the query is their context vector. Any score of
+the family can be used.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +15,14 @@ from regard.attention.normalizers import Normalizer
 from regard.attention.scores import SCORES
 from regard.models.dropout import Dropout
 from regard.models.outputs import DecoderOutput, EncoderOutput
-from regard.models.settings import PoolingDecoder as PoolingDecoderSettings
+
+if TYPE_CHECKING:
+    from regard.models.settings.decoders.pooling import PoolingHead as PoolingHeadSettings
 
 
 @dataclass(frozen=True)
 class PoolingState:
-    """All there is to say of a source."""
+    """The pooled features of a source."""
 
     features: Tensor  # [B, E]
 
@@ -28,12 +31,12 @@ class PoolingState:
         return PoolingState(self.features.index_select(0, index))
 
 
-class PoolingDecoder(nn.Module):
-    """Memory -> features [B, 1, E] of the one thing that is said."""
+class PoolingHead(nn.Module):
+    """Memory -> features [B, 1, E] of the class."""
 
-    def __init__(self, settings: PoolingDecoderSettings, vocabulary: int, memory_width: int) -> None:
+    def __init__(self, settings: "PoolingHeadSettings", memory_width: int) -> None:
         super().__init__()
-        self.pool, self.state, self.activation = settings.pool, settings.state, settings.activation
+        self.pool, self.encoder_state, self.activation = settings.pool, settings.encoder_state, settings.activation
         M = memory_width
         self.attention: Attention | None = None
         if settings.pool == "attention":
@@ -49,32 +52,32 @@ class PoolingDecoder(nn.Module):
                 output_width=M,
             )
             nn.init.normal_(self.query)
-        seen = M * ((settings.pool != "none") + settings.state)
-        self.inner = nn.Linear(seen, settings.embedding_width)
+        input_width = M * ((settings.pool != "none") + settings.encoder_state)
+        self.inner = nn.Linear(input_width, settings.embedding_width)
         self.dropout = Dropout(settings.dropout)
         nn.init.xavier_uniform_(self.inner.weight)
         nn.init.zeros_(self.inner.bias)
 
     def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
-        """targets [B, 1], of which nothing is read -> features of the class."""
-        seen, weights = [], None
+        """targets [B, 1], which are ignored -> features of the class."""
+        pooled, weights = [], None
         if self.attention is not None:
             query = self.query.expand(len(memory.states), 1, -1)
-            looked = self.attention(
+            attended = self.attention(
                 query, memory.states, memory.values, mask=memory.attention_mask, need_weights=need_weights
             )
-            seen.append(looked.output[:, 0])
-            weights = looked.weights
+            pooled.append(attended.output[:, 0])
+            weights = attended.weights
         elif self.pool == "mean":
             share = memory.mask.to(memory.values.dtype)
-            seen.append(torch.einsum("btm,bt->bm", memory.values, share) / share.sum(1, keepdim=True).clamp_min(1))
+            pooled.append(torch.einsum("btm,bt->bm", memory.values, share) / share.sum(1, keepdim=True).clamp_min(1))
         elif self.pool == "first":
-            seen.append(memory.values[:, 0])
+            pooled.append(memory.values[:, 0])
         elif self.pool == "max":
-            seen.append(memory.values.masked_fill(~memory.mask[..., None], -torch.inf).amax(1))
-        if self.state:
-            seen.append(memory.pooled)
-        inner = self.inner(self.dropout(torch.cat(seen, -1)))
+            pooled.append(memory.values.masked_fill(~memory.mask[..., None], -torch.inf).amax(1))
+        if self.encoder_state:
+            pooled.append(memory.pooled)
+        inner = self.inner(self.dropout(torch.cat(pooled, -1)))
         features = self.dropout(torch.tanh(inner) if self.activation == "tanh" else torch.relu(inner))
         return DecoderOutput(features[:, None], [weights] if weights is not None else [])
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from regard.models.heads.per_position import PlacesDecoder
+from regard.models.heads.per_position import PerPositionHead
 from regard.training.loss import ForwardPass, Loss
 from regard.training.loss_terms.base import LossTerm
 
@@ -17,8 +17,8 @@ class NextSentence(LossTerm):
         if labels is None:
             return None
         head = given.model.decoder
-        assert isinstance(head, PlacesDecoder)
+        assert isinstance(head, PerPositionHead)
         labels = torch.cat([labels] * given.passes)
         present = labels >= 0
-        logits = head.following(given.encoded.states[present]).float()
+        logits = head.next_sentence_logits(given.encoded.states[present]).float()
         return self.weight * cross_entropy(logits, labels[present]) * given.present.sum()

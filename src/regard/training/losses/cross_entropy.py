@@ -20,7 +20,7 @@ class CrossEntropy(MainLoss):
 
     @classmethod
     def build(cls, model: ModelSettings, settings: TrainingSettings) -> MainLoss:
-        if model.copies:
+        if model.decoder.copies:
             return CopyCrossEntropy(settings.smoothing)
         return cls(settings.smoothing, settings.rdrop_weight)
 

@@ -1,4 +1,6 @@
-"""Frames to places: convolutions over time and frequency, each of which halves both (Dong et al. 2018)."""
+"""The stem of audio: convolutions over time and frequency, each of which halves both (Dong et al. 2018)."""
+
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -6,35 +8,38 @@ from torch import Tensor, nn
 from regard.attention import Learned, Sinusoidal
 from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
-from regard.sources import Speech
+
+if TYPE_CHECKING:
+    from regard.models.settings.components import StemOptions
+    from regard.models.settings.sources.audio import AudioSource
 
 
-class Frames(nn.Module):
-    """[B, T, F] -> [B, T / subsample, E]. What lies beyond a recording's end is zero before every convolution."""
+class AudioStem(nn.Module):
+    """[B, T, F] -> [B, T / subsampling, E]. Padding is zero before every convolution."""
 
-    def __init__(self, source: Speech, width: int, *, position: str, positions: int, dropout: float) -> None:
+    def __init__(self, source: "AudioSource", options: "StemOptions") -> None:
         super().__init__()
-        halvings = source.subsample.bit_length() - 1
+        halvings = source.subsampling.bit_length() - 1
         self.convolutions = nn.ModuleList()
-        bands, inside = source.mels, 1
+        bands, inside = source.mel_bins, 1
         for _ in range(halvings):
             self.convolutions.append(nn.Conv2d(inside, source.channels, 3, 2, 1))
             bands, inside = -(-bands // 2), source.channels
-        self.project = nn.Linear(bands * inside, width)
-        self.norm = nn.LayerNorm(width)
+        self.project = nn.Linear(bands * inside, options.width)
+        self.norm = nn.LayerNorm(options.width)
         self.attribution_point = AttributionPoint()
         self.place: Sinusoidal | Learned | None = None
-        if position == "sinusoidal":
-            self.place = Sinusoidal(width)
-        elif position == "learned":
-            self.place = Learned(positions, width)
-        self.dropout = Dropout(dropout)
+        if options.position == "sinusoidal":
+            self.place = Sinusoidal(options.width)
+        elif options.position == "learned":
+            self.place = Learned(options.max_positions, options.width)
+        self.dropout = Dropout(options.dropout)
         for part in self.convolutions:
             assert isinstance(part, nn.Conv2d)
             nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
 
     def read(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """source [B, T, F] and mask [B, T] -> both with fewer places."""
+        """source [B, T, F] and mask [B, T] -> both with fewer positions."""
         x = source[:, None]  # [B, 1, T, F]
         for convolution in self.convolutions:
             x = torch.relu(convolution(x * mask[:, None, :, None]))

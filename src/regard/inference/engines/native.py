@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from regard import native
 from regard.alignment.shortlist import Shortlist
 from regard.errors import RegardError
-from regard.inference.engines import cores
-from regard.inference.engines.native_weights import Weights, weights_of
+from regard.inference.engine import ENGINES, Engine, cores, why_not_on_cpu
+from regard.inference.native_weights import Weights, unsupported_reason, weights_of
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.native import abi
 from regard.runs.folder import Opened
@@ -29,10 +29,11 @@ MAX_SMALL_PARAMETERS = 1 << 23
 MAX_ERROR_BYTES = 1000
 
 
-class NativeEngine:
+@ENGINES.register("native")
+class NativeEngine(Engine):
     """A model in our own C."""
 
-    name = "native"
+    name, title, priority = "native", "the native engine", 30
     batch_tokens = 1 << 20
 
     def __init__(
@@ -49,6 +50,17 @@ class NativeEngine:
         parameters = sum(each.size for each in weights.tensors.values())
         self._min_sources = MIN_SOURCES_SMALL if parameters < MAX_SMALL_PARAMETERS else MIN_SOURCES_LARGE
         self._model = new_model(library, weights, int8=kind == "int8")
+
+    @classmethod
+    def unsupported_model(cls, opened: Opened, device: str) -> str:
+        reason = unsupported_reason(opened.description.model) or why_not_on_cpu(device)
+        return reason or ("" if native.library() is not None else native.why_not())
+
+    @classmethod
+    def open(
+        cls, opened: Opened, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
+    ) -> "NativeEngine":
+        return cls(opened, kind=precision, threads=threads, shortlist=shortlist)
 
     def __del__(self) -> None:
         if getattr(self, "_model", None) is not None:

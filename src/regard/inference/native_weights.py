@@ -127,10 +127,10 @@ def _stack(
     max_length: int,
 ) -> None:
     D, inner = settings.width, settings.feedforward
-    activation, pre_norm = _enum(Activation, settings.activation), settings.norm_place == "pre"
+    activation, pre_norm = _enum(Activation, settings.activation), settings.norm_first
     positions = 0
     if settings.position == "learned":
-        positions = settings.positions
+        positions = settings.max_positions
         table = weights.get(f"{side}.embedding.place.table.weight", (positions, D))
         weights.put(f"{side}.position_embedding.weight", table)
     elif settings.position == "sinusoidal":

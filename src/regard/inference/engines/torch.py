@@ -10,17 +10,24 @@ import torch
 from regard.alignment.shortlist import Shortlist
 from regard.data.batching import collate_sources
 from regard.data.vocabulary import Given
-from regard.inference.engines.int8_quantization import quantize_model
-from regard.inference.engines.shortlisted_model import Narrowed
+from regard.errors import RegardError
+from regard.inference.engine import ENGINES, Engine
+from regard.inference.int8_quantization import quantize_model
+from regard.inference.int8_quantization import unsupported_reason as unsupported_int8
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.inference.search_algorithm import OnToken, search
-from regard.runs.bundle import Bundle
+from regard.inference.shortlisted_model import Narrowed
+from regard.runs.bundle import Bundle, load_bundle
+from regard.runs.devices import device_named
+from regard.runs.folder import Opened
 
 
-class TorchEngine:
+@ENGINES.register("torch")
+class TorchEngine(Engine):
     """A model in PyTorch, on any device."""
 
-    name = "torch"
+    name, title, priority = "torch", "PyTorch", 10
+    default_precision = "float32"
     batch_tokens = 8192
 
     def __init__(self, bundle: Bundle, shortlist: Shortlist | None = None, *, int8: bool = False) -> None:
@@ -28,6 +35,21 @@ class TorchEngine:
         self.bundle, self._shortlist = bundle, shortlist
         self._model = quantize_model(bundle.model) if int8 else bundle.model
         self._pieces = bundle.target_side.pieces(range(len(bundle.target_side)))
+
+    @classmethod
+    def unsupported_model(cls, opened: Opened, device: str) -> str:
+        return ""
+
+    @classmethod
+    def open(
+        cls, opened: Opened, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
+    ) -> "TorchEngine":
+        if threads:
+            torch.set_num_threads(threads)
+        bundle = load_bundle(opened.folder, str(device_named(device)))
+        if precision == "int8" and (reason := unsupported_int8(next(bundle.model.parameters()).device)):
+            raise RegardError(f"precision: int8 is not possible, since {reason}; use float32.")
+        return cls(bundle, shortlist, int8=precision == "int8")
 
     def unsupported_reason(self, config: SearchConfig) -> str:
         """Nothing."""

@@ -1,11 +1,11 @@
-"""Nothing to read: no places at all, for a decoder that goes on by itself."""
+"""No source: no positions at all, for a language model."""
 
 import torch
 from torch import Tensor, nn
 
 
-class NoPlaces(nn.Module):
-    """Whatever it is given, [B, ...] -> [B, 0, E]."""
+class EmptyStem(nn.Module):
+    """[B, 0] -> [B, 0, E]."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

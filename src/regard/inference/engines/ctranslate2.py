@@ -1,25 +1,28 @@
 """Transformers on the processor, by CTranslate2. PyTorch is never imported."""
 
+import importlib.util
 from collections import defaultdict
 from collections.abc import Sequence
 
-import ctranslate2
-
+from regard.alignment.shortlist import Shortlist
 from regard.data.vocabulary import in_text
-from regard.inference.engines import cores
+from regard.inference.engine import ENGINES, Engine, cores, why_not_on_cpu
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
-from regard.runs.conversion import convert_to_ctranslate2
+from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import Opened
 from regard.special_tokens import END
 
 
-class CTranslate2Engine:
+@ENGINES.register("ctranslate2")
+class CTranslate2Engine(Engine):
     """A converted model."""
 
-    name = "ctranslate2"
+    name, title, priority = "ctranslate2", "CTranslate2", 20
     batch_tokens = 4096
 
     def __init__(self, opened: Opened, *, kind: str = "int8", threads: int = 0, shortlist: bool = False) -> None:
+        import ctranslate2
+
         self.kind, self._shortlist = kind, shortlist
         threads = threads or cores()
         self._translator = ctranslate2.Translator(
@@ -33,6 +36,19 @@ class CTranslate2Engine:
         self._source_names = in_text(opened.source_side).pieces(range(len(in_text(opened.source_side))))
         names = opened.target_side.pieces(range(len(opened.target_side)))
         self._tokens = {name: token for token, name in enumerate(names)}
+
+    @classmethod
+    def unsupported_model(cls, opened: Opened, device: str) -> str:
+        if reason := unsupported_by_ctranslate2(opened.description.model) or why_not_on_cpu(device):
+            return reason
+        installed = importlib.util.find_spec("ctranslate2") is not None
+        return "" if installed else "the package ctranslate2 is not installed"
+
+    @classmethod
+    def open(
+        cls, opened: Opened, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
+    ) -> "CTranslate2Engine":
+        return cls(opened, kind=precision, threads=threads, shortlist=shortlist is not None)
 
     def unsupported_reason(self, config: SearchConfig) -> str:
         """All but greedy search and the usual beam search."""

@@ -1,0 +1,1 @@
+"""Settings of decoders and heads, one file each; `build` makes the module in `models/decoders/` or `models/heads/`."""

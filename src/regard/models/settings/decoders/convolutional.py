@@ -1,0 +1,26 @@
+"""Settings of the convolutional decoder."""
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from regard.models.settings._shared import Convolutional
+from regard.models.settings.components import DECODERS, DecoderSettings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@DECODERS.register("convolutional")
+class ConvolutionalDecoder(Convolutional, DecoderSettings):
+    """Causal gated convolutions with attention in every block, as in Gehring et al. 2017."""
+
+    autoregressive: ClassVar[bool] = True
+    predicts_tokens: ClassVar[bool] = True
+    predicts: ClassVar[str] = "tokens"
+
+    kind: Literal["convolutional"] = "convolutional"
+
+    def build(self, vocabulary: int, memory_width: int | None) -> "nn.Module":
+        from regard.models.decoders.convolutional import ConvolutionalDecoder as Module
+
+        assert memory_width is not None
+        return Module(self, vocabulary, memory_width)

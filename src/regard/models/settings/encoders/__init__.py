@@ -1,0 +1,1 @@
+"""Settings of encoders, one file each; `build` makes the module in `models/encoders/`."""

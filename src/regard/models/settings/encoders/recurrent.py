@@ -1,0 +1,31 @@
+"""Settings of the recurrent encoder."""
+
+from typing import TYPE_CHECKING, Literal
+
+from regard.models.settings.components import ENCODERS, EncoderSettings, Initialization
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.models.stems import Stem
+
+
+@ENCODERS.register("recurrent")
+class RecurrentEncoder(EncoderSettings):
+    """GRU or LSTM layers, in one direction or both."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: Literal["gru", "lstm"] = "gru"
+    bidirectional: bool = True
+    reverse: bool = False  # reverse the source, as Sutskever et al. 2014 did
+    pyramid: bool = False  # each layer but the first joins two positions (Chan et al. 2015, arXiv:1508.01211)
+    initialization: Initialization = "glorot"
+
+    @property
+    def recurrent_width(self) -> int:
+        return self.width
+
+    def build(self, stem: "Stem") -> "nn.Module":
+        from regard.models.encoders.recurrent import RecurrentEncoder as Module
+
+        return Module(self, stem)

@@ -1,0 +1,23 @@
+"""Settings of the Transformer's encoder."""
+
+from typing import TYPE_CHECKING, Literal
+
+from regard.models.settings._shared import Transformer
+from regard.models.settings.components import ENCODERS, EncoderSettings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from regard.models.stems import Stem
+
+
+@ENCODERS.register("transformer")
+class TransformerEncoder(Transformer, EncoderSettings):
+    """Self-attention and feed-forward layers, Vaswani et al. 2017."""
+
+    kind: Literal["transformer"] = "transformer"
+
+    def build(self, stem: "Stem") -> "nn.Module":
+        from regard.models.encoders.transformer import TransformerEncoder as Module
+
+        return Module(self, stem)

@@ -1,0 +1,19 @@
+"""Training settings that suit a kind of model, from which the tasks' presets are made."""
+
+from typing import Any
+
+Values = dict[str, Any]
+
+RECURRENT: Values = {
+    "learning_rate": 1e-3,
+    "warmup": 200,
+    "schedule": "cosine",
+    "smoothing": 0.1,
+    "clip": 1.0,
+}
+TRANSFORMER: Values = {"warmup": 1000, "schedule": "cosine", "smoothing": 0.1, "average": 0.999}
+
+
+def transformer(width: int, **more: Any) -> Values:
+    """Of a Transformer of this width: wider ones need a lower learning rate."""
+    return {**TRANSFORMER, "learning_rate": 3e-3 * (128 / width) ** 0.5, **more}
