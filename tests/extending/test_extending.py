@@ -121,6 +121,29 @@ def test_a_search_is_chosen_by_name(subwords: SubwordTokenizer, tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_an_encoder_trains_evaluates_predicts_shows_and_serves(pairs: Path, tmp_path: Path) -> None:
+    plugin, run = HERE / "depthwise_encoder.py", tmp_path / "run"
+    encoder = ["--preset", "bahdanau", "--set", "model.encoder.kind=depthwise", "--set", "model.encoder.kernel=3"]
+    regard("--plugin", plugin, "train", pairs, "-o", run, *encoder, *SETTINGS, "--steps", "30", "--quiet")
+    assert 'kind = "depthwise"' in (run / "model.toml").read_text()
+    assert json.loads(regard("--plugin", plugin, "evaluate", run, pairs, "--json"))["scores"]
+    outputs = {regard("--plugin", plugin, verb, run, "red cat 3") for verb in ("predict", "translate")}
+    assert len(outputs) == 1
+    alone, *_ = regard("--plugin", plugin, "translate", run, "red cat 3", "--json").splitlines()
+    together, *_ = regard(
+        "--plugin", plugin, "translate", run, "red cat 3", "a much longer text", "--json"
+    ).splitlines()
+    assert json.loads(alone)["text"] == json.loads(together)["text"], "its output does not depend on its batch"
+    regard("--plugin", plugin, "see", run, "red cat 3", "-o", tmp_path / "x.html")
+    assert "needs the plugin encoder.depthwise" in regard("predict", run, "red cat 3", code=2)
+    server = Server([run], "--plugin", str(plugin))
+    try:
+        assert "translations" in server.ask("/v1/translate", {"text": "red cat 3"}).json()
+    finally:
+        server.process.terminate()
+
+
+@pytest.mark.slow
 def test_a_task_trains_evaluates_predicts_shows_and_serves(pairs: Path, tmp_path: Path) -> None:
     plugin, run = HERE / "transliteration.py", tmp_path / "run"
     task = ["--task", "transliteration", *SETTINGS, "--steps", "30", "--quiet"]

@@ -14,7 +14,7 @@ class Transliteration(Task):
     summary = "words in one script to words in another"
     options = TEXT_SEARCH
     metrics = ("cer", "exact")  # the first one selects checkpoints
-    presets = {"text": "bahdanau"}  # noqa: RUF012
+    default_presets = {"text": "bahdanau"}  # noqa: RUF012
 
     def recognizes(self, data: DataSettings, modality: str) -> float:
         """Only where it is asked for: its files look like those of a translation."""

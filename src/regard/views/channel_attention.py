@@ -16,20 +16,20 @@ ACROSS = 64  # channels in a line of the terminal
 
 
 @dataclass(frozen=True)
-class Passed:
-    """What one block's attention lets pass: of each channel [C] and, for CBAM, of each place [H, W]; from 0 to 1."""
+class BlockAttention:
+    """What one block's attention lets pass: of each channel [C] and, for CBAM, of each position [H, W]; from 0 to 1."""
 
     channels: NDArray[np.float32]
-    places: NDArray[np.float32] | None = None
+    positions: NDArray[np.float32] | None = None
 
 
-def write_channels(blocks: Sequence[Passed], picture: NDArray[np.uint8], path: Path) -> None:
+def write_channels(blocks: Sequence[BlockAttention], picture: NDArray[np.uint8], path: Path) -> None:
     """Channels as bars, the strongest first, and places over the picture [C, S, S]; into a .png, .svg or .pdf."""
     if path.suffix.lower() not in SUFFIXES:
         raise RegardError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
     from matplotlib.figure import Figure
 
-    spatial = any(block.places is not None for block in blocks)
+    spatial = any(block.positions is not None for block in blocks)
     figure = Figure(figsize=(9 if spatial else 7, 1.9 * len(blocks)), dpi=130, layout="constrained")
     ratios = [4, 1] if spatial else [1]
     panels = figure.subplots(len(blocks), len(ratios), squeeze=False, width_ratios=ratios)
@@ -45,16 +45,16 @@ def write_channels(blocks: Sequence[Passed], picture: NDArray[np.uint8], path: P
         if spatial:
             row[1].axis("off")
             row[1].imshow(pixels, extent=(0, size, size, 0))
-            if block.places is not None:
-                veil = np.zeros((*block.places.shape, 4), np.float32)
-                low, high = float(block.places.min()), float(block.places.max())
-                veil[..., 3] = 0.85 * (1 - (block.places - low) / max(1e-9, high - low))
+            if block.positions is not None:
+                veil = np.zeros((*block.positions.shape, 4), np.float32)
+                low, high = float(block.positions.min()), float(block.positions.max())
+                veil[..., 3] = 0.85 * (1 - (block.positions - low) / max(1e-9, high - low))
                 row[1].imshow(veil, extent=(0, size, size, 0), interpolation="bilinear")
                 row[1].set_title(f"places, {low:.2f} to {high:.2f}", fontsize=8)
     figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
 
 
-def in_terminal(blocks: Sequence[Passed]) -> str:
+def in_terminal(blocks: Sequence[BlockAttention]) -> str:
     """Lines of text: of each block its channels in their own order, and its places as a grid."""
     lines: list[str] = []
     for number, block in enumerate(blocks, 1):
@@ -62,11 +62,11 @@ def in_terminal(blocks: Sequence[Passed]) -> str:
         lines.append(f"block {number}: {len(values)} channels, {values.min():.2f} to {values.max():.2f}")
         for at in range(0, len(values), ACROSS):
             lines.append("  " + "".join(shade(float(value)) for value in values[at : at + ACROSS]))
-        if block.places is not None:
-            step = max(1, math.ceil(block.places.shape[1] / 16))
-            low, high = float(block.places.min()), float(block.places.max())
+        if block.positions is not None:
+            step = max(1, math.ceil(block.positions.shape[1] / 16))
+            low, high = float(block.positions.min()), float(block.positions.max())
             lines.append(f"  its places, {low:.2f} to {high:.2f}:")
-            for row in block.places[::step, ::step]:
+            for row in block.positions[::step, ::step]:
                 share = (row - low) / max(1e-9, high - low)
                 lines.append("  |" + "".join(2 * shade(float(value)) for value in share) + "|")
     return "\n".join(lines)

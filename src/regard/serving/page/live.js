@@ -3,6 +3,7 @@
 import { showCaptures, startPage } from "../../views/page/attention_page.js";
 import { byId, option, showStatus } from "../../views/page/dom.js";
 import { request, sizeError, startRequest, waitUntilReady } from "./client.js";
+import { FILES } from "./file_inputs.js";
 
 const TYPING_MILLISECONDS = 400; // after the last key
 const RETRY_MILLISECONDS = 1000; // if the service is overloaded
@@ -15,7 +16,7 @@ function showLiveStatus(text, isError = false) {
   showStatus(text, isError, "live-status");
 }
 
-/** text, images or speech */
+/** The modality of the source: text, image or audio. */
 function sourceKind() {
   return service.models.find(({ name }) => name === byId("live-model").value)?.reads || "text";
 }
@@ -23,9 +24,9 @@ function sourceKind() {
 /** Show the input that fits the selected model. */
 function showInput() {
   const kind = sourceKind();
-  byId("live-file-label").hidden = kind === "text";
-  byId("live-file").accept = kind === "images" ? "image/*" : "audio/*";
-  byId("live-source").parentElement.hidden = kind !== "text";
+  byId("live-file-label").hidden = !(kind in FILES);
+  byId("live-file").accept = FILES[kind]?.accept ?? "";
+  byId("live-source").parentElement.hidden = kind in FILES;
 }
 
 function clearAttention() {
@@ -40,7 +41,7 @@ async function updateAttention() {
   if (!model) return; // the models are not loaded yet
   showInput();
   const isLatest = startRequest();
-  const isText = sourceKind() === "text";
+  const isText = !(sourceKind() in FILES);
   const source = isText ? byId("live-source").value.trim() : byId("live-file").files[0];
   const target = byId("live-target").value.trim();
   if (!source || (targetEdited && !target)) {

@@ -2,24 +2,23 @@
 
 import { byId, option, showStatus } from "../../views/page/dom.js";
 import { request, sizeError, startRequest } from "./client.js";
+import { FILES } from "./file_inputs.js";
 import { apiKey, limits, readsFiles, selectedModel } from "./session.js";
 import { showElapsed, showTranslation } from "./translation_view.js";
 
-const PREVIEWS = { images: "source-image", speech: "source-audio" };
 let currentFile = null;
 
 /** Show the inputs and titles that fit the selected model. */
 export function showSourceInput() {
   const model = selectedModel();
-  const files = readsFiles();
-  const images = files && model.reads === "images";
+  const files = FILES[model?.reads];
   byId("source-file").hidden = !files;
-  byId("source").hidden = files;
-  byId("source-toolbar").hidden = files;
-  byId("source-title").textContent = !files ? "Text" : images ? "Picture" : "Recording";
+  byId("source").hidden = Boolean(files);
+  byId("source-toolbar").hidden = Boolean(files);
+  byId("source-title").textContent = files?.title ?? "Text";
   byId("target-title").textContent = model?.output ?? "Translation";
-  byId("media-label").textContent = images ? "Choose a picture …" : "Choose a recording …";
-  byId("media").accept = images ? "image/*" : "audio/*";
+  byId("media-label").textContent = files?.button ?? "";
+  byId("media").accept = files?.accept ?? "";
   const languages = model?.languages || [];
   byId("target-language").hidden = !languages.length;
   byId("target-language").replaceChildren(...languages.map((code) => option(code, code)));
@@ -31,16 +30,16 @@ export function clearSourceFile() {
 }
 
 function hidePreviews() {
-  for (const id of Object.values(PREVIEWS)) byId(id).hidden = true;
+  for (const { preview } of Object.values(FILES)) byId(preview).hidden = true;
 }
 
 function showPreview(file) {
-  const preview = byId(selectedModel().reads === "images" ? PREVIEWS.images : PREVIEWS.speech);
+  const preview = byId(FILES[selectedModel().reads].preview);
   hidePreviews();
   if (preview.src) URL.revokeObjectURL(preview.src);
   preview.src = URL.createObjectURL(file);
   preview.hidden = false;
-  if (preview.id === PREVIEWS.images) preview.alt = file.name;
+  if ("alt" in preview) preview.alt = file.name;
 }
 
 async function readFile(file) {
