@@ -1,4 +1,4 @@
-"""Plain text in passages: nothing lost, nothing mixed."""
+"""Documents in passages, passages in rows: no token is lost, no two passages are mixed."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from regard.data.batching import load_batch, plan_batches
 from regard.data.dataset import prepare
 from regard.data.formats.text import MAX_CHARACTERS
 from regard.data.kinds.documents import CausalDocuments
-from regard.data.packing import Passages, packed, plan_packed, rows_of
+from regard.data.packing import Passages, assign_rows, pack_sequences, plan_packed_batches
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
@@ -21,80 +21,85 @@ from regard.special_tokens import BEGIN, END, PAD
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=30)
 
 
-def passages(folder: Path, documents: list[list[int]], longest: int) -> Passages:
+def passages(folder: Path, documents: list[list[int]], max_tokens: int) -> Passages:
     for name, kind in (("tokens", np.int32), ("texts", np.uint8)):
         with RaggedWriter(folder / name, kind) as writer:
             for document in documents:
                 writer.append(document)
     index = np.arange(len(documents))
-    return Passages.of(Ragged(folder / "tokens", np.int32), Ragged(folder / "texts", np.uint8), index, longest)
+    stored = Ragged(folder / "tokens", np.int32), Ragged(folder / "texts", np.uint8)
+    return Passages.from_documents(*stored, index, max_tokens)
 
 
-@given(documents=st.lists(st.lists(st.integers(5, 60), max_size=14), min_size=1, max_size=6), longest=st.integers(2, 8))
-def test_every_word_is_foreseen_once_from_the_word_before(
-    tmp_path_factory: pytest.TempPathFactory, documents: list[list[int]], longest: int
+@given(
+    documents=st.lists(st.lists(st.integers(5, 60), max_size=14), min_size=1, max_size=6), max_tokens=st.integers(2, 8)
+)
+def test_every_token_is_predicted_once_from_the_token_before(
+    tmp_path_factory: pytest.TempPathFactory, documents: list[list[int]], max_tokens: int
 ) -> None:
-    found = passages(tmp_path_factory.mktemp("p"), documents, longest)
-    steps = [found.steps(number) for number in range(len(found))]
-    pairs = [pair for before, after in steps for pair in zip(before, after, strict=True)]
+    found = passages(tmp_path_factory.mktemp("p"), documents, max_tokens)
+    sequences = [found.inputs_and_labels(number) for number in range(len(found))]
+    pairs = [pair for inputs, labels in sequences for pair in zip(inputs, labels, strict=True)]
     assert pairs == [pair for each in documents for pair in zip([BEGIN, *each], [*each, END], strict=True)]
-    assert all(1 <= len(before) <= longest for before, _ in steps)
-    assert found.target_lengths.tolist() == [len(before) for before, _ in steps]
+    assert all(1 <= len(inputs) <= max_tokens for inputs, _ in sequences)
+    assert found.target_lengths.tolist() == [len(inputs) for inputs, _ in sequences]
 
 
 @given(lengths=LENGTHS)
-def test_rows_are_filled_one_after_the_other(lengths: list[int]) -> None:
-    rows = rows_of(np.array(lengths, np.int32), 9)
+def test_rows_are_filled_in_order(lengths: list[int]) -> None:
+    rows = assign_rows(np.array(lengths, np.int32), 9)
     sums = np.bincount(rows, lengths)
     assert sums.max() <= 9
     assert (np.diff(rows) >= 0).all()
-    firsts = [lengths[int(np.argmax(rows == row))] for row in range(len(sums))]
-    assert all(before + first > 9 for before, first in zip(sums[:-1], firsts[1:], strict=True)), "no room was left"
+    first_lengths = [lengths[int(np.argmax(rows == row))] for row in range(len(sums))]
+    assert all(before + first > 9 for before, first in zip(sums[:-1], first_lengths[1:], strict=True)), (
+        "no room was left"
+    )
 
 
 @given(lengths=LENGTHS)
-def test_in_rows_each_passage_stands_whole(lengths: list[int]) -> None:
+def test_a_passage_is_contiguous_in_its_row(lengths: list[int]) -> None:
     sequences = [([100 + n] * length, [200 + n] * length) for n, length in enumerate(lengths)]
-    rows = packed(sequences, 9)
+    rows = pack_sequences(sequences, 9)
     for number, length in enumerate(lengths):
-        row, places = np.nonzero(rows.before.numpy() == 100 + number)
+        row, columns = np.nonzero(rows.inputs.numpy() == 100 + number)
         assert len(set(row.tolist())) == 1
-        assert places.tolist() == list(range(places[0], places[0] + length))
-        here = row[0], slice(places[0], places[0] + length)
-        assert (rows.after[here] == 200 + number).all()
-        assert rows.place[here].tolist() == list(range(length))
-        assert len(set(rows.passage[here].tolist())) == 1
-        assert int((rows.passage[row[0]] == rows.passage[here][0]).sum()) == length, "no other has its number"
-    assert bool(((rows.passage == 0) == (rows.before == PAD)).all())
+        assert columns.tolist() == list(range(columns[0], columns[0] + length))
+        cells = row[0], slice(columns[0], columns[0] + length)
+        assert (rows.labels[cells] == 200 + number).all()
+        assert rows.position[cells].tolist() == list(range(length))
+        assert len(set(rows.document[cells].tolist())) == 1
+        assert int((rows.document[row[0]] == rows.document[cells][0]).sum()) == length, "no other has its number"
+    assert bool(((rows.document == 0) == (rows.inputs == PAD)).all())
 
 
-def test_the_order_is_a_function_of_seed_and_epoch() -> None:
+def test_the_batch_order_is_a_function_of_seed_and_epoch() -> None:
     lengths = np.random.default_rng(0).integers(1, 20, 200).astype(np.int32)
     plans = {
-        (seed, epoch): plan_packed(lengths, longest=32, tokens=128, seed=seed, epoch=epoch)
+        (seed, epoch): plan_packed_batches(lengths, row_length=32, tokens=128, seed=seed, epoch=epoch)
         for seed in (1, 2)
         for epoch in (0, 1)
     }
-    again = plan_packed(lengths, longest=32, tokens=128, seed=1, epoch=0)
+    again = plan_packed_batches(lengths, row_length=32, tokens=128, seed=1, epoch=0)
     assert all(np.array_equal(a, b) for a, b in zip(plans[1, 0], again, strict=True))
     assert len({str([batch.tolist() for batch in plan]) for plan in plans.values()}) == 4
     for plan in plans.values():
         assert sorted(np.concatenate(plan).tolist()) == list(range(200))
-        assert all(rows_of(lengths[batch], 32).max() < 4 for batch in plan), "as many rows as 128 tokens have"
+        assert all(assign_rows(lengths[batch], 32).max() < 4 for batch in plan), "as many rows as 128 tokens have"
 
 
-def test_documents_have_blank_lines_between_or_are_lines(tmp_path: Path) -> None:
-    apart, lines = tmp_path / "a.txt", tmp_path / "b.txt"
-    apart.write_text("One.\nTwo.\n\n\nThree.\n")
+def test_documents_are_separated_by_blank_lines_or_are_lines(tmp_path: Path) -> None:
+    paragraphs, lines = tmp_path / "a.txt", tmp_path / "b.txt"
+    paragraphs.write_text("One.\nTwo.\n\n\nThree.\n")
     lines.write_text("One.\nTwo.\n")
-    assert [(each.source, each.line) for each in read_documents(apart)] == [("One. Two.", 1), ("Three.", 5)]
+    assert [(each.source, each.line) for each in read_documents(paragraphs)] == [("One. Two.", 1), ("Three.", 5)]
     assert [each.source for each in read_documents(lines)] == ["One.", "Two."]
     records = tmp_path / "c.jsonl"
     records.write_text('{"text": "One."}\n{"title": "x", "text": "Two."}\n')
     assert [each.source for each in read_documents(records)] == ["One.", "Two."]
 
 
-def test_long_documents_come_in_pieces_and_lose_nothing(tmp_path: Path) -> None:
+def test_long_documents_are_split_without_loss(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     words = [f"word{number}" for number in range(5000)]
     path.write_text(" ".join(words) + "\n" + "x" * (MAX_CHARACTERS + 5) + "\n")
@@ -104,7 +109,7 @@ def test_long_documents_come_in_pieces_and_lose_nothing(tmp_path: Path) -> None:
     assert "".join(found[-2:]) == "x" * (MAX_CHARACTERS + 5)
 
 
-def test_a_corpus_of_plain_text_is_read_in_passages(tmp_path: Path) -> None:
+def test_a_corpus_of_plain_text_is_loaded_in_passages(tmp_path: Path) -> None:
     train, valid = tmp_path / "train.txt", tmp_path / "valid.txt"
     train.write_text("".join(f"the {n}th line has some words and ends here\n" for n in range(60)))
     valid.write_text("another line\n\nwith a blank one\n")

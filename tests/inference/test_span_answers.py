@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.answer_spans import Window, divided
+from regard.data.answer_spans import Window, split_question
 from regard.data.batching import load_batch
 from regard.data.dataset import Corpus, prepare
 from regard.data.labels import Ends
@@ -80,7 +80,7 @@ def test_a_batch_has_the_places_of_its_answers(made: tuple[Corpus, Predictor]) -
         said = batch.source[row, first : last + 1].tolist()
         assert corpus.source_side.decode([said]) == [answer]
         question = batch.source[row, 1 : batch.source[row].tolist().index(END)].tolist()
-        assert corpus.source_side.decode([question]) == [divided(text)[1]]
+        assert corpus.source_side.decode([question]) == [split_question(text)[1]]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

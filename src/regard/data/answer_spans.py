@@ -1,95 +1,99 @@
-"""Answers that stand in what is read: where a passage's tokens lie in its text, and windows over long passages.
+"""Answers that are spans of a passage: tokens and their characters, and windows over long passages.
 
-A source is read as BERT reads it for SQuAD (Devlin et al. 2018, arXiv:1810.04805, section 4.2): the question, its end,
-then the passage. People write the passage first, then the question.
+The source is the question, a separator, then the passage, as in BERT for SQuAD (Devlin et al. 2018, arXiv:1810.04805,
+section 4.2). Users write the passage first, then the question.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from regard.data.segments import framed, room
+from regard.data.segments import add_special_tokens, max_content_tokens
 from regard.models.settings import SourceSettings
 from regard.special_tokens import END, SEPARATOR_SIGN
 
 if TYPE_CHECKING:
     from regard.data.tokenizers.tokenizer import SubwordTokenizer
 
-MOST_OF_IT = 0.5  # of a window that the question may have; the rest of a longer one is not read
-OVERLAP = 3  # one in so many tokens of a passage's window is in the next one, too
+MAX_QUESTION_SHARE = 0.5  # of a window; a longer question is truncated
+OVERLAP_DIVISOR = 3  # windows overlap by one token in this many
 NO_QUESTION = "it has no question; write the passage, a tab, and the question"
 
 
 @dataclass(frozen=True)
 class Window:
-    """A question with as much of its passage as is read at once."""
+    """A question with as much of its passage as the model reads at once."""
 
-    tokens: list[int]  # what stands between the marks of a source
-    first: int  # the place of the passage's first token in the source
-    offsets: list[tuple[int, int]]  # where each token of the passage lies in its text, from and up to
+    tokens: list[int]  # without the special tokens around the source
+    passage_start: int  # the position of the passage's first token in the source
+    offsets: list[tuple[int, int]]  # the characters of each passage token: start and end
 
-    def place(self, begin: int, end: int) -> tuple[int, int] | None:
-        """The places of the first and the last token of what lies there in the text; None if it is not all here."""
+    def token_span(self, begin: int, end: int) -> tuple[int, int] | None:
+        """The positions of the first and the last token of these characters; None if the window has not all of them."""
         if not self.offsets or begin < self.offsets[0][0] or end > self.offsets[-1][1]:
             return None
         inside = [at for at, (left, right) in enumerate(self.offsets) if right > begin and left < end and left < right]
-        return (self.first + inside[0], self.first + inside[-1]) if inside else None
+        return (self.passage_start + inside[0], self.passage_start + inside[-1]) if inside else None
 
-    def lies(self, first: int, last: int) -> tuple[int, int]:
-        """Where the text of these places lies in the passage."""
-        return self.offsets[first - self.first][0], self.offsets[last - self.first][1]
+    def char_span(self, first: int, last: int) -> tuple[int, int]:
+        """The characters of the passage from the token at one position to the token at another."""
+        return self.offsets[first - self.passage_start][0], self.offsets[last - self.passage_start][1]
 
 
-def divided(text: str) -> tuple[str, str]:
+def split_question(text: str) -> tuple[str, str]:
     """Passage and question."""
-    passage, *others = text.replace(SEPARATOR_SIGN, "\t").split("\t")
-    return passage.strip(), " ".join(other.strip() for other in others).strip()
+    passage, *rest = text.replace(SEPARATOR_SIGN, "\t").split("\t")
+    return passage.strip(), " ".join(segment.strip() for segment in rest).strip()
 
 
-def windows(
-    passage: str, question: str, subwords: "SubwordTokenizer", source: SourceSettings, longest: int
+def passage_windows(
+    passage: str, question: str, tokenizer: "SubwordTokenizer", source: SourceSettings, max_tokens: int
 ) -> list[Window]:
-    """All that is read of a passage: one window, or several that overlap, of so many tokens with their marks."""
-    marks = source.segment_separators
-    most = room(source, longest) - marks
-    (asked,) = subwords.encode([question])
-    asked = asked[: int(most * MOST_OF_IT)]
-    tokens, offsets = subwords.offsets(passage)
-    before = len(framed([], source)) - 1 + len(asked) + marks
-    size = max(1, most - len(asked))
-    starts = range(0, max(1, len(tokens) - size // OVERLAP), max(1, size - size // OVERLAP))
-    return [Window([*asked, *[END] * marks, *tokens[at : at + size]], before, offsets[at : at + size]) for at in starts]
+    """A passage as one window, or as several that overlap, of at most `max_tokens` tokens including special tokens."""
+    separators = source.segment_separators
+    max_content = max_content_tokens(source, max_tokens) - separators
+    (question_tokens,) = tokenizer.encode([question])
+    question_tokens = question_tokens[: int(max_content * MAX_QUESTION_SHARE)]
+    tokens, offsets = tokenizer.offsets(passage)
+    passage_start = len(add_special_tokens([], source)) - 1 + len(question_tokens) + separators
+    size = max(1, max_content - len(question_tokens))
+    stride = max(1, size - size // OVERLAP_DIVISOR)
+    starts = range(0, max(1, len(tokens) - size // OVERLAP_DIVISOR), stride)
+    prefix = [*question_tokens, *[END] * separators]
+    return [Window([*prefix, *tokens[at : at + size]], passage_start, offsets[at : at + size]) for at in starts]
 
 
-def occurrences(passage: str, answer: str) -> Iterator[int]:
-    """Where an answer begins in a passage, each time that it stands there."""
+def find_occurrences(passage: str, answer: str) -> Iterator[int]:
+    """The character at which each occurrence of an answer in a passage begins."""
     at = passage.find(answer)
     while at >= 0:
         yield at
         at = passage.find(answer, at + 1)
 
 
-def which_occurrence(passage: str, answer: str, start: int) -> int:
-    """Which of an answer's occurrences the one is that begins at a letter, or just before it; the first, from 0, if
-    none is."""
-    return max(0, sum(at <= start for at in occurrences(passage, answer)) - 1)
+def occurrence_index(passage: str, answer: str, start: int) -> int:
+    """The index of the last occurrence of an answer that begins at a character or before it; 0 if there is none."""
+    return max(0, sum(at <= start for at in find_occurrences(passage, answer)) - 1)
 
 
-def example_of(
-    text: str, answer: str, which: int, subwords: "SubwordTokenizer", source: SourceSettings, longest: int
+def encode_span_example(
+    text: str, answer: str, occurrence: int, tokenizer: "SubwordTokenizer", source: SourceSettings, max_tokens: int
 ) -> tuple[list[int], tuple[int, int]] | str:
-    """What is read, and the places of the answer in it, or of the first mark if there is none; or what is wrong."""
-    passage, question = divided(text)
+    """The source tokens, and the answer's first and last position; or why the example cannot be used.
+
+    Both positions are 0 if there is no answer.
+    """
+    passage, question = split_question(text)
     if not question or not passage:
         return "no question" if passage else "no passage"
-    found = windows(passage, question, subwords, source, longest)
+    windows = passage_windows(passage, question, tokenizer, source, max_tokens)
     if not answer:
-        return found[0].tokens, (0, 0)
-    begins = list(occurrences(passage, answer))
+        return windows[0].tokens, (0, 0)
+    begins = list(find_occurrences(passage, answer))
     if not begins:
         return "an answer that is not in its passage"
-    begin = begins[min(which, len(begins) - 1)]
-    for window in found:
-        if places := window.place(begin, begin + len(answer)):
-            return window.tokens, places
+    begin = begins[min(occurrence, len(begins) - 1)]
+    for window in windows:
+        if span := window.token_span(begin, begin + len(answer)):
+            return window.tokens, span
     return "an answer longer than what is read at once"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from regard.data.segments import BETWEEN
+from regard.data.segments import SEGMENT_SEPARATOR
 from regard.data.settings import Column
 
 
@@ -34,4 +34,4 @@ class Layout:
 
 def append_question(source: str, question: str) -> str:
     """A source and a question about it, with a separator between."""
-    return f"{source}{BETWEEN}{question}" if question.strip() else source
+    return f"{source}{SEGMENT_SEPARATOR}{question}" if question.strip() else source

@@ -1,8 +1,8 @@
-"""Plain text with words hidden, to learn by guessing them: BERT's lesson (Devlin et al. 2018, arXiv:1810.04805).
+"""Masked language modeling over plain text: BERT (Devlin et al. 2018, arXiv:1810.04805).
 
-Of 15 % of the words, chosen anew each time, 80 % are hidden, 10 % are replaced by others and 10 % stay as they are; all
-of them are to be said. Whole words may be hidden at once, as the authors did later. Next-sentence prediction: a passage
-is two spans, and half of the time the second is taken from elsewhere.
+15 % of the tokens are selected anew each time: 80 % of these are replaced by the mask token, 10 % by random tokens, and
+10 % stay as they are; all of them are predicted. Whole words may be selected instead, as the authors did later.
+Next-sentence prediction: a passage has two segments, and half of the time the second one is taken from another passage.
 """
 
 from collections.abc import Sequence
@@ -15,127 +15,130 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.packing import Passages, packed
+from regard.data.packing import Passages, pack_sequences
 from regard.data.ragged_array import Ragged
 from regard.data.settings import MaskSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.special_tokens import BEGIN, END, MASK, PAD
 
-HIDDEN, REPLACED = 0.8, 0.1  # of the words that are to be guessed
+MASK_RATE, RANDOM_RATE = 0.8, 0.1  # of the selected tokens: replaced by the mask token, by a random one
 
 
 @dataclass(frozen=True)
-class Masked(Passages):
-    """Passages that are read, each between its marks."""
+class MaskedPassages(Passages):
+    """Passages of an encoder, each between its special tokens."""
 
-    subwords: SubwordTokenizer
-    parts: int  # 1, or 2 where the second may follow the first
+    tokenizer: SubwordTokenizer
+    segments: int  # 1, or 2 for next-sentence prediction
 
     @staticmethod
-    def within(
+    def build(
         documents: Ragged,
-        written: Ragged,
+        texts: Ragged,
         index: NDArray[np.int64],
-        longest: int,
-        subwords: SubwordTokenizer,
+        max_tokens: int,
+        tokenizer: SubwordTokenizer,
         *,
         pairs: bool,
-    ) -> "Masked":
-        """All passages of the documents of this index, at most `longest` tokens with their marks."""
-        parts = 2 if pairs else 1
-        room = max(parts, longest - parts - 1)
+    ) -> "MaskedPassages":
+        """All passages of the documents of this index, of at most `max_tokens` tokens including special tokens."""
+        segments = 2 if pairs else 1
+        max_content = max(segments, max_tokens - segments - 1)
         lengths = documents.lengths[index].astype(np.int64)
-        counts = -(-lengths // room)
+        counts = -(-lengths // max_content)
         document = np.repeat(index, counts)
-        first = (np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)) * room
-        last = np.minimum(first + room, np.repeat(lengths, counts))
-        where = np.stack([document, first, last], 1)
-        where = where[where[:, 2] - where[:, 1] >= parts]
-        return Masked(documents, written, where, longest, subwords, parts)
+        start = (np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)) * max_content
+        end = np.minimum(start + max_content, np.repeat(lengths, counts))
+        spans = np.stack([document, start, end], 1)
+        spans = spans[spans[:, 2] - spans[:, 1] >= segments]
+        return MaskedPassages(documents, texts, spans, max_tokens, tokenizer, segments)
 
     @property
     def target_lengths(self) -> NDArray[np.int32]:
-        """In tokens, the marks included."""
-        return (self.where[:, 2] - self.where[:, 1] + self.parts + 1).astype(np.int32)
+        """In tokens, including special tokens."""
+        return (self.spans[:, 2] - self.spans[:, 1] + self.segments + 1).astype(np.int32)
 
-    def span(self, number: int) -> list[int]:
-        """The tokens of a passage."""
-        document, first, last = map(int, self.where[number])
-        return [int(token) for token in self.documents[document][first:last]]
+    def tokens(self, number: int) -> list[int]:
+        """The tokens of a passage, without special tokens."""
+        document, start, end = map(int, self.spans[number])
+        return [int(token) for token in self.documents[document][start:end]]
 
     @cached_property
-    def starts(self) -> NDArray[np.bool_]:
+    def word_starts(self) -> NDArray[np.bool_]:
         """Which entries of the vocabulary begin a word."""
-        return self.subwords.word_starts
+        return self.tokenizer.word_starts
 
 
-class Guess(NamedTuple):
-    """A passage as it is read, and what is to be said of it."""
+class MaskedExample(NamedTuple):
+    """One masked passage."""
 
-    read: list[int]
-    said: list[int]  # PAD where there is nothing to guess
-    follows: bool
-
-
-class Guesses(NamedTuple):
-    """Passages in rows [B, T]."""
-
-    source: Tensor
-    after: Tensor  # what each place should say; PAD for nothing
-    passage: Tensor
-    place: Tensor
-    follows: Tensor  # [B, T]: at the mark that begins a passage 1 if its second part follows the first, else 0; or -1
+    inputs: list[int]
+    labels: list[int]  # PAD where nothing is predicted
+    is_next: bool  # whether its second segment follows the first
 
 
-def guesses(passages: Masked, numbers: Sequence[int], settings: MaskSettings, key: int) -> Guesses:
-    """The passages of these numbers, words hidden as the key says."""
-    dice = np.random.default_rng([key & 0xFFFFFFFFFFFFFFFF, 1])
-    each = [_guess(passages, int(number), settings, dice) for number in numbers]
-    rows = packed([(guess.read, guess.said) for guess in each], passages.longest)
-    follows = torch.full_like(rows.before, -1)
-    if passages.parts == 2:
-        follows[rows.before == BEGIN] = torch.tensor([int(guess.follows) for guess in each])
-    return Guesses(rows.before, rows.after, rows.passage, rows.place, follows)
+class MaskedBatch(NamedTuple):
+    """Masked passages packed into rows [B, T]."""
+
+    inputs: Tensor
+    labels: Tensor  # PAD where nothing is predicted
+    document: Tensor
+    position: Tensor
+    next_sentence: Tensor  # at the first token of a passage 1 if its second segment follows the first, else 0; or -1
 
 
-def _guess(passages: Masked, number: int, settings: MaskSettings, dice: np.random.Generator) -> Guess:
-    tokens = passages.span(number)
-    follows = True
-    if passages.parts == 2:
-        cut = int(dice.integers(1, len(tokens)))
-        first, second = tokens[:cut], tokens[cut:]
-        follows = bool(dice.random() < 0.5)
-        if not follows:
-            second = passages.span(int(dice.integers(len(passages))))[: len(second)]
+def mask_passages(passages: MaskedPassages, numbers: Sequence[int], settings: MaskSettings, key: int) -> MaskedBatch:
+    """The passages of these numbers, masked at random as a function of `key`."""
+    rng = np.random.default_rng([key & 0xFFFFFFFFFFFFFFFF, 1])
+    examples = [_mask_passage(passages, int(number), settings, rng) for number in numbers]
+    rows = pack_sequences([(example.inputs, example.labels) for example in examples], passages.max_tokens)
+    next_sentence = torch.full_like(rows.inputs, -1)
+    if passages.segments == 2:
+        next_sentence[rows.inputs == BEGIN] = torch.tensor([int(example.is_next) for example in examples])
+    return MaskedBatch(*rows, next_sentence)
+
+
+def _mask_passage(
+    passages: MaskedPassages, number: int, settings: MaskSettings, rng: np.random.Generator
+) -> MaskedExample:
+    tokens = passages.tokens(number)
+    is_next = True
+    if passages.segments == 2:
+        split = int(rng.integers(1, len(tokens)))
+        first, second = tokens[:split], tokens[split:]
+        is_next = bool(rng.random() < 0.5)
+        if not is_next:
+            second = passages.tokens(int(rng.integers(len(passages))))[: len(second)]
         tokens = [*first, END, *second]
-    read, said = hidden([BEGIN, *tokens, END], passages.starts, settings, dice)
-    return Guess(read, said, follows)
+    inputs, labels = mask_tokens([BEGIN, *tokens, END], passages.word_starts, settings, rng)
+    return MaskedExample(inputs, labels, is_next)
 
 
-def hidden(
-    tokens: Sequence[int], starts: NDArray[np.bool_], settings: MaskSettings, dice: np.random.Generator
+def mask_tokens(
+    tokens: Sequence[int], word_starts: NDArray[np.bool_], settings: MaskSettings, rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
-    """Tokens between their marks, some of them hidden, and what is to be said at each place, PAD for nothing.
+    """Tokens, some of them masked, and the label at each position: PAD where nothing is predicted.
 
-    starts: which entries of the vocabulary begin a word.
+    Special tokens are never masked. word_starts: which entries of the vocabulary begin a word.
     """
-    read = np.array(tokens)
-    said = np.full(len(read), PAD)
-    words = np.flatnonzero((read != BEGIN) & (read != END))
-    wanted = max(1, round(settings.share * len(words)))
+    inputs = np.array(tokens)
+    labels = np.full(len(inputs), PAD)
+    candidates = np.flatnonzero((inputs != BEGIN) & (inputs != END))
+    count = max(1, round(settings.share * len(candidates)))
     if settings.whole_words:
-        word = np.cumsum(starts[read[words]])  # of each token, which word it is of
-        order = dice.permutation(int(word[-1]) + 1)
-        place = np.argsort(order)[word]  # words in an order of their own
-        sizes = np.bincount(place, minlength=len(order))
-        upto = np.cumsum(sizes)
-        # As many words as do not pass the share, but one at least.
-        most = max(int(np.searchsorted(upto, wanted, "right")), int(np.argmax(sizes > 0)) + 1)
-        chosen = words[place < most]
+        word = np.cumsum(word_starts[inputs[candidates]])  # the word that each token belongs to
+        order = rng.permutation(int(word[-1]) + 1)
+        rank = np.argsort(order)[word]  # of each token's word in a random order of the words
+        sizes = np.bincount(rank, minlength=len(order))
+        totals = np.cumsum(sizes)
+        # As many words as have `count` tokens at most, but at least one.
+        max_words = max(int(np.searchsorted(totals, count, "right")), int(np.argmax(sizes > 0)) + 1)
+        selected = candidates[rank < max_words]
     else:
-        chosen = dice.permutation(words)[:wanted]
-    said[chosen] = read[chosen]
-    draw = dice.random(len(chosen))
-    others = dice.integers(MASK + 1, len(starts), len(chosen))
-    read[chosen] = np.where(draw < HIDDEN, MASK, np.where(draw < HIDDEN + REPLACED, others, read[chosen]))
-    return read.tolist(), said.tolist()
+        selected = rng.permutation(candidates)[:count]
+    labels[selected] = inputs[selected]
+    draw = rng.random(len(selected))
+    random_tokens = rng.integers(MASK + 1, len(word_starts), len(selected))
+    unmasked = np.where(draw < MASK_RATE + RANDOM_RATE, random_tokens, inputs[selected])
+    inputs[selected] = np.where(draw < MASK_RATE, MASK, unmasked)
+    return inputs.tolist(), labels.tolist()

@@ -1,7 +1,7 @@
-"""Plain text to learn a language from: documents in passages as long as a model reads, several of them side by side.
+"""Plain text for language models: documents split into passages of at most the model's context, packed into rows.
 
-Packed: short passages share a row, so that nothing is padded but its end. Each counts its places from its own beginning
-and sees itself alone, as if the others were not there.
+Short passages share a row, so that only its end is padded. Positions are counted from the start of each passage, and a
+passage attends only to itself.
 """
 
 from collections.abc import Sequence
@@ -19,93 +19,97 @@ from regard.special_tokens import BEGIN, END, PAD
 
 @dataclass(frozen=True)
 class Passages:
-    """Passages by number. A document that is longer than `longest` is cut; what follows begins with the last word of
-    what went before."""
+    """Passages by number.
+
+    A document that is longer than `max_tokens` is split; the first input of a later passage is the last label of the
+    passage before it.
+    """
 
     documents: Ragged  # tokens
-    written: Ragged  # their texts
-    where: NDArray[
-        np.int64
-    ]  # [N, 3]: of each passage its document, and the first and last of its tokens, the end's too
-    longest: int
+    texts: Ragged
+    spans: NDArray[np.int64]  # [N, 3]: each passage's document, and the start and end of its tokens, with the end token
+    max_tokens: int
 
     @staticmethod
-    def of(documents: Ragged, written: Ragged, index: NDArray[np.int64], longest: int) -> "Passages":
+    def from_documents(documents: Ragged, texts: Ragged, index: NDArray[np.int64], max_tokens: int) -> "Passages":
         """All passages of the documents of this index."""
-        ends = documents.lengths[index].astype(np.int64) + 1  # with the end's mark
-        counts = -(-ends // longest)
+        lengths = documents.lengths[index].astype(np.int64) + 1  # with the end token
+        counts = -(-lengths // max_tokens)
         document = np.repeat(index, counts)
-        first = (np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)) * longest
-        last = np.minimum(first + longest, np.repeat(ends, counts))
-        return Passages(documents, written, np.stack([document, first, last], 1), longest)
+        start = (np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)) * max_tokens
+        end = np.minimum(start + max_tokens, np.repeat(lengths, counts))
+        return Passages(documents, texts, np.stack([document, start, end], 1), max_tokens)
 
     def __len__(self) -> int:
-        return len(self.where)
+        return len(self.spans)
 
     @property
     def target_lengths(self) -> NDArray[np.int32]:
-        """In tokens, the end's mark included."""
-        return (self.where[:, 2] - self.where[:, 1]).astype(np.int32)
+        """In tokens, including the end token."""
+        return (self.spans[:, 2] - self.spans[:, 1]).astype(np.int32)
 
     def origin(self, number: int) -> int:
-        """The document that a passage is of."""
-        return int(self.where[number, 0])
+        """The document of a passage."""
+        return int(self.spans[number, 0])
 
     def text(self, number: int) -> str:
-        """Of the whole document that a passage is of."""
-        return decode_text(self.written[int(self.where[number, 0])])
+        """The text of the whole document of a passage."""
+        return decode_text(self.texts[int(self.spans[number, 0])])
 
-    def steps(self, number: int) -> tuple[list[int], list[int]]:
-        """What goes before each step, and what each step should say."""
-        document, first, last = map(int, self.where[number])
-        whole = [BEGIN, *map(int, self.documents[document]), END]
-        return whole[first:last], whole[first + 1 : last + 1]
+    def inputs_and_labels(self, number: int) -> tuple[list[int], list[int]]:
+        """The input tokens of a passage, and the next token of each."""
+        document, start, end = map(int, self.spans[number])
+        tokens = [BEGIN, *map(int, self.documents[document]), END]
+        return tokens[start:end], tokens[start + 1 : end + 1]
 
 
-def plan_packed(
-    lengths: NDArray[np.int32], *, longest: int, tokens: int, seed: int, epoch: int
+def plan_packed_batches(
+    lengths: NDArray[np.int32], *, row_length: int, tokens: int, seed: int, epoch: int
 ) -> list[NDArray[np.int64]]:
-    """Passages of each batch, in an order that is a pure function of (seed, epoch): as many as fill the rows that a
-    batch of so many tokens has."""
+    """Passage numbers of each batch, in an order that is a pure function of (seed, epoch).
+
+    A batch has as many passages as fill tokens // row_length rows.
+    """
     order = np.random.default_rng([seed & 0xFFFFFFFFFFFFFFFF, epoch]).permutation(len(lengths))
-    rows = rows_of(lengths[order], longest)
-    at_once = max(1, tokens // longest)
-    cuts = np.flatnonzero(np.diff(rows // at_once)) + 1
-    return np.split(order, cuts)
+    rows = assign_rows(lengths[order], row_length)
+    rows_per_batch = max(1, tokens // row_length)
+    boundaries = np.flatnonzero(np.diff(rows // rows_per_batch)) + 1
+    return np.split(order, boundaries)
 
 
-def rows_of(lengths: NDArray[np.int32], longest: int) -> NDArray[np.int64]:
-    """The row that each passage stands in, if one after the other is put where there is still room."""
+def assign_rows(lengths: NDArray[np.int32], row_length: int) -> NDArray[np.int64]:
+    """The row of each passage: passages in order, each in the current row if it fits there, else in the next."""
     rows = np.zeros(len(lengths), np.int64)
     row = used = 0
     for number, length in enumerate(lengths.tolist()):
-        if used + length > longest:
+        if used + length > row_length:
             row, used = row + 1, 0
         rows[number] = row
         used += length
     return rows
 
 
-class Rows(NamedTuple):
+class PackedRows(NamedTuple):
     """Passages in rows [B, T]."""
 
-    before: Tensor  # what goes before each step
-    after: Tensor  # what each step should say
-    passage: Tensor  # which passage of its row, from 1; 0 where there is none
-    place: Tensor  # counted from the passage's beginning
+    inputs: Tensor
+    labels: Tensor
+    document: Tensor  # the index of each token's passage in its row, from 1; 0 at padding
+    position: Tensor  # counted from the start of the passage
 
 
-def packed(sequences: Sequence[tuple[list[int], list[int]]], longest: int) -> Rows:
-    """Passages, each what goes before and what comes after, one after the other in rows."""
-    lengths = np.array([len(before) for before, _ in sequences], np.int32)
-    rows = rows_of(lengths, longest)
-    first = np.searchsorted(rows, rows)  # the first passage of each one's row
+def pack_sequences(sequences: Sequence[tuple[list[int], list[int]]], row_length: int) -> PackedRows:
+    """Passages, each as inputs and labels, one after the other in rows."""
+    lengths = np.array([len(inputs) for inputs, _ in sequences], np.int32)
+    rows = assign_rows(lengths, row_length)
+    first = np.searchsorted(rows, rows)  # the first passage in the row of each
     ends = np.cumsum(lengths)
     starts = ends - lengths - (ends - lengths)[first]
-    arrays = [np.full((int(rows[-1]) + 1, int((starts + lengths).max())), PAD, np.int64) for _ in Rows._fields]
+    shape = int(rows[-1]) + 1, int((starts + lengths).max())
+    arrays = [np.full(shape, PAD, np.int64) for _ in PackedRows._fields]
     for number, sequence in enumerate(sequences):
-        here = rows[number], slice(starts[number], starts[number] + lengths[number])
+        cells = rows[number], slice(starts[number], starts[number] + lengths[number])
         values = (*sequence, number - first[number] + 1, np.arange(lengths[number]))
         for array, value in zip(arrays, values, strict=True):
-            array[here] = value
-    return Rows(*map(torch.from_numpy, arrays))
+            array[cells] = value
+    return PackedRows(*map(torch.from_numpy, arrays))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from regard.data.media import Medium, Prepared
 from regard.data.ragged_array import Ragged, decode_text
-from regard.data.segments import framed
+from regard.data.segments import add_special_tokens
 from regard.data.vocabulary import Given
 from regard.models.settings import SourceSettings, TextSource
 from regard.special_tokens import BEGIN, END, PAD
@@ -38,7 +38,7 @@ class PairDataset:
         """In tokens, the end's mark included; of what is no text, in places about."""
         if self.medium is not None and self.rows is not None:
             return self.medium.places(self.source.lengths[self.rows[self.index]])
-        return self.source.lengths[self.index] + len(framed([], self.reads))
+        return self.source.lengths[self.index] + len(add_special_tokens([], self.reads))
 
     @property
     def target_lengths(self) -> NDArray[np.int32]:
@@ -64,7 +64,7 @@ class PairDataset:
         target = [*map(int, self.target[at]), *([END] if self.has_eos else [])]
         if self.medium is not None and self.rows is not None:
             return self.medium.shaped(self.source[int(self.rows[at])]), target
-        return framed([*map(int, self.source[at])], self.reads), target
+        return add_special_tokens([*map(int, self.source[at])], self.reads), target
 
     def predictor_input(self, number: int) -> Any:
         """The source as a predictor takes it."""

@@ -1,4 +1,4 @@
-"""A source from text to tokens: its parts, such as a story and a question, or sentence after sentence, each ended."""
+"""Text sources in segments, such as a story and a question, or the sentences of a text: separated, and tokenized."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -10,64 +10,69 @@ from regard.special_tokens import BEGIN, END, SEPARATOR_SIGN, UNKNOWN, shortened
 if TYPE_CHECKING:
     from regard.data.tokenizers.tokenizer import SubwordTokenizer
 
-BETWEEN = f" {SEPARATOR_SIGN} "
-Cut = Callable[[Sequence[str]], list[list[int]]]  # texts to tokens
+SEGMENT_SEPARATOR = f" {SEPARATOR_SIGN} "
+Encode = Callable[[Sequence[str]], list[list[int]]]  # texts to tokens
 
 
-def has_parts(source: SourceSettings) -> bool:
-    """Whether a model tells the parts of what it reads apart."""
+def has_segments(source: SourceSettings) -> bool:
+    """Whether a model has segment embeddings for its source."""
     return source.segments_of_text > 1
 
 
-def parted(text: str, source: SourceSettings) -> str:
-    """With marks between its parts, which are divided by tabs where people write them; as it is where a model does not
-    tell them apart."""
-    if not has_parts(source):
+def separate_segments(text: str, source: SourceSettings) -> str:
+    """A text with separators between its segments, which people separate by tabs.
+
+    Unchanged where a model has no segment embeddings.
+    """
+    if not has_segments(source):
         return text
-    parts = text.replace(SEPARATOR_SIGN, "\t").split("\t")
+    segments = text.replace(SEPARATOR_SIGN, "\t").split("\t")
     if source.splits_sentences:
-        parts = [sentence for part in parts for sentence, _ in split_sentences(part.strip())]
-    return BETWEEN.join(part.strip() for part in parts)
+        segments = [sentence for segment in segments for sentence, _ in split_sentences(segment.strip())]
+    return SEGMENT_SEPARATOR.join(segment.strip() for segment in segments)
 
 
-def encoded(texts: Sequence[str], source: SourceSettings, cut: Cut) -> list[list[int]]:
-    """Tokens of each text, with an end between its parts, as BERT has them (Devlin et al. 2018, arXiv:1810.04805)."""
-    if not has_parts(source):
-        return cut(texts)
-    parts = [parted(text, source).split(SEPARATOR_SIGN) for text in texts]
-    flat = iter(cut([part.strip() for each in parts for part in each]))
-    found = []
-    for each in parts:
+def encode_segments(texts: Sequence[str], source: SourceSettings, encode: Encode) -> list[list[int]]:
+    """Tokens of each text, with end tokens between its segments, as in BERT (Devlin et al. 2018, arXiv:1810.04805)."""
+    if not has_segments(source):
+        return encode(texts)
+    segments = [separate_segments(text, source).split(SEPARATOR_SIGN) for text in texts]
+    flat = iter(encode([segment.strip() for each in segments for segment in each]))
+    sequences = []
+    for each in segments:
         tokens = next(flat)
         for _ in each[1:]:
             tokens = [*tokens, *[END] * source.segment_separators, *next(flat)]
-        found.append(tokens)
-    return found
+        sequences.append(tokens)
+    return sequences
 
 
-def by_words(texts: Sequence[str], subwords: "SubwordTokenizer") -> tuple[list[list[int]], list[list[int]]]:
-    """Tokens of each text, cut word by word, and where each word's first one stands. A word of which nothing is left
-    has an unknown one."""
+def encode_words(texts: Sequence[str], tokenizer: "SubwordTokenizer") -> tuple[list[list[int]], list[list[int]]]:
+    """Tokens of each text, tokenized word by word, and the position of each word's first token.
+
+    A word without tokens becomes the unknown token.
+    """
     words = [text.split() for text in texts]
-    before = " " if subwords.keeps_whitespace else ""  # where a blank is part of the word that it goes before
-    flat = iter(subwords.encode([(before if at else "") + word for each in words for at, word in enumerate(each)]))
+    prefix = " " if tokenizer.keeps_whitespace else ""  # where the space before a word is part of its token
+    flat = iter(tokenizer.encode([(prefix if at else "") + word for each in words for at, word in enumerate(each)]))
     tokens: list[list[int]] = []
-    firsts: list[list[int]] = []
+    first_tokens: list[list[int]] = []
     for each in words:
         tokens.append([])
-        firsts.append([])
+        first_tokens.append([])
         for _ in each:
-            firsts[-1].append(len(tokens[-1]))
+            first_tokens[-1].append(len(tokens[-1]))
             tokens[-1] += next(flat) or [UNKNOWN]
-    return tokens, firsts
+    return tokens, first_tokens
 
 
-def framed(tokens: Sequence[int], source: SourceSettings, most: int | None = None) -> list[int]:
-    """Between its marks, as a model reads it: at most so many with them."""
+def add_special_tokens(tokens: Sequence[int], source: SourceSettings, max_tokens: int | None = None) -> list[int]:
+    """A source with its begin token, if the model has one, and its end token; shortened to `max_tokens` in all."""
     begin = [BEGIN] if source.starts_with_bos else []
-    return [*begin, *(tokens if most is None else shortened(tokens, room(source, most))), END]
+    content = tokens if max_tokens is None else shortened(tokens, max_content_tokens(source, max_tokens))
+    return [*begin, *content, END]
 
 
-def room(source: SourceSettings, most: int) -> int:
-    """How many tokens find room between the marks of a source of so many."""
-    return max(0, most - 1 - source.starts_with_bos)
+def max_content_tokens(source: SourceSettings, max_tokens: int) -> int:
+    """How many tokens of a source of at most `max_tokens` are not special tokens."""
+    return max(0, max_tokens - 1 - source.starts_with_bos)

@@ -12,7 +12,7 @@ from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
 from regard.data.placeholders import Protection
 from regard.data.ragged_array import Ragged, RaggedWriter, decode_text
-from regard.data.segments import by_words, encoded, room
+from regard.data.segments import encode_segments, encode_words, max_content_tokens
 from regard.data.settings import DataSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
@@ -97,7 +97,7 @@ class Tokenization:
         are stored empty. by_word: each word is tokenized by itself, and where each begins is stored, too."""
         vocabulary = self.vocabularies[side]
         reads = self.source if side == "source" else TextSource()
-        limit = room(reads, self.settings.longest)
+        limit = max_content_tokens(reads, self.settings.longest)
         truncates = side == "source" and self.settings.whole and not by_word
         texts = StoredTexts(self.folder, name, self.protection)
         firsts_file = RaggedWriter(self.folder / f"{name}.firsts", np.int32) if by_word else contextlib.nullcontext()
@@ -107,11 +107,11 @@ class Tokenization:
                 read = [texts.side(at, side) if wanted[at] else "" for at in some]
                 if firsts is not None:
                     assert isinstance(vocabulary, SubwordTokenizer)
-                    tokens, begins = by_words(read, vocabulary)
-                    for positions, sequence in zip(begins, tokens, strict=True):
+                    tokens, starts = encode_words(read, vocabulary)
+                    for positions, sequence in zip(starts, tokens, strict=True):
                         firsts.append(positions if len(sequence) <= limit else [])
                 else:
-                    tokens = encoded(read, reads, vocabulary.encode)
+                    tokens = encode_segments(read, reads, vocabulary.encode)
                 for at, sequence in zip(some, tokens, strict=True):
                     if not vocabulary.ends and UNKNOWN in sequence and wanted[at]:
                         self.rejected.add(origins.example(self.folder, name, at), "a label that training has not")

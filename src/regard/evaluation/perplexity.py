@@ -10,7 +10,7 @@ import torch
 from regard.data.batching import collate_sources, pad_sequences
 from regard.data.input_validation import normalize_whitespace
 from regard.data.readers import read_documents
-from regard.data.segments import framed, room
+from regard.data.segments import add_special_tokens, max_content_tokens
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.evaluation.report import Progress
@@ -100,12 +100,12 @@ def compute_masked_perplexity(
     """Over plain texts: in each round every seventh token is masked, another seventh each time."""
     network, source = model.run.bundle.model, model.description.model.source
     device = next(network.parameters()).device
-    longest = room(source, model.run.max_source_tokens)
+    longest = max_content_tokens(source, model.run.max_source_tokens)
     pieces = []
     for tokens in in_text(model.run.source_side).encode(
         [normalize_whitespace(model.run.normalize_case(text)) for text in documents]
     ):
-        pieces += [framed(tokens[at : at + longest], source) for at in range(0, len(tokens), longest)]
+        pieces += [add_special_tokens(tokens[at : at + longest], source) for at in range(0, len(tokens), longest)]
     order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
     total, right, count = 0.0, 0, 0
     while order:

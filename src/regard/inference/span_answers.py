@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.data.answer_spans import NO_QUESTION, Window, divided, windows
+from regard.data.answer_spans import NO_QUESTION, Window, passage_windows, split_question
 from regard.data.input_validation import normalize_whitespace
 from regard.data.labels import Ends
-from regard.data.segments import framed
+from regard.data.segments import add_special_tokens
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
@@ -51,7 +51,7 @@ class SpanDecoder:
 
     def encode(self, text: str) -> EncodedText:
         run = self.run
-        passage, question = (normalize_whitespace(part) for part in divided(text))
+        passage, question = (normalize_whitespace(part) for part in split_question(text))
         if not passage:
             return EncodedText(text, error="it is empty")
         if not question:
@@ -59,10 +59,10 @@ class SpanDecoder:
         source = run.description.model.source
         cased = run.normalize_case(passage)
         tokenizer = in_text(run.source_side)
-        found = windows(cased, run.normalize_case(question), tokenizer, source, run.max_source_tokens)
+        found = passage_windows(cased, run.normalize_case(question), tokenizer, source, run.max_source_tokens)
         # Lowercase text may be longer than the original: then the answer is cut out of that.
         shown = passage if len(cased) == len(passage) else cased
-        return EncodedText(text, [framed(each.tokens, source) for each in found], (found, shown))
+        return EncodedText(text, [add_special_tokens(each.tokens, source) for each in found], (found, shown))
 
     def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
         best = self.best_span(encoded, logits)
@@ -86,7 +86,7 @@ class SpanDecoder:
 
     def offsets(self, encoded: EncodedText, best: _Span) -> tuple[int, int]:
         """Where a span lies in the passage."""
-        found: tuple[int, int] = encoded.context[0][best.row].lies(best.first, best.last) if best.first else (0, 0)
+        found: tuple[int, int] = encoded.context[0][best.row].char_span(best.first, best.last) if best.first else (0, 0)
         return found
 
 
@@ -107,14 +107,14 @@ def _best_span_of_window(window: Window, row: int, scores: Tensor) -> _Span:
     """The best span of a window: its last position not before its first, at most MAX_ANSWER_TOKENS long."""
     count = len(window.offsets)
     first, last = scores[:, END + 1].double(), scores[:, END + 2].double()
-    here = slice(window.first, window.first + count)
+    here = slice(window.passage_start, window.passage_start + count)
     sums = first[here, None] + last[None, here]
     inside = torch.ones_like(sums, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
     empty = torch.tensor([left >= right for left, right in window.offsets], device=sums.device)
     best = int(sums.masked_fill(~inside | empty[:, None] | empty, -torch.inf).argmax())
     a, b = best // count, best % count
-    logs = first.log_softmax(0)[window.first + a] + last.log_softmax(0)[window.first + b]
-    return _Span(float(sums[a, b]), float(logs), row, window.first + a, window.first + b)
+    logs = first.log_softmax(0)[window.passage_start + a] + last.log_softmax(0)[window.passage_start + b]
+    return _Span(float(sums[a, b]), float(logs), row, window.passage_start + a, window.passage_start + b)
 
 
 def _no_answer(scores: Tensor) -> _Span:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from regard.data.input_validation import normalize_whitespace
-from regard.data.segments import by_words, framed
+from regard.data.segments import add_special_tokens, encode_words
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
@@ -25,15 +25,17 @@ class TagDecoder:
 
     def encode(self, text: str) -> EncodedText:
         run = self.run
-        (tokens,), (firsts,) = by_words([run.normalize_case(normalize_whitespace(text))], in_text(run.source_side))
-        row = framed(tokens, run.description.model.source)
+        (tokens,), (first_tokens,) = encode_words(
+            [run.normalize_case(normalize_whitespace(text))], in_text(run.source_side)
+        )
+        row = add_special_tokens(tokens, run.description.model.source)
         if not tokens:
             return EncodedText(text, error="it is empty")
         if len(row) > run.max_source_tokens:
             return EncodedText(
                 text, error=f"it is longer than the {run.max_source_tokens:,} tokens that this model reads"
             )
-        return EncodedText(text, [row], [position + int(row[0] == BEGIN) for position in firsts])
+        return EncodedText(text, [row], [position + int(row[0] == BEGIN) for position in first_tokens])
 
     def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
         """The tags, with blanks between."""

@@ -9,7 +9,13 @@ from typing import Any
 from regard.alignment.glossary import counts, terms_in
 from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.placeholders import MAX_PLACEHOLDERS, PLACEHOLDER_START, SYMBOLS, Protection
-from regard.data.segments import BETWEEN, encoded, framed, parted, room
+from regard.data.segments import (
+    SEGMENT_SEPARATOR,
+    add_special_tokens,
+    encode_segments,
+    max_content_tokens,
+    separate_segments,
+)
 from regard.data.sentence_splitting import split_to_fit
 from regard.data.target_languages import language_tokens
 from regard.data.vocabulary import Given, in_text
@@ -74,7 +80,7 @@ class TextInputs:
         if protected is None:
             return True
         (tokens,) = self.tokenizer.encode([self.run.normalize_case(protected.text)])
-        return len(tokens) <= room(self.run.description.model.source, self.run.max_source_tokens)
+        return len(tokens) <= max_content_tokens(self.run.description.model.source, self.run.max_source_tokens)
 
     def requests(self, inputs: Sequence[str], options: Options) -> list[Request]:
         requests: list[Request] = []
@@ -98,20 +104,20 @@ class TextInputs:
                     token: protected.counts.get(symbol, 0) for symbol, token in self.placeholder_tokens.items()
                 }
             texts.append("" if protected is None else self.run.normalize_case(protected.text))
-            shown = raw.replace(BETWEEN, "\t")
+            shown = raw.replace(SEGMENT_SEPARATOR, "\t")
             terms = self._terms(texts[-1], options)
             constraints = user_constraints(self.run, options)
             requests.append(Request(shown, [], constraints, terms, originals, symbol_counts, error))
         source = self.run.description.model.source
-        all_tokens = encoded(texts, source, self.tokenizer.encode)
+        all_tokens = encode_segments(texts, source, self.tokenizer.encode)
         return [
-            replace(request, tokens=framed(tokens, source, self.run.max_source_tokens))
+            replace(request, tokens=add_special_tokens(tokens, source, self.run.max_source_tokens))
             for request, tokens in zip(requests, all_tokens, strict=True)
         ]
 
     def mark_segments(self, text: str) -> str:
         """A source whose segments have tabs between, as the model reads it."""
-        return parted(text, self.run.description.model.source)
+        return separate_segments(text, self.run.description.model.source)
 
     def length(self, tokens: Given) -> int:
         return len(tokens)
@@ -164,10 +170,14 @@ class TextInputs:
         )
         run.target_side.check(texts[1])
         reads = run.description.model.source
-        (source_tokens,) = encoded([run.normalize_case(texts[0])], reads, self.tokenizer.encode)
+        (source_tokens,) = encode_segments([run.normalize_case(texts[0])], reads, self.tokenizer.encode)
         cased = run.normalize_case(texts[1]) if run.target_side.ends else texts[1]
         (target_tokens,) = run.target_side.encode([cased])
-        return framed(source_tokens, reads), [*language, *target_tokens, *([END] if run.target_side.ends else [])]
+        return add_special_tokens(source_tokens, reads), [
+            *language,
+            *target_tokens,
+            *([END] if run.target_side.ends else []),
+        ]
 
     def check_attribution(self) -> None:
         """Gradients can be taken of every text."""

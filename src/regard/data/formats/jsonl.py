@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regard.data.answer_spans import which_occurrence
+from regard.data.answer_spans import occurrence_index
 from regard.data.columns import CLASS_NAMES, join_names, match_fields
 from regard.data.example import Example, Layout, append_question
 from regard.data.files import read_lines
@@ -82,7 +82,7 @@ def _parse_record(path: Path, number: int, content: Any, layout: Layout) -> _Rec
         return None
     occurrences = [0] * len(targets)
     if isinstance(starts, list) and len(starts) == len(targets) and all(isinstance(start, int) for start in starts):
-        occurrences = [which_occurrence(source, each, start) for each, start in zip(targets, starts, strict=True)]
+        occurrences = [occurrence_index(source, each, start) for each, start in zip(targets, starts, strict=True)]
     if layout.question_column is not None:
         question = content.get(str(layout.question_column))
         if not isinstance(question, str):

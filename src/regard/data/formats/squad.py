@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from regard.data.answer_spans import which_occurrence
+from regard.data.answer_spans import occurrence_index
 from regard.data.example import Example, Layout
 from regard.data.files import open_file
 from regard.data.readers import READERS, Reader
-from regard.data.segments import BETWEEN
+from regard.data.segments import SEGMENT_SEPARATOR
 from regard.errors import RegardError
 
 
@@ -50,7 +50,7 @@ def _examples(passage: Any, entry: Any, file: str, number: int) -> Iterator[Exam
     if not isinstance(passage, str) or not isinstance(question, str):
         yield Example("", "", file, number, "no passage, or no question")
         return
-    source = f"{passage}{BETWEEN}{question}"
+    source = f"{passage}{SEGMENT_SEPARATOR}{question}"
     if "answers" not in entry and entry.get("is_impossible") is not True:
         yield Example(source, "", file, number, "no answers are given")
         return
@@ -62,5 +62,5 @@ def _examples(passage: Any, entry: Any, file: str, number: int) -> Iterator[Exam
         if not isinstance(text, str):
             yield Example(source, "", file, number, "an answer without a text")
             continue
-        occurrence = which_occurrence(passage, text, start) if isinstance(start, int) else 0
+        occurrence = occurrence_index(passage, text, start) if isinstance(start, int) else 0
         yield Example(source, text, file, number, occurrence=occurrence)

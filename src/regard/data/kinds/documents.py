@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from regard.data.example import Example
 from regard.data.kinds.base import DatasetKind, Prompt
 from regard.data.ragged_array import Ragged
-from regard.data.segments import has_parts
+from regard.data.segments import has_segments
 from regard.data.settings import DataSettings
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Vocabulary
@@ -51,10 +51,10 @@ class _Documents(DatasetKind):
         return load_tokenizer(path)
 
     def plan(self, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        from regard.data.packing import plan_packed
+        from regard.data.packing import plan_packed_batches
 
         lengths = dataset.target_lengths
-        return plan_packed(lengths, longest=dataset.longest, tokens=tokens, seed=seed, epoch=epoch)
+        return plan_packed_batches(lengths, row_length=dataset.max_tokens, tokens=tokens, seed=seed, epoch=epoch)
 
 
 class CausalDocuments(_Documents):
@@ -66,22 +66,23 @@ class CausalDocuments(_Documents):
     def open(self, folder: Path, name: str, index: str, source: SourceSettings, max_tokens: int) -> Any:
         from regard.data.packing import Passages
 
-        return Passages.of(*_files(folder, name, "target", index), max_tokens)
+        return Passages.from_documents(*_files(folder, name, "target", index), max_tokens)
 
     def collate(
         self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
     ) -> "Batch":
         from regard.data.batching import Batch, collate_sources
-        from regard.data.packing import packed
+        from regard.data.packing import pack_sequences
 
-        rows = packed([dataset.steps(int(number)) for number in numbers], dataset.longest)
-        source = collate_sources(corpus.source_side, list(rows.before))
-        return Batch(*source, rows.before, rows.after, numbers, rows.passage, rows.place)
+        sequences = [dataset.inputs_and_labels(int(number)) for number in numbers]
+        rows = pack_sequences(sequences, dataset.max_tokens)
+        source = collate_sources(corpus.source_side, list(rows.inputs))
+        return Batch(*source, rows.inputs, rows.labels, numbers, rows.document, rows.position)
 
     def prompt(self, dataset: Any, number: int) -> Prompt:
         words = dataset.text(number).split()
-        begun = " ".join(words[: min(PROMPT_WORDS, len(words) // 2)])
-        return Prompt(begun, " ".join(words[: 3 * PROMPT_WORDS]), begun)
+        start = " ".join(words[: min(PROMPT_WORDS, len(words) // 2)])
+        return Prompt(start, " ".join(words[: 3 * PROMPT_WORDS]), start)
 
 
 class MaskedDocuments(_Documents):
@@ -97,29 +98,31 @@ class MaskedDocuments(_Documents):
         return (MASK_SIGN,)
 
     def open(self, folder: Path, name: str, index: str, source: SourceSettings, max_tokens: int) -> Any:
-        from regard.data.masking import Masked
+        from regard.data.masking import MaskedPassages
 
         tokenizer = load_tokenizer(folder / "source.subwords")
-        return Masked.within(*_files(folder, name, "source", index), max_tokens, tokenizer, pairs=has_parts(source))
+        stored = _files(folder, name, "source", index)
+        return MaskedPassages.build(*stored, max_tokens, tokenizer, pairs=has_segments(source))
 
     def collate(
         self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
     ) -> "Batch":
         from regard.data.batching import Batch
-        from regard.data.masking import guesses
+        from regard.data.masking import mask_passages
         from regard.special_tokens import PAD
 
         seed = key if settings is not None else int(numbers[0])
-        masked = guesses(dataset, numbers.tolist(), (settings or DataSettings()).mask, seed)
-        next_sentence = masked.follows if dataset.parts == 2 else None
-        packing = masked.passage, masked.place
-        return Batch(masked.source, masked.source != PAD, masked.source, masked.after, numbers, *packing, next_sentence)
+        masked = mask_passages(dataset, numbers.tolist(), (settings or DataSettings()).mask, seed)
+        next_sentence = masked.next_sentence if dataset.segments == 2 else None
+        packing = masked.document, masked.position
+        inputs = masked.inputs
+        return Batch(inputs, inputs != PAD, inputs, masked.labels, numbers, *packing, next_sentence)
 
     def prompt(self, dataset: Any, number: int) -> Prompt:
         words = dataset.text(number).split()[: 3 * PROMPT_WORDS]
         gap = len(words) // 2
-        hidden = " ".join([*words[:gap], "___", *words[gap + 1 :]])
-        return Prompt(hidden, " ".join(words), hidden)
+        masked = " ".join([*words[:gap], "___", *words[gap + 1 :]])
+        return Prompt(masked, " ".join(words), masked)
 
 
 def _files(folder: Path, name: str, side: str, index: str) -> tuple[Ragged, Ragged, NDArray[np.int64]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.answer_spans import example_of
+from regard.data.answer_spans import encode_span_example
 from regard.data.example import Example
 from regard.data.kinds.base import DatasetKind, load_labels, target_sequences
 from regard.data.labels import Ends
@@ -33,9 +33,9 @@ class SpanPairs(DatasetKind):
         self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
     ) -> Iterator[Example]:
         """Which occurrence of its answer each example means is stored."""
-        with RaggedWriter(folder / f"{name}.occurrences", np.int32) as which:
+        with RaggedWriter(folder / f"{name}.occurrences", np.int32) as writer:
             for example in found:
-                which.append([example.occurrence])
+                writer.append([example.occurrence])
                 yield example
 
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
@@ -52,20 +52,22 @@ class SpanPairs(DatasetKind):
         assert isinstance(tokenizer, SubwordTokenizer)
         fit = wanted.copy()
         texts = StoredTexts(job.folder, name, job.protection)
-        which = Ragged(job.folder / f"{name}.occurrences", np.int32)
+        occurrences = Ragged(job.folder / f"{name}.occurrences", np.int32)
         dtype = job.dtype(name)
         with (
             RaggedWriter(job.folder / f"{name}.source", dtype) as sources,
             RaggedWriter(job.folder / f"{name}.target", dtype) as targets,
         ):
             for at in range(len(texts)):
-                made = example_of(*texts.raw(at), int(which[at][0]), tokenizer, job.source, job.settings.longest)
-                if isinstance(made, str):
-                    job.rejected.add(origins.example(job.folder, name, at), made)
+                encoded = encode_span_example(
+                    *texts.raw(at), int(occurrences[at][0]), tokenizer, job.source, job.settings.longest
+                )
+                if isinstance(encoded, str):
+                    job.rejected.add(origins.example(job.folder, name, at), encoded)
                     fit[at] = False
-                    made = [], (0, 0)
-                sources.append(made[0])
-                targets.append([position + 1 for position in made[1]])
+                    encoded = [], (0, 0)
+                sources.append(encoded[0])
+                targets.append([position + 1 for position in encoded[1]])
                 if at % REPORT_EVERY == 0:
                     job.report("finding answers", at, len(texts))
         job.report("finding answers", len(texts), len(texts))

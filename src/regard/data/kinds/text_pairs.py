@@ -12,7 +12,7 @@ from regard.data.example import Example
 from regard.data.kinds.base import DatasetKind, Prompt, target_sequences
 from regard.data.pairs import PairDataset
 from regard.data.ragged_array import RaggedWriter
-from regard.data.segments import encoded, framed
+from regard.data.segments import add_special_tokens, encode_segments
 from regard.data.settings import DataSettings
 from regard.data.target_languages import language_of, strip_language_tag
 from regard.data.tokenizers import load_tokenizer
@@ -89,7 +89,9 @@ def _sampled(
     if dataset.medium is None:
         encode = partial(in_text(corpus.source_side).sample, settings=sampling, key=key)
         source_texts = [text for text, _ in texts]
-        sources = [framed(each, corpus.reads) for each in encoded(source_texts, corpus.reads, encode)]
+        sources = [
+            add_special_tokens(each, corpus.reads) for each in encode_segments(source_texts, corpus.reads, encode)
+        ]
     return sources, targets
 
 
