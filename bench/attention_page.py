@@ -49,7 +49,7 @@ def drawn(length: int) -> Captured:
     before = Axis(("<s>", *words), (True, *[False] * (length - 1)))
     weights: dict[Kind, list[Weights]] = {"cross": layers(), "encoder": layers(), "decoder": layers(causal=True)}
     choice = AlignmentHead(2, 1)
-    return Captured(side, side, before, weights, aligned=choice.of(weights["cross"]), choice=choice)
+    return Captured(side, side, before, weights, aligned=choice.select(weights["cross"]), choice=choice)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from torch import Tensor
 from bench.measure import Claim, report
 from bench.trainees import SHAPES, VOCABULARY, joeynmt
 from bench.workers import Worker, interleaved, serve
-from regard.alignment.shortlist import FREQUENT, Shortlist
+from regard.alignment.shortlist import FREQUENT_TOKENS, Shortlist
 from regard.data.batching import pad_sequences
 from regard.inference.engines.native import NativeEngine
 from regard.inference.results import SearchConfig
@@ -52,7 +52,7 @@ def shortlist() -> Shortlist:
     """For each source about as many words as one learnt from Multi30k has; which they are does not change the work."""
     dice = np.random.default_rng(1)
     table = dice.integers(4, VOCABULARY, (VOCABULARY, WORDS // LENGTH), np.int32)
-    return Shortlist(table, np.arange(FREQUENT, dtype=np.int32))
+    return Shortlist(table, np.arange(FREQUENT_TOKENS, dtype=np.int32))
 
 
 def ours(beam: int, kind: str) -> Callable[[], object]:

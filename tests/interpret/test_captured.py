@@ -85,7 +85,9 @@ def test_words_by_hand() -> None:
     target = Axis(("▁x", "y", "</s>"), (False, False, True))
     before = Axis(("<s>", "▁x", "y"), (True, False, False))
     weights = np.array([[[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.2, 0.2], [0, 0, 0, 1]]], np.float32)
-    seen = Captured(source, target, before, {"cross": [weights]}, aligned=AlignmentHead(0, shifted=True).of([weights]))
+    seen = Captured(
+        source, target, before, {"cross": [weights]}, aligned=AlignmentHead(0, shifted=True).select([weights])
+    )
     words = seen.merged()
     assert words.source.labels == ("ab", "c", "</s>")
     close(words.matrix(), [[0.45, 0.25, 0.3], [0, 0, 1]], atol=1e-6)

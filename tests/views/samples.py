@@ -50,7 +50,7 @@ def sample(seed: int, layers: int = 2, heads: int = 3) -> Captured:
         **axes,
         weights=weights,
         attribution=attribution,
-        aligned=choice.of(weights["cross"]),
+        aligned=choice.select(weights["cross"]),
         choice=choice,
         model="sample",
     )

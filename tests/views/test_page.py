@@ -176,7 +176,7 @@ def hostile() -> Captured:
     before = Axis(("<s>", *words), (True, *[False] * len(words)))
     T = len(side)
     weights: dict[Kind, list[Weights]] = {"cross": [np.full((2, T, T), 1 / T, np.float32)]}
-    aligned = AlignmentHead(0).of(weights["cross"])
+    aligned = AlignmentHead(0).select(weights["cross"])
     other = replace(side, labels=(*words[::-1], "</s>"))
     beam = tuple(Branch(-0.5, (-0.1,) * T, each, aligned) for each in (side, other))
     attribution = {"source": aligned}

@@ -1,4 +1,4 @@
-"""The layer and head of cross-attention that align best. Imports no PyTorch."""
+"""The layer and head of cross-attention that word alignments are taken from. Imports no PyTorch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,23 +11,26 @@ Weights = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class AlignmentHead:
-    """Where a model's alignment is seen best: a layer and a head of attention to the source, from 0; no head for the
-    mean of all. shifted: in the row of the step that has just read the word, not of the one that writes it."""
+    """The layer and head of cross-attention that align best, from 0; head None: the mean of the layer's heads.
+
+    shifted: a target token's row is that of the step that has it as input, not of the step that predicts it. guessed:
+    this is the default because nothing is known of the model. The fields are stored with captured attention.
+    """
 
     layer: int
     head: int | None = None
     shifted: bool = False
-    guessed: bool = False  # where one looks if nothing is known of a model
+    guessed: bool = False
 
-    def of(self, layers: Sequence[Weights]) -> Weights:
-        """[target, source] of the weights [heads, target, source] of each layer, ends included."""
+    def select(self, layers: Sequence[Weights]) -> Weights:
+        """This head's weights [Tt, Ts], from [H, Tt, Ts] of each layer, with the end-of-sequence tokens."""
         layer = layers[self.layer]
-        found = layer.mean(0) if self.head is None else layer[self.head]
-        # The end is read by nobody: it keeps the row that writes it.
-        return np.concatenate([found[1:], found[-1:]]) if self.shifted else found
+        weights = layer.mean(0) if self.head is None else layer[self.head]
+        # The end-of-sequence token is never an input, so it keeps the row that predicts it.
+        return np.concatenate([weights[1:], weights[-1:]]) if self.shifted else weights
 
     @staticmethod
     def default(layers: Sequence[Weights]) -> "AlignmentHead":
-        """Where to look if nothing is known of a model: the last layer but one (Garg et al. 2019, arXiv:1909.02074)."""
-        only = len(layers) == 1 and len(layers[0]) == 1  # of which nothing need be known
-        return AlignmentHead(max(0, len(layers) - 2), guessed=not only)
+        """If nothing is known of a model: the mean of the last layer but one (Garg et al. 2019, arXiv:1909.02074)."""
+        is_only_head = len(layers) == 1 and len(layers[0]) == 1
+        return AlignmentHead(max(0, len(layers) - 2), guessed=not is_only_head)

@@ -1,7 +1,7 @@
-"""A glossary: which of its terms a text has, and their translations put where the model's own words for them stand.
+"""Glossaries: finding their terms in a source text, and replacing the model's translations of them.
 
-A model that has never seen a term translates it by other words. Attention says which: those are taken out, and the
-glossary's are put in their place. Imports no PyTorch.
+A model that has never seen a term translates it by other words. Word alignment by attention finds these words, and the
+glossary's translation replaces them. Imports no PyTorch.
 """
 
 import re
@@ -19,20 +19,20 @@ from regard.data.tokenizers.tokenizer import SPACE
 from regard.data.word_links import word_indices
 from regard.errors import RegardError
 
-BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 @dataclass(frozen=True)
-class Term:
-    """What a text says somewhere, and what must be said of it."""
+class TermMatch:
+    """A term of the glossary in a text, and its translation."""
 
-    start: int  # characters of the text
+    start: int  # character offsets in the text
     end: int
     target: str
 
 
 def read_glossary(path: Path) -> dict[str, str]:
-    """The terms of a table and their translations. Raises RegardError for what is no such table."""
+    """Terms and their translations, from a table. Raises RegardError if the file is not one of these."""
     from regard.data.example import Layout
     from regard.data.readers import read_pairs
 
@@ -48,97 +48,102 @@ def read_glossary(path: Path) -> dict[str, str]:
     return terms
 
 
-def terms_in(text: str, glossary: Mapping[str, str]) -> list[Term]:
-    """Every place of a term, in order: of overlapping ones the longest, whatever their case, as whole words where words
-    are separated."""
-    found: list[Term] = []
+def find_terms(text: str, glossary: Mapping[str, str]) -> list[TermMatch]:
+    """All matches of terms, in order; of overlapping ones the longest. Case is ignored. Terms match only as whole words
+    in scripts that separate words."""
+    found: list[TermMatch] = []
     rest = text
     for term in sorted(glossary, key=len, reverse=True):
         plain = normalize_whitespace(term)
         if not plain:
             continue
-        before = r"(?<!\w)" if _separated(plain[0]) else ""
-        after = r"(?!\w)" if _separated(plain[-1]) else ""
+        before = r"(?<!\w)" if _is_word_delimited(plain[0]) else ""
+        after = r"(?!\w)" if _is_word_delimited(plain[-1]) else ""
         for match in re.finditer(before + re.escape(plain) + after, rest, re.IGNORECASE):
-            found.append(Term(match.start(), match.end(), glossary[term]))
+            found.append(TermMatch(match.start(), match.end(), glossary[term]))
             rest = rest[: match.start()] + "\n" * (match.end() - match.start()) + rest[match.end() :]
-    return sorted(found, key=lambda each: each.start)
+    return sorted(found, key=lambda match: match.start)
 
 
-def _separated(letter: str) -> bool:
+def _is_word_delimited(letter: str) -> bool:
+    """Whether the letter's script separates words: only scripts with case and digits surely do."""
     return letter.isdigit() or letter.upper() != letter.lower()
 
 
-def counts(terms: Sequence[Term]) -> dict[str, int]:
-    """How often each target must be said."""
-    wanted = [term.target for term in terms]
-    return {target: wanted.count(target) for target in wanted}
+def required_counts(terms: Sequence[TermMatch]) -> dict[str, int]:
+    """How often the output must have each translation."""
+    targets = [term.target for term in terms]
+    return {target: targets.count(target) for target in targets}
 
 
-def spliced(
+def replace_aligned_terms(
     tokens: Sequence[int],
-    aligned: Weights,
+    weights: Weights,
     pieces: tuple[Sequence[str], Sequence[str]],
     glossary: Mapping[str, str],
     translations: Mapping[str, Sequence[int]],
 ) -> list[int] | None:
-    """Target tokens with every term's translation in place of the model's own; None where that cannot be told.
+    """Target tokens with the glossary's translation of every term instead of the model's; None if one is not found.
 
-    tokens: of the target. aligned: [target, source] weights. pieces: of source and target. All with their ends.
-    translations: the tokens of each of the glossary's targets.
+    tokens: of the target. weights [Tt, Ts]: of the alignment head. pieces: of source and target. All have the
+    end-of-sequence token. translations: the tokens of each of the glossary's targets.
     """
     source, target = pieces[0][:-1], pieces[1][:-1]
-    text, owner = _text(source)
-    terms = terms_in(text, glossary)
-    if not terms or any(BYTE.fullmatch(piece) for piece in source) or not target:
+    text, piece_of_character = _text_of_pieces(source)
+    terms = find_terms(text, glossary)
+    if not terms or any(BYTE_PIECE.fullmatch(piece) for piece in source) or not target:
         return None
     columns, rows = np.array(word_indices(source)), np.array(word_indices(target))
     by_word = np.zeros((rows[-1] + 1, columns[-1] + 1))
-    # A comma looks at a comma, which says nothing of the words they stand behind.
-    looks, seen = (np.array([not _is_punctuation(piece) for piece in side]) for side in (target, source))
-    weights = aligned[: len(target), : len(source)] * looks[:, None] * seen[None]
-    np.add.at(by_word, (rows[:, None], columns[None, :]), weights)
-    found = list(tokens)
-    places: list[tuple[int, int, str]] = []
+    # Punctuation attends to punctuation, which says nothing about the words beside it.
+    is_query, is_key = (np.array([not _is_punctuation(piece) for piece in side]) for side in (target, source))
+    word_weights = weights[: len(target), : len(source)] * is_query[:, None] * is_key[None]
+    np.add.at(by_word, (rows[:, None], columns[None, :]), word_weights)
+    output = list(tokens)
+    spans: list[tuple[int, int, str]] = []
     for term in terms:
-        own = {int(columns[at]) for at in set(owner[term.start : term.end])}
-        place = _place(by_word, own, rows, target)
-        if place is None:
+        source_words = {int(columns[at]) for at in set(piece_of_character[term.start : term.end])}
+        span = _aligned_span(by_word, source_words, rows, target)
+        if span is None:
             return None
-        places.append((*place, term.target))
-    places.sort()
-    if any(first[1] > second[0] for first, second in pairwise(places)):
-        return None  # two terms have one translation: nobody knows which word is whose
-    for start, end, said in reversed(places):
-        found[start:end] = translations[said]
-    return found
+        spans.append((*span, term.target))
+    spans.sort()
+    if any(first[1] > second[0] for first, second in pairwise(spans)):
+        return None  # two terms are aligned to the same words
+    for start, end, translation in reversed(spans):
+        output[start:end] = translations[translation]
+    return output
 
 
-def _text(pieces: Sequence[str]) -> tuple[str, list[int]]:
-    """What pieces say, and the piece that each character is of."""
+def _text_of_pieces(pieces: Sequence[str]) -> tuple[str, list[int]]:
+    """The text, and the index of the piece that each of its characters belongs to."""
     letters = [(letter, at) for at, piece in enumerate(pieces) for letter in piece.replace(SPACE, " ")]
     return "".join(letter for letter, _ in letters), [at for _, at in letters]
 
 
-def _place(by_word: Weights, own: set[int], rows: Weights, target: Sequence[str]) -> tuple[int, int] | None:
-    """From which target piece to which the model speaks of these source words; None if it does not."""
-    weight = by_word[:, sorted(own)].sum(1)
-    of_it = [word for word in range(len(by_word)) if int(by_word[word].argmax()) in own]
-    if not of_it:
+def _aligned_span(
+    by_word: Weights, source_words: set[int], rows: Weights, target: Sequence[str]
+) -> tuple[int, int] | None:
+    """The start and end of the target pieces that are aligned to these source words; None if there are none.
+
+    by_word: weights [target words, source words]. rows: the target word of each target piece.
+    """
+    weight = by_word[:, sorted(source_words)].sum(1)
+    aligned = [word for word in range(len(by_word)) if int(by_word[word].argmax()) in source_words]
+    if not aligned:
         return None
-    best = max(of_it, key=lambda word: weight[word])
-    first = last = best
-    while first - 1 in of_it:
+    first = last = max(aligned, key=lambda word: weight[word])
+    while first - 1 in aligned:
         first -= 1
-    while last + 1 in of_it:
+    while last + 1 in aligned:
         last += 1
-    at = [place for place in range(len(target)) if first <= rows[place] <= last]
-    # Punctuation at its edges belongs to the sentence, not to the term.
-    while len(at) > 1 and _is_punctuation(target[at[-1]]):
-        at.pop()
-    while len(at) > 1 and _is_punctuation(target[at[0]]):
-        at.pop(0)
-    return at[0], at[-1] + 1
+    positions = [position for position in range(len(target)) if first <= rows[position] <= last]
+    # Punctuation at the edges belongs to the sentence, not to the term.
+    while len(positions) > 1 and _is_punctuation(target[positions[-1]]):
+        positions.pop()
+    while len(positions) > 1 and _is_punctuation(target[positions[0]]):
+        positions.pop(0)
+    return positions[0], positions[-1] + 1
 
 
 def _is_punctuation(piece: str) -> bool:

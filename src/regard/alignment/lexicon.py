@@ -1,6 +1,6 @@
-"""A lexicon: how likely a target subword is to come of a source subword. Imports no PyTorch.
+"""A lexicon: the probability of each target subword given a source subword. Imports no PyTorch.
 
-Learnt from pairs by IBM Model 1 (Brown et al. 1993), which needs no alignment and no model.
+Estimated from pairs by IBM Model 1 (Brown et al. 1993), which needs no alignments and no neural model.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,63 +9,73 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-ROUNDS = 5  # of expectation and maximisation
-MOST = 10_000_000  # pairs of subwords that are looked at, which needs about half a gigabyte
+EM_ITERATIONS = 5
+MAX_COOCCURRENCES = 10_000_000  # of pairs of subwords; they take about half a gigabyte of memory
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Pairs of subwords that occur together, sorted: source [n], target [n], chances [n] of target given source.
+    """Pairs of subwords that occur together, sorted: source [n], target [n], probabilities [n] of target given source.
 
     counts [target vocabulary]: how often each target subword occurs.
     """
 
     source: NDArray[np.int64]
     target: NDArray[np.int64]
-    chances: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
     counts: NDArray[np.int64]
 
-    def of(self, source: Sequence[int], target: Sequence[int]) -> NDArray[np.float64]:
-        """[target, source]: the chance of each target subword to come of each source subword; 0 if never seen."""
+    def lookup(self, source: Sequence[int], target: Sequence[int]) -> NDArray[np.float64]:
+        """[target, source]: the probability of each target subword given each source subword; 0 for unknown pairs."""
         wanted = np.asarray(source, np.int64)[None] * len(self.counts) + np.asarray(target, np.int64)[:, None]
         keys = self.source * len(self.counts) + self.target
         at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
-        return np.where(keys[at] == wanted, self.chances[at], 0.0) if len(keys) else np.zeros(wanted.shape)
+        return np.where(keys[at] == wanted, self.probabilities[at], 0.0) if len(keys) else np.zeros(wanted.shape)
 
 
-def learn(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], *, target_vocabulary: int, most: int = MOST) -> Lexicon:
-    """From tokens of sources and targets, each with its end. Of many, the first ones, with `most` pairs of subwords."""
-    lefts: list[NDArray[np.int64]] = []
-    owners: list[NDArray[np.int64]] = []  # for each left, which place in which target it may explain
-    rights: list[NDArray[np.int64]] = []
-    places = size = 0
+def learn_lexicon(
+    pairs: Iterable[tuple[Sequence[int], Sequence[int]]],
+    *,
+    target_vocabulary: int,
+    max_cooccurrences: int = MAX_COOCCURRENCES,
+) -> Lexicon:
+    """IBM Model 1 of tokens of sources and targets, both with the end-of-sequence token. Pairs after the first
+    `max_cooccurrences` pairs of subwords are ignored."""
+    sources: list[NDArray[np.int64]] = []
+    positions: list[NDArray[np.int64]] = []  # the target position that each cooccurrence belongs to, over all pairs
+    targets: list[NDArray[np.int64]] = []
+    position_count = size = 0
     counts = np.zeros(target_vocabulary, np.int64)
     for source, target in pairs:
         s, t = np.unique(np.asarray(source, np.int64)), np.asarray(target, np.int64)
         counts += np.bincount(t, minlength=target_vocabulary)
-        lefts.append(np.tile(s, len(t)))
-        rights.append(np.repeat(t, len(s)))
-        owners.append(np.repeat(np.arange(places, places + len(t)), len(s)))
-        places += len(t)
+        sources.append(np.tile(s, len(t)))
+        targets.append(np.repeat(t, len(s)))
+        positions.append(np.repeat(np.arange(position_count, position_count + len(t)), len(s)))
+        position_count += len(t)
         size += len(s) * len(t)
-        if size > most:
+        if size > max_cooccurrences:
             break
-    if not lefts:
-        nothing = np.zeros(0, np.int64)
-        return Lexicon(nothing, nothing, np.zeros(0), counts)
-    keys, which = np.unique(np.concatenate(lefts) * target_vocabulary + np.concatenate(rights), return_inverse=True)
-    chances = _explained(which, np.concatenate(owners), keys // target_vocabulary, places)
-    return Lexicon(keys // target_vocabulary, keys % target_vocabulary, chances, counts)
+    if not sources:
+        empty = np.zeros(0, np.int64)
+        return Lexicon(empty, empty, np.zeros(0), counts)
+    keys, pair = np.unique(np.concatenate(sources) * target_vocabulary + np.concatenate(targets), return_inverse=True)
+    source_of_pair, target_of_pair = keys // target_vocabulary, keys % target_vocabulary
+    probabilities = _expectation_maximization(pair, np.concatenate(positions), source_of_pair, position_count)
+    return Lexicon(source_of_pair, target_of_pair, probabilities, counts)
 
 
-def _explained(
-    which: NDArray[np.int64], owner: NDArray[np.int64], left: NDArray[np.int64], places: int
+def _expectation_maximization(
+    pair: NDArray[np.int64], position: NDArray[np.int64], source_of_pair: NDArray[np.int64], position_count: int
 ) -> NDArray[np.float64]:
-    """p(target subword | source subword) of each pair of subwords that occurs."""
-    chances = np.ones(len(left))
-    for _ in range(ROUNDS):
-        share = chances[which]
-        share /= np.bincount(owner, share, places)[owner]
-        expected = np.bincount(which, share, len(left))
-        chances = expected / np.bincount(left, expected)[left]
-    return chances
+    """p(target subword | source subword) of each distinct pair of subwords.
+
+    pair, position [cooccurrences]: the distinct pair and the target position of each. source_of_pair [pairs].
+    """
+    probabilities = np.ones(len(source_of_pair))
+    for _ in range(EM_ITERATIONS):
+        posterior = probabilities[pair]
+        posterior /= np.bincount(position, posterior, position_count)[position]
+        expected_counts = np.bincount(pair, posterior, len(source_of_pair))
+        probabilities = expected_counts / np.bincount(source_of_pair, expected_counts)[source_of_pair]
+    return probabilities

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.alignment.aligner import SYMMETRIES, symmetrised
+from regard.alignment.aligner import SYMMETRIZATIONS, symmetrize
 from regard.data.example import Layout
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
@@ -73,14 +73,14 @@ def align_both_directions(
             combined.append(one)
         else:
             reversed_links = [(source, target) for target, source in other]
-            combined.append(sorted(symmetrised(one, reversed_links, symmetrization or SYMMETRIES[0])))
+            combined.append(sorted(symmetrize(one, reversed_links, symmetrization or SYMMETRIZATIONS[0])))
     return combined
 
 
 def check_symmetrization(symmetrization: str | None, run: Path, backward: Path | None) -> None:
     """Raises RegardError if there is no such symmetrization, or no run for the other direction."""
-    if symmetrization is not None and symmetrization not in SYMMETRIES:
-        raise RegardError(f"--symmetrize: there is no {symmetrization!r}; there are {', '.join(SYMMETRIES)}.")
+    if symmetrization is not None and symmetrization not in SYMMETRIZATIONS:
+        raise RegardError(f"--symmetrize: there is no {symmetrization!r}; there are {', '.join(SYMMETRIZATIONS)}.")
     if symmetrization is not None and backward is None:
         raise RegardError("--symmetrize: it needs a run of the other direction, given with --backward.")
     if backward is None:

@@ -98,7 +98,7 @@ def branches(pipeline: Pipeline, result: Result) -> tuple[Branch, ...]:
     for (score, output), each in zip(outputs, passes, strict=True):
         cross = each.weights.get("cross", [])
         if cross:
-            weights = (run.alignment_head or AlignmentHead.default(cross)).of(cross)
+            weights = (run.alignment_head or AlignmentHead.default(cross)).select(cross)
             target = axis(run.target_side, output, originals)
             found.append(Branch(score, tuple(each.token_scores), target, weights))
     return tuple(found)

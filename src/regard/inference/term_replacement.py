@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.alignment.glossary import spliced
+from regard.alignment.glossary import replace_aligned_terms
 from regard.data.placeholders import restore
 from regard.data.vocabulary import in_text
 from regard.inference.loaded_run import LoadedRun
@@ -26,9 +26,9 @@ def replace_terms(
     for (number, tokens), source, each in zip(flat, sources, told, strict=True):
         cross = each.weights.get("cross", [])
         pieces = in_text(run.source_side).pieces(source), run.target_side.pieces(tokens)
-        aligned = (run.alignment_head or AlignmentHead.default(cross)).of(cross) if cross else None
+        aligned = (run.alignment_head or AlignmentHead.default(cross)).select(cross) if cross else None
         terms = options.glossary, translations
-        made[number].append(None if aligned is None else spliced(tokens, aligned, pieces, *terms))
+        made[number].append(None if aligned is None else replace_aligned_terms(tokens, aligned, pieces, *terms))
     found: list[Result | None] = []
     for result, outs, own in zip(results, made, originals, strict=True):
         whole = [tokens for tokens in outs if tokens is not None]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from regard.alignment.glossary import counts, terms_in
+from regard.alignment.glossary import find_terms, required_counts
 from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
 from regard.data.placeholders import MAX_PLACEHOLDERS, PLACEHOLDER_START, SYMBOLS, Protection
 from regard.data.segments import (
@@ -202,6 +202,7 @@ class TextInputs:
         if not options.glossary:
             return {}
         found = {
-            self.run.target_tokens(term): count for term, count in counts(terms_in(text, options.glossary)).items()
+            self.run.target_tokens(term): count
+            for term, count in required_counts(find_terms(text, options.glossary)).items()
         }
         return {tokens: count for tokens, count in found.items() if tokens}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regard.alignment.aligner import best_choice
+from regard.alignment.aligner import find_alignment_head
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.lexicon import Lexicon
 from regard.data.media import Medium, Pictures, Recordings, Silence
@@ -104,7 +104,7 @@ def captured(
         axis(sides[1], [BEGIN, *target[:-1]], originals),
         weights,
         attribution=attribution or {},
-        aligned=where.of(cross) if where else None,
+        aligned=where.select(cross) if where else None,
         choice=where,
         shown=shown,
     )
@@ -120,4 +120,4 @@ def chosen(bundle: Bundle, pairs: PairDataset, lexicon: Lexicon) -> AlignmentHea
             told = forced(bundle, [source for source, _ in some], [target for _, target in some])
             yield from ((*pair, each.weights.get("cross", [])) for pair, each in zip(some, told, strict=True))
 
-    return best_choice(seen(), lexicon)[0]
+    return find_alignment_head(seen(), lexicon)[0]

@@ -59,5 +59,5 @@ def over_time(run: Path, choice: AlignmentHead | None) -> list[tuple[int, Captur
     for path in paths:
         seen = load(path)
         where = choice or AlignmentHead.default(seen.weights["cross"])
-        found.append((int(path.stem), replace(seen, choice=where, aligned=where.of(seen.weights["cross"]))))
+        found.append((int(path.stem), replace(seen, choice=where, aligned=where.select(seen.weights["cross"]))))
     return found

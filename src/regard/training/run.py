@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.alignment.lexicon import MOST, learn
-from regard.alignment.shortlist import shortlist_of
+from regard.alignment.lexicon import MAX_COOCCURRENCES, learn_lexicon
+from regard.alignment.shortlist import build_shortlist
 from regard.data.column_detection import describe_columns
 from regard.data.dataset import Corpus, prepare, reopen
 from regard.data.input_validation import layout_from_settings
@@ -195,7 +195,9 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
         return  # what comes from where is for the words of two texts
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
     few = len(corpus.target_side) < SMALL_VOCABULARY  # letters, not words: what little they tell is told soon
-    lexicon = learn(examples, target_vocabulary=len(corpus.target_side), most=MOST // 10 if few else MOST)
+    max_cooccurrences = MAX_COOCCURRENCES // 10 if few else MAX_COOCCURRENCES
+    vocabulary = len(corpus.target_side)
+    lexicon = learn_lexicon(examples, target_vocabulary=vocabulary, max_cooccurrences=max_cooccurrences)
     assert isinstance(corpus.valid, PairDataset)
     choice = (
         chosen(bundle, corpus.valid, lexicon) if corpus.train.linked is None else guided_head(bundle.model.settings)
@@ -206,8 +208,8 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     if not few:
         side = in_text(corpus.source_side)
         joint = side.model == corpus.target_side.model
-        found = shortlist_of(lexicon, source_vocabulary=len(side), joint=joint)
-        write_durably(run / "shortlist.safetensors", found.as_bytes())
+        found = build_shortlist(lexicon, source_vocabulary=len(side), joint=joint)
+        write_durably(run / "shortlist.safetensors", found.to_bytes())
     if not unsupported_by_ctranslate2(bundle.description.model):
         for precision in PRECISIONS:
             convert_to_ctranslate2(open_folder(run), precision)

@@ -182,7 +182,7 @@ def test_only_shortlisted_tokens_are_generated(
     for how in HOWS:
         for source, ours, theirs in zip(sources, exact.search(sources, how), fast.search(sources, how), strict=True):
             assert [h.tokens for h in theirs] == [h.tokens for h in ours]
-            assert set(theirs[0].tokens) <= set(words.of(source).tolist())
+            assert set(theirs[0].tokens) <= set(words.candidates_for(source).tolist())
 
 
 def test_a_shortlist_of_special_tokens_only_ends_at_once(subwords: SubwordTokenizer, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_pytorch_says_only_words_of_the_list_in_any_company(
     together = engine.search(sources, how)
     wider = TorchEngine(bundle).search(sources, how)
     for source, found, free in zip(sources, together, wider, strict=True):
-        allowed = set(words.of(source).tolist())
+        allowed = set(words.candidates_for(source).tolist())
         assert all(set(h.tokens) <= allowed for h in found)
         (alone,) = engine.search([source], how)
         assert [h.tokens for h in alone] == [h.tokens for h in found]
@@ -68,13 +68,13 @@ def test_ctranslate2_says_what_pytorch_says(subwords: SubwordTokenizer, tmp_path
     bundle = bundle_of(subwords, "transformer", "transformer", longest=40)
     words = some_words(len(subwords))
     save_bundle(tmp_path, bundle)
-    (tmp_path / "shortlist.safetensors").write_bytes(words.as_bytes())
+    (tmp_path / "shortlist.safetensors").write_bytes(words.to_bytes())
     fast = CTranslate2Engine(open_folder(tmp_path), kind="float32", threads=2, shortlist=True)
     exact = TorchEngine(bundle, words)
     sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
     for how in (HOWS["greedy"], HOWS["beam"]):
         for source, ours, theirs in zip(sources, exact.search(sources, how), fast.search(sources, how), strict=True):
-            assert set(theirs[0].tokens) <= set(words.of(source).tolist())
+            assert set(theirs[0].tokens) <= set(words.candidates_for(source).tolist())
             if len(ours[0].tokens) < 14 or how.beam == 1:
                 assert theirs[0].tokens == ours[0].tokens
 

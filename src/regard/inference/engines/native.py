@@ -95,7 +95,7 @@ class NativeEngine(Engine):
         offsets = _offsets(sources)
         shortlist_tokens = shortlist_offsets = None
         if self._shortlist is not None:
-            shortlists = [self._shortlist.of(source) for source in sources]
+            shortlists = [self._shortlist.candidates_for(source) for source in sources]
             shortlist_tokens, shortlist_offsets = np.concatenate(shortlists), _offsets(shortlists)
             assert shortlist_tokens.dtype == np.int32
         request = abi.SearchRequest(

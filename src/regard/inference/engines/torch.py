@@ -68,7 +68,7 @@ class TorchEngine(Engine):
         if self._shortlist is None or any(constraints or ()) or config.forbidden:
             return search(self._model, source, mask, config, constraints, self._pieces, on_token)
         # Each source with its own shortlist: its batch must not change its output.
-        own = [self._shortlist.of(each) for each in sources]
+        own = [self._shortlist.candidates_for(each) for each in sources]
         words = np.unique(np.concatenate(own))
         allowed = torch.from_numpy(np.stack([np.isin(words, each) for each in own])).to(device)
         narrow: Any = Narrowed(self._model, torch.from_numpy(words).long().to(device), allowed)
