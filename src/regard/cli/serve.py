@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from regard.serving.limits import Limits
-    from regard.serving.model_pool import Models
+    from regard.serving.model_pool import ModelPool
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
@@ -64,7 +64,7 @@ def serve(
     from regard.serving.api_keys import Keys
     from regard.serving.app import new_app
     from regard.serving.limits import Limits
-    from regard.serving.model_pool import Models
+    from regard.serving.model_pool import ModelPool
 
     for run in runs:
         open_folder(run)  # a folder that is not a run is reported now, not in the background
@@ -77,9 +77,9 @@ def serve(
         )
     limits = Limits()
     hosts = (*LOCAL, *(name or ()), *([host] if host not in ("0.0.0.0", "::") else []))
-    models = Models(list(runs), limits, engine=engine, precision=precision, shortlist=shortlist)
+    pool = ModelPool(list(runs), limits, engine=engine, precision=precision, shortlist=shortlist)
     app = new_app(
-        models,
+        pool,
         limits=limits,
         keys=known,
         hosts=tuple(each.lower() for each in hosts),
@@ -87,12 +87,12 @@ def serve(
         log=log,
     )
     note = "Anybody who can reach it may use it: no keys are asked for." if open_to_all and not known.asked else ""
-    asyncio.run(_run_server(app, models, limits, host, port, note))
-    if models.wrong:
-        raise RegardError(models.wrong)
+    asyncio.run(_run_server(app, pool, limits, host, port, note))
+    if pool.load_error:
+        raise RegardError(pool.load_error)
 
 
-async def _run_server(app: "ASGIApp", models: "Models", limits: "Limits", host: str, port: int, note: str) -> None:
+async def _run_server(app: "ASGIApp", pool: "ModelPool", limits: "Limits", host: str, port: int, note: str) -> None:
     """Serve until somebody stops it, or a model cannot be loaded."""
     import asyncio
 
@@ -114,9 +114,9 @@ async def _run_server(app: "ASGIApp", models: "Models", limits: "Limits", host: 
     server = uvicorn.Server(config)
 
     async def stop_if_models_fail() -> None:
-        while not models.ready and not models.wrong:
+        while not pool.ready and not pool.load_error:
             await asyncio.sleep(0.05)
-        server.should_exit = bool(models.wrong)
+        server.should_exit = bool(pool.load_error)
 
     sockets = [_listening_socket(host, port)]
     address = sockets[0].getsockname()

@@ -27,7 +27,7 @@ from regard.serving import media_api as media
 from regard.serving.api_keys import Keys
 from regard.serving.limits import Limits
 from regard.serving.middleware import App, Guard, Slow, TooLarge
-from regard.serving.model_pool import Model, Models, Unknown
+from regard.serving.model_pool import Model, ModelNotFoundError, ModelPool
 from regard.serving.prometheus import Metrics
 from regard.serving.requests import (
     Left,
@@ -98,8 +98,8 @@ def as_record(one: Translated, model: Model) -> dict[str, Any]:
 class Service:
     """Everything that the routes share."""
 
-    def __init__(self, models: Models, limits: Limits, keys: Keys) -> None:
-        self.models, self.limits, self.keys = models, limits, keys
+    def __init__(self, pool: ModelPool, limits: Limits, keys: Keys) -> None:
+        self.pool, self.limits, self.keys = pool, limits, keys
         self.metrics = Metrics()
 
     def admit(self, key: str | None) -> None:
@@ -113,8 +113,8 @@ class Service:
         """For a request that was admitted. Raises Refused, or Left."""
         asked, options = checked(texts, self.limits), within(options, self.limits)
         try:
-            model = self.models.find(**which)
-        except Unknown as error:
+            model = self.pool.find(**which)
+        except ModelNotFoundError as error:
             raise Refused(400, str(error)) from None
         check_reads_text(model)
         if model.predictor is not None:
@@ -126,7 +126,7 @@ class Service:
 
 
 def new_app(
-    models: Models,
+    pool: ModelPool,
     *,
     limits: Limits | None = None,
     keys: Keys | None = None,
@@ -135,16 +135,16 @@ def new_app(
     log: bool = False,
 ) -> App:
     """The whole application."""
-    service = Service(models, limits or Limits(), keys or Keys(None))
+    service = Service(pool, limits or Limits(), keys or Keys(None))
 
     @contextlib.asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        loading = asyncio.create_task(models.load())
+        loading = asyncio.create_task(pool.load())
         yield
         loading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await loading
-        await models.stop()
+        await pool.stop()
 
     app = FastAPI(title="regard", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
     _own_routes(app, service)
@@ -164,7 +164,7 @@ def new_app(
 
 
 def _own_routes(app: FastAPI, service: Service) -> None:
-    models = service.models
+    pool = service.pool
 
     @app.get("/health", summary="Whether the service is alive.")
     async def health() -> dict[str, str]:
@@ -172,13 +172,13 @@ def _own_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/ready", summary="Whether all models are loaded.")
     async def ready() -> Response:
-        if models.ready:
+        if pool.ready:
             return JSONResponse({"status": "ready"})
-        return JSONResponse({"status": "failed" if models.wrong else "loading", "why": models.wrong}, 503)
+        return JSONResponse({"status": "failed" if pool.load_error else "loading", "why": pool.load_error}, 503)
 
     @app.get("/metrics", summary="For Prometheus.")
     async def metrics() -> Response:
-        return PlainTextResponse(service.metrics.text(models), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(service.metrics.text(pool), media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/models", summary="What there is to translate with.")
     async def list_models() -> dict[str, Any]:
@@ -189,9 +189,9 @@ def _own_routes(app: FastAPI, service: Service) -> None:
                     "source": model.source,
                     "target": model.target,
                     "engine": model.engine,
-                    **model.about,
+                    **model.metadata,
                 }
-                for model in models.all
+                for model in pool.models
             ],
             "limits": asdict(service.limits),
             "needs_key": service.keys.asked,
@@ -226,9 +226,9 @@ def _own_routes(app: FastAPI, service: Service) -> None:
     ) -> Response:
         service.admit(bearer(authorization))
         try:
-            chosen = models.find(name=model, source=source, target=target)
+            chosen = pool.find(name=model, source=source, target=target)
             text = (await request.body()).decode("utf-8")
-        except Unknown as error:
+        except ModelNotFoundError as error:
             raise Refused(400, str(error)) from None
         except UnicodeDecodeError:
             raise Refused(400, "the body is not text in UTF-8.") from None
@@ -257,8 +257,8 @@ def _own_routes(app: FastAPI, service: Service) -> None:
     ) -> Response:
         service.admit(bearer(authorization))
         try:
-            chosen = models.find(name=model, source=source, target=target)
-        except Unknown as error:
+            chosen = pool.find(name=model, source=source, target=target)
+        except ModelNotFoundError as error:
             raise Refused(400, str(error)) from None
         check_reads_text(chosen)
         plain = files.plain_name(name)

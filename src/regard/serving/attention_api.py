@@ -10,7 +10,7 @@ from regard.data.input_validation import LONE_SURROGATE
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving.limits import Limits
-from regard.serving.model_pool import Unknown
+from regard.serving.model_pool import ModelNotFoundError
 from regard.serving.requests import Refused, answered, bearer, checked
 from regard.views.page import pack_capture
 from regard.views.storage import as_record
@@ -56,8 +56,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
         service.admit(bearer(authorization))
         checked([pair.text, *([] if pair.target is None else [pair.target])], service.limits)
         try:
-            model = service.models.find(name=pair.model)
-        except Unknown as error:
+            model = service.pool.find(name=pair.model)
+        except ModelNotFoundError as error:
             raise Refused(400, str(error)) from None
         if model.batcher is None or model.predictor is None:
             raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})

@@ -75,14 +75,14 @@ def add_to(app: FastAPI, service: "Service") -> None:
         _admit(service, authorization)
         if type not in ("source", "target"):
             raise Refused(400, "Value for 'type' not supported.")
-        codes = {getattr(model, type) for model in service.models.all} - {None}
+        codes = {getattr(model, type) for model in service.pool.models} - {None}
         extra = {"supports_formality": False} if type == "target" else {}
         return [{"language": code.upper(), "name": name_of(code), **extra} for code in sorted(codes)]
 
     @app.get("/v2/usage", summary="As DeepL: characters translated so far.", tags=["DeepL"])
     async def usage(authorization: Authorization = "") -> dict[str, int]:
         _admit(service, authorization)
-        used = sum(model.batcher.count.characters for model in service.models.all if model.batcher is not None)
+        used = sum(model.batcher.count.characters for model in service.pool.models if model.batcher is not None)
         return {"character_count": used, "character_limit": QUOTA}
 
 

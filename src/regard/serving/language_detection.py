@@ -3,7 +3,7 @@
 from typing import Any
 
 from regard.data.vocabulary import in_text
-from regard.serving.model_pool import Models
+from regard.serving.model_pool import ModelPool
 
 
 def name_of(code: str) -> str:
@@ -18,14 +18,14 @@ def name_of(code: str) -> str:
         return code
 
 
-def detected(text: str, models: Models) -> list[dict[str, Any]]:
+def detected(text: str, pool: ModelPool) -> list[dict[str, Any]]:
     """Languages of the loaded models, by how well each one's subwords fit the text; none that cannot be told.
 
     A vocabulary of a language spells its texts in long pieces, and other languages' in letters and bytes. So this knows
     only the languages that there are models for, and says how sure it is; of a text in another language it says little.
     """
     fits: dict[str, float] = {}
-    for model in models.all:
+    for model in pool.models:
         if model.predictor is None or model.source is None:
             continue
         (tokens,) = in_text(model.predictor.run.source_side).encode([text.strip()])

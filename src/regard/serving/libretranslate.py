@@ -7,7 +7,7 @@ from fastapi import FastAPI, Request
 from regard.inference.options import Options
 from regard.serving import html_text as html
 from regard.serving.language_detection import detected, name_of
-from regard.serving.model_pool import Models
+from regard.serving.model_pool import ModelPool
 from regard.serving.requests import Fields, Refused, Translated, given_fields
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
 
     @app.get("/languages", summary="As LibreTranslate: what can be translated.", tags=["LibreTranslate"])
     async def languages() -> list[dict[str, Any]]:
-        return _languages(service.models)
+        return _languages(service.pool)
 
     @app.post("/detect", summary="As LibreTranslate: which language a text is in.", tags=["LibreTranslate"])
     async def detect(request: Request) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         text = fields.one("q")
         if not text:
             raise Refused(400, "Invalid request: missing q parameter")
-        return detected(text[: service.limits.characters], service.models)
+        return detected(text[: service.limits.characters], service.pool)
 
 
 async def _translated(
@@ -111,10 +111,10 @@ async def _deeplx(request: Request, service: "Service", fields: Fields) -> dict[
     }
 
 
-def _languages(models: Models) -> list[dict[str, Any]]:
+def _languages(pool: ModelPool) -> list[dict[str, Any]]:
     """Every language that is a source or a target, with what it can be translated into."""
     targets: dict[str, set[str]] = {}
-    for model in models.all:
+    for model in pool.models:
         targets.setdefault(model.source or "auto", set()).add(model.target or "auto")
         if model.target is not None:
             targets.setdefault(model.target, set())

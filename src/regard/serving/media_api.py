@@ -17,7 +17,7 @@ from regard.inference.media_inputs import MediaInputs
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.serving.attention_api import within_reach
-from regard.serving.model_pool import Model, Unknown
+from regard.serving.model_pool import Model, ModelNotFoundError
 from regard.serving.requests import Refused, answered, applicable_options, bearer, within
 from regard.views.page import pack_capture
 from regard.views.storage import as_record
@@ -116,8 +116,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
 def _reader(service: "Service", name: str | None) -> Model:
     """A model that reads files: of this name, or the only one. Raises Refused."""
     try:
-        found = [service.models.find(name=name)] if name is not None else service.models.all
-    except Unknown as error:
+        found = [service.pool.find(name=name)] if name is not None else service.pool.models
+    except ModelNotFoundError as error:
         raise Refused(400, str(error)) from None
     if any(model.predictor is None for model in found):
         raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})

@@ -1,4 +1,4 @@
-"""The models of a service: loaded in the background, found by name or by languages."""
+"""The models of a service: loaded in the background, selected by name or by languages."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ from regard.serving.limits import Limits
 
 @dataclass
 class Model:
-    """One run. Until it is loaded it has a name only."""
+    """One served run. Until it is loaded, only `name` and `folder` are set."""
 
     name: str
     folder: Path
@@ -26,8 +26,8 @@ class Model:
     batcher: Batcher | None = None
 
     @property
-    def about(self) -> dict[str, Any]:
-        """What it reads and says."""
+    def metadata(self) -> dict[str, Any]:
+        """Task, output, options and input modality, as in the response of /v1/models; empty until it is loaded."""
         if self.predictor is None:
             return {}
         model, task = self.predictor.description.model, self.predictor.task
@@ -40,25 +40,25 @@ class Model:
             "languages": list(self.predictor.description.target_languages),
         }
 
-    def serves(self, source: str | None, target: str | None) -> bool:
-        """Whether it goes from this language to that; None is any."""
-        return _matches(source, self.source) and _matches(target, self.target)
+    def matches_languages(self, source: str | None, target: str | None) -> bool:
+        """Whether the model translates from this language to that one; None matches any language."""
+        return _language_matches(source, self.source) and _language_matches(target, self.target)
 
 
-def _matches(wanted: str | None, own: str | None) -> bool:
-    """Of "pt-BR", "pt" is enough, and the other way round; a model that does not say matches anything."""
-    if wanted is None or own is None:
+def _language_matches(requested: str | None, supported: str | None) -> bool:
+    """ "pt" matches "pt-BR", and the other way round; a model without a language matches any language."""
+    if requested is None or supported is None:
         return True
-    a, b = wanted.lower().replace("_", "-"), own.lower().replace("_", "-")
+    a, b = requested.lower().replace("_", "-"), supported.lower().replace("_", "-")
     return a == b or a.startswith(f"{b}-") or b.startswith(f"{a}-")
 
 
-class Unknown(RegardError):  # noqa: N818
-    """No model does what was asked for."""
+class ModelNotFoundError(RegardError):
+    """No model matches the requested name or languages."""
 
 
-class Models:
-    """All of them."""
+class ModelPool:
+    """All models of a service."""
 
     def __init__(
         self,
@@ -70,37 +70,37 @@ class Models:
         shortlist: bool = False,
     ) -> None:
         self.limits = limits
-        self._how: dict[str, Any] = {"engine": engine, "precision": precision, "shortlist": shortlist}
-        self.all: list[Model] = []
-        self.wrong: str = ""  # why they could not be loaded
+        self._load_options: dict[str, Any] = {"engine": engine, "precision": precision, "shortlist": shortlist}
+        self.models: list[Model] = []
+        self.load_error: str = ""  # why a model could not be loaded
         self.ready = False
         for folder in folders:
             name = folder.resolve().name
-            while any(model.name == name for model in self.all):
+            while any(model.name == name for model in self.models):
                 name += "-2"
-            self.all.append(Model(name, folder))
+            self.models.append(Model(name, folder))
 
     async def load(self) -> None:
-        """Open all models, one after the other, without stopping the loop; then begin to work."""
+        """Load all models one by one in a thread, and start a batcher for each. Sets `ready` or `load_error`."""
         try:
-            for model in self.all:
-                predictor = await asyncio.to_thread(self._opened, model.folder)
-                about = predictor.description
-                model.source, model.target = about.source_language, about.target_language
+            for model in self.models:
+                predictor = await asyncio.to_thread(self._open, model.folder)
+                description = predictor.description
+                model.source, model.target = description.source_language, description.target_language
                 model.engine, model.predictor = predictor.engine_reason, predictor
                 model.batcher = Batcher(predictor, most_waiting=self.limits.waiting)
                 model.batcher.start()
         except (RegardError, OSError) as error:
-            self.wrong = str(error)
+            self.load_error = str(error)
             return
         gc.collect()
-        gc.freeze()  # what is loaded stays: the collector need not look at all of it again and again
+        gc.freeze()  # loaded models are never freed: the collector need not traverse them again and again
         self.ready = True
 
-    def _opened(self, folder: Path) -> Predictor:
+    def _open(self, folder: Path) -> Predictor:
         from regard.loading import load
 
-        predictor = load(folder, **self._how)
+        predictor = load(folder, **self._load_options)
         if not predictor.task.served:
             raise RegardError(
                 f"{folder}: a run for {predictor.task.title} is not served yet; use regard {predictor.task.verb}."
@@ -109,30 +109,34 @@ class Models:
         options = predictor.greedy()
         accepted = predictor.task.options
         aligns = predictor.description.model.aligns
-        more = {name: True for name in ("scores", "alignment") if name in accepted and (aligns or name == "scores")}
-        predictor.results([predictor.pipeline.example], options.with_(**more))
+        extra_outputs = {
+            name: True for name in ("scores", "alignment") if name in accepted and (aligns or name == "scores")
+        }
+        predictor.results([predictor.pipeline.example], options.with_(**extra_outputs))
         return predictor
 
     async def stop(self) -> None:
-        """Stop working."""
-        for model in self.all:
+        """Stop all batchers."""
+        for model in self.models:
             if model.batcher is not None:
                 await model.batcher.stop()
 
     def find(self, *, name: str | None = None, source: str | None = None, target: str | None = None) -> Model:
-        """The one that is meant. Raises Unknown, in one sentence."""
+        """The model with this name, or the first that matches the languages. Raises ModelNotFoundError."""
         if name is not None:
-            found = [model for model in self.all if model.name == name]
-            if not found:
-                raise Unknown(f"there is no model {name[:80]!r}; there are {', '.join(m.name for m in self.all)}.")
-            return found[0]
+            matches = [model for model in self.models if model.name == name]
+            if not matches:
+                raise ModelNotFoundError(
+                    f"there is no model {name[:80]!r}; there are {', '.join(m.name for m in self.models)}."
+                )
+            return matches[0]
         source = None if source in (None, "", "auto") else source
-        found = [model for model in self.all if model.serves(source, target or None)]
-        if not found:
-            raise Unknown(
+        matches = [model for model in self.models if model.matches_languages(source, target or None)]
+        if not matches:
+            raise ModelNotFoundError(
                 f"no model goes from {source or 'any language'} to {target or 'any'}; see the list of languages."
             )
-        exact = [model for model in found if model.target is not None or target is None] or found
+        exact = [model for model in matches if model.target is not None or target is None] or matches
         if source is None and len({model.source for model in exact}) > 1:
-            raise Unknown("several models could be meant; name the source language.")
+            raise ModelNotFoundError("several models could be meant; name the source language.")
         return exact[0]

@@ -1,6 +1,6 @@
 """What Prometheus reads: counts and times, without texts, keys or addresses."""
 
-from regard.serving.model_pool import Models
+from regard.serving.model_pool import ModelPool
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -20,7 +20,7 @@ class Metrics:
         times[next((place for place, most in enumerate(BUCKETS) if seconds <= most), len(BUCKETS))] += 1
         self._sums[route] = self._sums.get(route, 0.0) + seconds
 
-    def text(self, models: Models) -> str:
+    def text(self, pool: ModelPool) -> str:
         """In Prometheus' own format."""
         lines = [
             "# HELP regard_requests_total Requests answered.",
@@ -49,16 +49,16 @@ class Metrics:
             ("abandoned_total", "counter", "Texts whose client had left.", "left"),
         ):
             lines += [f"# HELP regard_{name} {about}", f"# TYPE regard_{name} {kind}"]
-            for model in models.all:
+            for model in pool.models:
                 if model.batcher is not None:
                     value = getattr(model.batcher.count, field)
                     lines.append(f'regard_{name}{{model="{_label(model.name)}"}} {value}')
         lines += ["# HELP regard_waiting Texts in the queue.", "# TYPE regard_waiting gauge"]
-        for model in models.all:
+        for model in pool.models:
             if model.batcher is not None:
                 lines.append(f'regard_waiting{{model="{_label(model.name)}"}} {model.batcher.waiting}')
         lines += ["# HELP regard_ready Whether all models are loaded.", "# TYPE regard_ready gauge"]
-        lines.append(f"regard_ready {int(models.ready)}")
+        lines.append(f"regard_ready {int(pool.ready)}")
         return "\n".join(lines) + "\n"
 
 
