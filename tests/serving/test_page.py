@@ -183,3 +183,25 @@ def test_the_api_is_explained_offline(page: Page, server: Server) -> None:
     text = page.inner_text("main")
     assert "POST /v1/translate" in text
     assert "glossary" in text
+
+
+def test_options_of_the_schema_are_a_form(page: Page, server: Server, runs: list[Path]) -> None:
+    service = server.ask("/v1/models").json()
+    page.click("#options summary")
+    shown = page.eval_on_selector_all("#option-fields [name]", "controls => controls.map(control => control.name)")
+    applicable = set(service["models"][0]["options"])
+    assert set(shown) == applicable - {"scores", "alignment", "attention", "nbest", "to"}
+    assert page.get_attribute("[name=beam]", "max") == str(service["limits"]["beam"])
+    page.fill("#source", "the cat sat")
+    page.wait_for_selector(TRANSLATED)
+    output = page.evaluate("document.getElementById('target').dataset.text")
+    forbidden = output.split()[0]
+    page.fill("[name=forbidden]", forbidden)
+    page.fill("[name=beam]", "3")
+    expected = regard.load(runs[0]).translate("the cat sat", forbidden=[forbidden], beam=3).text
+    target = page.locator("#target")
+    expect(target).to_have_attribute("data-text", expected)
+    page.fill("[name=beam]", "99")
+    expect(page.locator("#status.error")).to_contain_text("beam")
+    page.click("#reset-options")
+    expect(target).to_have_attribute("data-text", output)

@@ -28,12 +28,12 @@ from regard.serving.api_keys import Keys
 from regard.serving.limits import Limits
 from regard.serving.middleware import App, Guard, Slow, TooLarge
 from regard.serving.model_pool import Model, ModelNotFoundError, ModelPool
+from regard.serving.option_fields import form_fields, options_from, options_in_query, query_parameters
 from regard.serving.prometheus import Metrics
 from regard.serving.requests import (
     Left,
     Refused,
     Translated,
-    applicable_options,
     bearer,
     check_reads_text,
     checked,
@@ -60,15 +60,9 @@ OPTION_FIELDS: dict[str, Any] = {name: (field.annotation, field) for name, field
 PredictionRequest: Any = create_model("PredictionRequest", __base__=_Inputs, **OPTION_FIELDS)
 
 
-def requested_options(request: Any) -> Options:
-    """The decoding options that a request sets. Raises Refused."""
-    given = {name: getattr(request, name) for name in request.model_fields_set & set(Options.model_fields)}
-    if "beam" in given and given["beam"] > 0:
-        given["beam"] = max(given["beam"], given.get("nbest", 1))
-    try:
-        return Options.of(given)
-    except RegardError as error:
-        raise Refused(400, str(error)) from None
+def requested_options(body: Any) -> Options:
+    """The decoding options that a request's body sets. Raises Refused."""
+    return options_from({name: getattr(body, name) for name in body.model_fields_set & set(Options.model_fields)})
 
 
 def as_record(one: Translated, model: Model) -> dict[str, Any]:
@@ -107,21 +101,28 @@ class Service:
         if not self.keys.fits(key):
             raise Refused(403, "this needs an API key that is known here.")
 
-    async def translate(
-        self, request: Request, texts: list[Any], options: Options, **which: str | None
-    ) -> tuple[Model, list[Translated]]:
-        """For a request that was admitted. Raises Refused, or Left."""
-        asked, options = checked(texts, self.limits), within(options, self.limits)
-        try:
-            model = self.pool.find(**which)
-        except ModelNotFoundError as error:
-            raise Refused(400, str(error)) from None
-        check_reads_text(model)
+    def allowed(self, options: Options, model: Model) -> Options:
+        """Options that the limits allow and that apply to a model. Raises Refused."""
+        within(options, self.limits)
         if model.predictor is not None:
             try:
                 model.predictor.check_options(options)
             except RegardError as error:
                 raise Refused(400, str(error)) from None
+        return options
+
+    async def translate(
+        self, request: Request, texts: list[Any], options: Options, **which: str | None
+    ) -> tuple[Model, list[Translated]]:
+        """For a request that was admitted. Raises Refused, or Left."""
+        asked = checked(texts, self.limits)
+        within(options, self.limits)
+        try:
+            model = self.pool.find(**which)
+        except ModelNotFoundError as error:
+            raise Refused(400, str(error)) from None
+        check_reads_text(model)
+        options = self.allowed(options, model)
         return model, await until_left(request, translated(model, asked, options, self.limits))
 
 
@@ -193,6 +194,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
                 }
                 for model in pool.models
             ],
+            "option_fields": form_fields(service.limits),
             "limits": asdict(service.limits),
             "needs_key": service.keys.asked,
         }
@@ -215,13 +217,13 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         "/v1/lines",
         summary="Translate a long text, the body, line by line; each is answered when it is done.",
         description="curl localhost:8000/v1/lines --data-binary @book.txt",
+        openapi_extra={"parameters": query_parameters()},
     )
     async def lines(
         request: Request,
         model: str | None = None,
         source: str | None = None,
         target: str | None = None,
-        beam: int = 5,
         authorization: Annotated[str, Header()] = "",
     ) -> Response:
         service.admit(bearer(authorization))
@@ -233,7 +235,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         except UnicodeDecodeError:
             raise Refused(400, "the body is not text in UTF-8.") from None
         check_reads_text(chosen)
-        options = within(applicable_options(chosen.predictor, beam=beam), service.limits)
+        options = service.allowed(options_in_query(request), chosen)
         given = LINE_ENDS.split(text)
         given = given[:-1] if given[-1] == "" else given
         if any(len(line) > service.limits.characters for line in given):
@@ -245,6 +247,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         "/v1/file",
         summary="Translate a file, the body: its progress line by line, then the file in base64.",
         description='curl "localhost:8000/v1/file?name=app.po" --data-binary @app.po',
+        openapi_extra={"parameters": query_parameters()},
     )
     async def file(
         request: Request,
@@ -261,12 +264,13 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         except ModelNotFoundError as error:
             raise Refused(400, str(error)) from None
         check_reads_text(chosen)
+        options = service.allowed(options_in_query(request), chosen)
         plain = files.plain_name(name)
         own = layout_of(chosen.folder, None, None, column, None)  # a run that answers has columns of its own
         place = own.source_column if column is not None or own.question_column is not None else None
         layout = DocumentLayout(chosen.source or source, chosen.target or target, place, own.question_column)
         document = await files.opened(await request.body(), plain, layout, service.limits)
-        content = files.translated_file(document, plain, chosen, Options(), service.limits)
+        content = files.translated_file(document, plain, chosen, options, service.limits)
         return StreamingResponse(content, media_type="application/x-ndjson")
 
 

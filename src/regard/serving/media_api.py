@@ -18,7 +18,8 @@ from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.serving.attention_api import within_reach
 from regard.serving.model_pool import Model, ModelNotFoundError
-from regard.serving.requests import Refused, answered, applicable_options, bearer, within
+from regard.serving.option_fields import options_in_query, query_parameters
+from regard.serving.requests import Refused, answered, applicable_options, bearer
 from regard.views.page import pack_capture
 from regard.views.storage import as_record
 
@@ -53,21 +54,15 @@ def add_to(app: FastAPI, service: "Service") -> None:
         "/v1/read",
         summary="What a model says of a picture or a recording, the body: a caption, a transcript, a class.",
         description='curl "localhost:8000/v1/read?model=captions" --data-binary @photo.png',
+        openapi_extra={"parameters": query_parameters()},
     )
     async def read(
         request: Request,
         model: str | None = None,
-        to: Annotated[str, Query(description="The language, of a model of several.")] = "",
-        beam: int = 5,
-        nbest: int = 1,
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
-        chosen, predictor, inputs, body = await given(request, model, authorization)
-        options = _options(
-            service,
-            predictor,
-            applicable_options(predictor, beam=beam if beam < 1 else max(beam, nbest), nbest=nbest, to=to),
-        )
+        chosen, _, inputs, body = await given(request, model, authorization)
+        options = _options(service, chosen, options_in_query(request))
         source = Prepared(await room.decoded(lambda: inputs.medium.read(body)), "the file")
         assert chosen.batcher is not None
         (result,) = await answered(request, chosen.batcher.translate([source], options, seconds=service.limits.seconds))
@@ -91,7 +86,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
         chosen, predictor, inputs, body = await given(request, model, authorization)
-        options = _options(service, predictor, applicable_options(predictor, to=to))
+        options = _options(service, chosen, applicable_options(predictor, to=to))
         if target is not None and len(target) > service.limits.characters:
             raise Refused(413, f"at most {service.limits.characters:,} characters of a target.")
         source = Prepared(await room.decoded(lambda: inputs.medium.read(body)), "the file")
@@ -135,9 +130,10 @@ def media_inputs(predictor: Predictor) -> MediaInputs | None:
     return inputs if isinstance(inputs, MediaInputs) else None
 
 
-def _options(service: "Service", predictor: Predictor, options: Options) -> Options:
-    options = within(options, service.limits)
-    known = predictor.description.target_languages
+def _options(service: "Service", model: Model, options: Options) -> Options:
+    options = service.allowed(options, model)
+    assert model.predictor is not None
+    known = model.predictor.description.target_languages
     if options.to and options.to not in known:
         raise Refused(400, f"to: there is no {options.to[:40]!r}; this model has {', '.join(known) or 'one language'}.")
     return options

@@ -3,6 +3,7 @@
 import { decodeBase64 } from "../../views/page/base64.js";
 import { byId, showStatus } from "../../views/page/dom.js";
 import { send, sizeError } from "./client.js";
+import { queryOptions } from "./options_form.js";
 import { apiKey, limits, selectedModel } from "./session.js";
 
 /** The lines of a response, as they arrive. */
@@ -29,7 +30,7 @@ export async function uploadDocument() {
   try {
     const tooLarge = sizeError(file, limits());
     if (tooLarge) throw new Error(`it is ${tooLarge}`);
-    const query = { name: file.name, model: selectedModel().name };
+    const query = [["name", file.name], ["model", selectedModel().name], ...queryOptions()];
     const response = await send("/v1/file", { body: file, key: apiKey(), query });
     for await (const line of responseLines(response)) showProgress(JSON.parse(line), file.name);
   } catch ({ message }) {

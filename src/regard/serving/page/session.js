@@ -2,14 +2,19 @@
 
 import { byId } from "../../views/page/dom.js";
 
-const session = { models: [], limits: {} };
+const session = { models: [], limits: {}, optionSchema: {} };
 
-export function setService({ models, limits }) {
-  Object.assign(session, { models, limits });
+export function setService({ models, limits, option_fields: schema }) {
+  Object.assign(session, { models, limits, optionSchema: schema });
 }
 
 export function limits() {
   return session.limits;
+}
+
+/** The JSON schema of every decoding option, by name. */
+export function optionSchema() {
+  return session.optionSchema;
 }
 
 export function apiKey() {

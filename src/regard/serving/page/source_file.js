@@ -3,6 +3,7 @@
 import { byId, option, showStatus } from "../../views/page/dom.js";
 import { request, sizeError, startRequest } from "./client.js";
 import { FILES } from "./file_inputs.js";
+import { queryOptions } from "./options_form.js";
 import { apiKey, limits, readsFiles, selectedModel } from "./session.js";
 import { showElapsed, showTranslation } from "./translation_view.js";
 
@@ -54,7 +55,9 @@ async function readFile(file) {
   try {
     const tooLarge = sizeError(file, limits());
     if (tooLarge) throw new Error(`it is ${tooLarge}`);
-    const query = { model: selectedModel().name, nbest: 3, ...(language.hidden ? {} : { to: language.value }) };
+    const nbest = selectedModel().options.includes("nbest") ? [["nbest", 3]] : [];
+    const to = language.hidden ? [] : [["to", language.value]];
+    const query = [["model", selectedModel().name], ...nbest, ...to, ...queryOptions()];
     const { text, others } = await request("/v1/read", { body: file, key: apiKey(), query });
     if (!isLatest()) return;
     showTranslation({ text, others: others.map((other) => other.text), sentences: [] });

@@ -3,6 +3,7 @@
 import { byId, option, showStatus } from "../../views/page/dom.js";
 import { request, startRequest, waitUntilReady } from "./client.js";
 import { uploadDocument } from "./document_upload.js";
+import { enteredOptions, onOptionsChanged, showOptions } from "./options_form.js";
 import { apiKey, limits, readsFiles, reverseModel, selectedModel, setService } from "./session.js";
 import { addSourceFileEvents, clearSourceFile, showSourceInput } from "./source_file.js";
 import { addWordNavigation, copyTranslation, showElapsed, showTranslation } from "./translation_view.js";
@@ -37,6 +38,7 @@ async function startTranslationPage() {
   byId("swap").disabled = reverseModel() < 0;
   showStatus("");
   showSourceInput();
+  showOptions();
   onSourceChanged();
 }
 
@@ -68,9 +70,11 @@ async function translate() {
   const startTime = performance.now();
   try {
     const { name, aligns, options } = selectedModel();
-    const wanted = { nbest: 3, scores: true, alignment: aligns };
+    const language = byId("target-language");
+    const to = language.hidden ? {} : { to: language.value };
+    const wanted = { nbest: 3, scores: true, alignment: aligns, ...to };
     const applicable = Object.entries(wanted).filter(([option]) => options.includes(option));
-    const body = { text, model: name, ...Object.fromEntries(applicable) };
+    const body = { text, model: name, ...Object.fromEntries(applicable), ...enteredOptions() };
     const { translations } = await request("/v1/translate", { body, key: apiKey() });
     if (!isLatest()) return;
     showStatus("");
@@ -90,6 +94,7 @@ function onModelChanged() {
   clearSourceFile();
   clearTranslation();
   showSourceInput();
+  showOptions();
   onSourceChanged();
 }
 
@@ -100,6 +105,7 @@ function swapLanguages() {
   byId("model").value = String(reverse);
   if (text) byId("source").value = text;
   showTranslation(null);
+  showOptions();
   onSourceChanged();
 }
 
@@ -127,4 +133,6 @@ byId("document-file").addEventListener("change", uploadDocument);
 document.addEventListener("keydown", onShortcut);
 addWordNavigation();
 addSourceFileEvents();
+onOptionsChanged(onSourceChanged);
+byId("target-language").addEventListener("change", onSourceChanged);
 startTranslationPage().catch((error) => showStatus(error.message, true));

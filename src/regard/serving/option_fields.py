@@ -1,0 +1,70 @@
+"""Decoding options over HTTP, from the schema in `inference/options.py`: the body, query parameters, a page's form."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Request
+
+from regard.errors import RegardError
+from regard.inference.options import Options
+from regard.serving.limits import Limits
+from regard.serving.requests import Refused
+
+SCHEMA: dict[str, dict[str, Any]] = Options.model_json_schema()["properties"]
+
+
+def options_from(given: Mapping[str, Any]) -> Options:
+    """The options that a request sets. Raises Refused."""
+    values = dict(given)
+    if isinstance(beam := values.get("beam"), int) and beam > 0:
+        values["beam"] = max(beam, values.get("nbest", 1))
+    try:
+        return Options.of(values)
+    except RegardError as error:
+        raise Refused(400, str(error)) from None
+
+
+def options_in_query(request: Request) -> Options:
+    """The options among a request's query parameters. A parameter that neither the route nor the schema knows is an
+    error. Raises Refused."""
+    own = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    given = {name: request.query_params.getlist(name) for name in request.query_params if name not in own}
+    return options_from({name: _value(name, texts) for name, texts in given.items()})
+
+
+def query_parameters() -> list[dict[str, Any]]:
+    """The options as query parameters in OpenAPI."""
+    return [
+        {"name": name, "in": "query", "required": False, "description": schema["description"], "schema": schema}
+        for name, schema in SCHEMA.items()
+        if schema.get("type") != "object"
+    ]
+
+
+def form_fields(limits: Limits) -> dict[str, dict[str, Any]]:
+    """The JSON schema of each option, within the limits of the service: what a form needs to know."""
+    fields = {name: _flat(schema) for name, schema in SCHEMA.items()}
+    for name in ("beam", "nbest"):
+        fields[name]["maximum"] = min(fields[name]["maximum"], getattr(limits, name))
+    return fields
+
+
+def _flat(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema without `anyOf`: null is an optional value that is left out."""
+    alternatives = [each for each in schema.get("anyOf", []) if each.get("type") != "null"]
+    own = {name: value for name, value in schema.items() if name not in ("anyOf", "title")}
+    return {**own, **(alternatives[0] if alternatives else {})}
+
+
+def _value(name: str, texts: list[str]) -> Any:
+    """A query parameter as a value of the option's type; as text where it cannot be read, for the schema to refuse."""
+    kind = _flat(SCHEMA.get(name, {})).get("type")
+    if kind == "array":
+        return texts
+    if kind in (None, "string"):
+        return texts[-1]
+    try:
+        return json.loads(texts[-1])
+    except ValueError:
+        return texts[-1]
