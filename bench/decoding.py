@@ -21,7 +21,7 @@ import sentencepiece
 import regard
 from bench.measure import Claim, report
 from regard.runs.conversion import convert_to_ctranslate2
-from regard.runs.folder import open_folder
+from regard.runs.folder import open_run
 
 ROUNDS = 5
 SIZES = (8, 16, 32, 64, 128)
@@ -30,7 +30,7 @@ Texts = list[str]
 
 def directly(run: Path, kind: str, size: int, beam: int) -> Callable[[Texts], Texts]:
     """CTranslate2 as its documentation calls it."""
-    opened = open_folder(run)
+    opened = open_run(run)
     translator = ctranslate2.Translator(
         str(convert_to_ctranslate2(opened, kind)), compute_type=kind, inter_threads=1, intra_threads=1
     )

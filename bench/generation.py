@@ -25,7 +25,7 @@ from regard.interop.family import family_of
 from regard.interop.tensor_map import TokenizerPair, load_tensors
 from regard.models.seq2seq import Seq2Seq
 from regard.runs.bundle import Bundle
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.special_tokens import END
 
 BEGUN, NEW = 32, 32
@@ -56,17 +56,17 @@ def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
     theirs = transformers.GPT2LMHeadModel(config).eval()
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
-        from regard.runs.bundle import put_tensors, read_tensors
+        from regard.runs.bundle import copy_tensors_into, read_tensors
 
         tensors = read_tensors(Path(folder) / "model.safetensors")
     words: Any = _Numbers(config.vocab_size)
     mapping = family_of(config.to_dict()).mapping(set(tensors), TokenizerPair(words, words))
     ours, _ = load_tensors(mapping, tensors, "bench")
     model = Seq2Seq(mapping.settings, source_vocabulary=0, target_vocabulary=len(words))
-    put_tensors(model, ours, "bench")
+    copy_tensors_into(model, ours, "bench")
     from regard.data.media import Silence
 
-    about = Description(longest=1024, per_token=0.0, model=mapping.settings)
+    about = RunDescription(longest=1024, per_token=0.0, model=mapping.settings)
     return theirs, Bundle(about, model.eval(), Silence(), words)
 
 

@@ -29,7 +29,7 @@ from regard.inference.results import SearchConfig
 from regard.inference.search_algorithm import search
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.settings import merged
 from regard.special_tokens import END, PAD
 from regard.tasks.presets import preset_settings
@@ -69,7 +69,7 @@ def ours(beam: int, kind: str) -> Callable[[], object]:
         save_file(model.state_dict(), Path(folder) / "model.safetensors")
         opened: Any = SimpleNamespace(
             folder=Path(folder),
-            description=Description(longest=SAID, model=settings),
+            description=RunDescription(longest=SAID, model=settings),
             source_side=range(VOCABULARY),
             target_side=range(VOCABULARY),
         )

@@ -6,7 +6,7 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.special_tokens import END
 from tests.models.variants import DECODERS, ENCODERS
 
@@ -25,5 +25,5 @@ def bundle_of(
             parameter.normal_(0, 0.4)
         if model.output.bias is not None:
             model.output.bias[END] += 3
-    description = Description.model_validate({"longest": 12, "model": settings, **about})
+    description = RunDescription.model_validate({"longest": 12, "model": settings, **about})
     return Bundle(description, model.eval(), subwords, subwords)

@@ -17,7 +17,7 @@ from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, new_model
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.settings import merged
 from regard.special_tokens import END
 from tests.models.variants import small_preset
@@ -53,7 +53,7 @@ def media_bundle(
         if model.output.bias is not None:
             model.output.bias[END] += 2
     about = {"longest": 10, "model": settings, "target_languages": languages, "whole": bool(labels)}
-    return Bundle(Description.model_validate(about), model.eval(), reads, says)
+    return Bundle(RunDescription.model_validate(about), model.eval(), reads, says)
 
 
 def picture(seed: int = 0) -> Any:

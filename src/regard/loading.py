@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from regard.inference.engine_selection import open_engine, run_in_pytorch
 from regard.inference.predictor import Predictor
-from regard.runs.folder import open_folder
+from regard.runs.folder import open_run
 from regard.tasks.base import task_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def load(
     for one on each core. shortlist: choose tokens only from those that the run's shortlist has for a source; faster,
     and rarely worse.
     """
-    opened = open_folder(Path(path))
+    opened = open_run(Path(path))
     run = open_engine(opened, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
     task = task_of(opened.description)
     return Predictor(run, task, task.pipeline(run))

@@ -94,10 +94,10 @@ def test_default_metrics_are_registered() -> None:
 
 @pytest.mark.parametrize("preset", ["classifier", "span", "tagger", "show-attend-tell", "listen-attend-spell"])
 def test_default_metrics_of_a_run_include_what_selects_its_checkpoints(preset: str) -> None:
-    from regard.runs.folder import Description
+    from regard.runs.folder import RunDescription
     from regard.training.settings import run_settings
 
     settings = run_settings(preset, {}, [], {})
-    names = default_metrics(Description(model=settings.model, whole=settings.data.whole))
+    names = default_metrics(RunDescription(model=settings.model, whole=settings.data.whole))
     assert settings.training.metric in names
     assert all(METRICS.canonical(name) == name for name in names)

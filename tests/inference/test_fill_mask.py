@@ -13,7 +13,7 @@ from regard.loading import predictor_of
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD
 from tests.bundles import LINES
 
@@ -40,7 +40,7 @@ def model(words: SubwordTokenizer) -> Predictor:
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_(0, 0.4)
-    about = Description.model_validate({"longest": 20, "model": settings, "per_token": 0.0, "whole": True})
+    about = RunDescription.model_validate({"longest": 20, "model": settings, "per_token": 0.0, "whole": True})
     found = predictor_of(Bundle(about, made.eval(), words, words))
     return found
 

@@ -13,7 +13,7 @@ from regard.loading import predictor_of
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.special_tokens import BEGIN, END, PAD
 
 
@@ -28,7 +28,7 @@ def model(subwords: SubwordTokenizer) -> Predictor:
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_(0, 0.3)
-    about = Description.model_validate({"longest": 40, "model": settings, "per_token": 0.0})
+    about = RunDescription.model_validate({"longest": 40, "model": settings, "per_token": 0.0})
     found = predictor_of(Bundle(about, made.eval(), Silence(), subwords))
     return found
 

@@ -15,8 +15,8 @@ from regard.interop.export_run import export_run
 from regard.interop.import_folder import import_folder
 from regard.loading import load
 from regard.models.settings import ModelSettings
-from regard.runs.bundle import Bundle, new_model, save_bundle, tensors_of
-from regard.runs.folder import Description
+from regard.runs.bundle import Bundle, module_tensors, new_model, save_bundle
+from regard.runs.folder import RunDescription
 from tests.interop.huggingface_models import LINES
 
 
@@ -31,12 +31,12 @@ def test_an_exported_model_comes_back(imported: Any, tmp_path: Path, precision: 
             a, b = first.translate(line, beam=4), second.translate(line, beam=4)
             assert a.text == b.text
             assert a.score == pytest.approx(b.score, abs=1e-5)
-        before, after = (tensors_of(each.run.bundle.model) for each in (first, second))
+        before, after = (module_tensors(each.run.bundle.model) for each in (first, second))
         for name in before:
             if name != "output.bias" and "place" not in name:
                 assert torch.equal(before[name].sort(0).values, after[name].sort(0).values)
     else:
-        before, after = (tensors_of(each.run.bundle.model) for each in (first, second))
+        before, after = (module_tensors(each.run.bundle.model) for each in (first, second))
         for name, tensor in before.items():
             if name.startswith("encoder.layers") and name.endswith("weight") and tensor.ndim == 2:
                 rows = tensor.abs().amax(1, keepdim=True)
@@ -82,7 +82,7 @@ def random_run(tmp_path: Path, tie: str, more: dict[str, Any]) -> Path:
         for parameter in network.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     (tmp_path / "run").mkdir()
-    save_bundle(tmp_path / "run", Bundle(Description(longest=100, model=model), network, source, joint))
+    save_bundle(tmp_path / "run", Bundle(RunDescription(longest=100, model=model), network, source, joint))
     return tmp_path / "run"
 
 

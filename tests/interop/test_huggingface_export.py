@@ -17,7 +17,7 @@ from regard.interop.import_folder import import_folder
 from regard.loading import load
 from regard.models.settings import ModelSettings, NoSource
 from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES
 from tests.interop.test_onnx import run_graph
@@ -78,7 +78,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 for parameter in network.parameters():
                     parameter.add_(0.2 * torch.randn_like(parameter))
             per_token = 0.0 if isinstance(model.source, NoSource) else 2.0
-            about = Description(longest=100, per_token=per_token, model=model)
+            about = RunDescription(longest=100, per_token=per_token, model=model)
             (folder / "run").mkdir()
             save_bundle(folder / "run", Bundle(about, network, side, words))
             export_run(folder / "run", "huggingface", folder / "theirs")
@@ -203,7 +203,9 @@ def test_an_exported_model_can_be_imported_again(exported: Any, tmp_path: Path, 
 def test_models_that_no_family_has_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all", **change})
     words = train_tokenizer(LINES * 3, SubwordSettings(), 340)
-    save_bundle(tmp_path, Bundle(Description(longest=100, model=model), new_model(model, words, words), words, words))
+    save_bundle(
+        tmp_path, Bundle(RunDescription(longest=100, model=model), new_model(model, words, words), words, words)
+    )
     with pytest.raises(ValueError, match=message):
         export_run(tmp_path, "huggingface", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -212,7 +214,7 @@ def test_models_that_no_family_has_are_refused(tmp_path: Path, change: dict[str,
 def test_the_tokenizer_lowercases_if_the_run_does(tmp_path: Path) -> None:
     model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all"})
     words = train_tokenizer([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
-    about = Description(longest=100, lowercase=True, model=model)
+    about = RunDescription(longest=100, lowercase=True, model=model)
     save_bundle(tmp_path, Bundle(about, new_model(model, words, words), words, words))
     export_run(tmp_path, "huggingface", tmp_path / "out")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Conversion to CTranslate2's format: which models have one, and when a run is converted."""
+"""Conversion to CTranslate2's format: which models are supported, and when a run is converted."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from regard.models.shapes import SHAPES
 from regard.runs import conversion
 from regard.runs.bundle import save_bundle
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
-from regard.runs.folder import open_folder
+from regard.runs.folder import open_run
 from tests.bundles import bundle_of
 from tests.inference.engines.test_ctranslate2_engine import RUN
 from tests.models.variants import DECODERS, ENCODERS, TRANSLATING
@@ -35,34 +35,34 @@ def test_presets_of_transformers_are_supported(name: str) -> None:
     assert not unsupported_by_ctranslate2(ModelSettings.parse(SHAPES[name].model))
 
 
-def test_a_model_is_converted_once_and_again_when_it_has_changed(
+def test_a_run_is_converted_again_only_when_its_model_has_changed(
     subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_transformer(subwords, tmp_path)
-    written: list[Path] = []
-    original = conversion._write
+    converted: list[Path] = []
+    original = conversion._write_converted
 
-    def counted(opened, folder, precision, stamp) -> None:
-        written.append(folder)
-        original(opened, folder, precision, stamp)
+    def count_calls(run, folder, precision, fingerprint) -> None:
+        converted.append(folder)
+        original(run, folder, precision, fingerprint)
 
-    monkeypatch.setattr(conversion, "_write", counted)
-    first = convert_to_ctranslate2(open_folder(tmp_path), "int8")
+    monkeypatch.setattr(conversion, "_write_converted", count_calls)
+    first = convert_to_ctranslate2(open_run(tmp_path), "int8")
     assert first == tmp_path / "ctranslate2" / "int8"
-    assert convert_to_ctranslate2(open_folder(tmp_path), "int8") == first
-    assert len(written) == 1
+    assert convert_to_ctranslate2(open_run(tmp_path), "int8") == first
+    assert len(converted) == 1
     save_transformer(subwords, tmp_path, tie="target")
-    assert convert_to_ctranslate2(open_folder(tmp_path), "int8") == first
-    assert len(written) == 2
-    convert_to_ctranslate2(open_folder(tmp_path), "float32")
+    assert convert_to_ctranslate2(open_run(tmp_path), "int8") == first
+    assert len(converted) == 2
+    convert_to_ctranslate2(open_run(tmp_path), "float32")
     assert sorted(path.name for path in first.parent.iterdir()) == ["float32", "int8"], "no temporary folder is left"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_run_that_is_not_writable_is_converted_elsewhere(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+def test_a_read_only_run_is_converted_into_a_temporary_folder(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     save_transformer(subwords, tmp_path)
     tmp_path.chmod(0o500)
     try:
-        assert not convert_to_ctranslate2(open_folder(tmp_path), "int8").is_relative_to(tmp_path)
+        assert not convert_to_ctranslate2(open_run(tmp_path), "int8").is_relative_to(tmp_path)
     finally:
         tmp_path.chmod(0o700)

@@ -1,4 +1,4 @@
-"""A run that was saved before settings and tasks were renamed is read as it was (format 1)."""
+"""Runs of format 1, saved before settings and tasks were renamed, are migrated when they are read."""
 
 import shutil
 from pathlib import Path
@@ -8,38 +8,38 @@ import pytest
 from regard.errors import RegardError
 from regard.loading import load
 from regard.models.settings import RecurrentDecoder
-from regard.runs.folder import open_folder
+from regard.runs.folder import open_run
 from regard.settings import read_toml
 from regard.tasks.base import task_of
 from regard.training.run import settings_of
 from regard.training.settings import run_settings
 
 RUN = Path(__file__).parent / "format-1"
-BEFORE = [("number  number: dog red", -0.70773), ("number 1: cat big", -0.95924), ("number 1:: cat red", -0.87608)]
+EXPECTED = [("number  number: dog red", -0.70773), ("number 1: cat big", -0.95924), ("number 1:: cat red", -0.87608)]
 
 
-def test_its_settings_are_migrated() -> None:
+def test_settings_of_format_1_are_migrated() -> None:
     settings = settings_of(RUN)
     assert settings.task == "translation"
     assert settings.training.metric == "chrf"
     assert settings.training.coverage_loss == pytest.approx(0.1)
     assert isinstance(settings.model.decoder, RecurrentDecoder)
     assert settings.model.decoder.normalize == "sparsemax"
-    opened = open_folder(RUN)
-    assert opened.description.format == 1
-    assert task_of(opened.description).name == "translation"
+    description = open_run(RUN).description
+    assert description.format == 1
+    assert task_of(description).name == "translation"
 
 
 @pytest.mark.parametrize("engine", ["torch", "auto"])
-def test_it_translates_as_it_did(tmp_path: Path, engine: str) -> None:
+def test_a_run_of_format_1_translates_as_before(tmp_path: Path, engine: str) -> None:
     shutil.copytree(RUN, tmp_path / "run")
     texts = ["the red dog number 3", "the big bird number 12", "the red cat number 7"]
     results = load(tmp_path / "run", engine=engine, device="cpu", precision="float32").translate(texts, beam=3)
-    assert [result.text for result in results] == [text for text, _ in BEFORE]
-    assert [result.score for result in results] == pytest.approx([score for _, score in BEFORE], abs=1e-4)
+    assert [result.text for result in results] == [text for text, _ in EXPECTED]
+    assert [result.score for result in results] == pytest.approx([score for _, score in EXPECTED], abs=1e-4)
 
 
-def test_an_old_name_that_is_typed_gets_the_new_one() -> None:
+def test_an_old_setting_name_is_refused_with_its_new_name() -> None:
     with pytest.raises(RegardError, match=r"training\.judge: this setting is now called training\.metric"):
         run_settings("bahdanau", {}, ["training.judge=chrf"], {})
     assert "metric" in read_toml(RUN / "settings.toml")["training"]

@@ -17,8 +17,8 @@ from regard.cli.common import (
     SourceLanguage,
     TargetColumn,
     TargetLanguage,
-    layout_of,
     progress,
+    resolve_layout,
 )
 
 Backward = Annotated[Path | None, typer.Option(help="A run from the target's language to the source's: use both.")]
@@ -63,7 +63,7 @@ def align(
     )
 
     check_symmetrization(symmetrize, run, backward)
-    layout = layout_of(run, source_language, target_language, source_column, target_column)
+    layout = resolve_layout(run, source_language, target_language, source_column, target_column)
     examples = read_pairs_to_align(pairs or [], source, target, layout)
     for note in examples.notes:
         typer.echo(note, err=True)

@@ -65,9 +65,9 @@ class Loading:
         )
 
 
-def layout_of(run: Path | None, *given: str | None) -> "Layout":
+def resolve_layout(run: Path | None, *given: str | None) -> "Layout":
     """Where the sides are in a file with both: as given, or else as the run's own files had them."""
-    from regard.runs.layout import layout_of as find
+    from regard.runs.layout import resolve_layout as find
 
     return find(run, *given)
 

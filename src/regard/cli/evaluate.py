@@ -23,8 +23,8 @@ from regard.cli.common import (
     SourceLanguage,
     TargetColumn,
     TargetLanguage,
-    layout_of,
     progress,
+    resolve_layout,
 )
 from regard.cli.decoding_options import add_decoding_command
 from regard.errors import RegardError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from regard.evaluation.evaluation_set import EvaluationFiles
     from regard.evaluation.report import Report, Systems
     from regard.inference.options import Options
-    from regard.runs.folder import Description
+    from regard.runs.folder import RunDescription
 
 BAR_UNIT = 4  # points of a score that one block of a bar stands for
 
@@ -123,7 +123,7 @@ def evaluate(
     from regard.evaluation.report import Generator, Systems, default_metrics, evaluate_systems
     from regard.tasks.base import task_of
 
-    layout = layout_of(run, source_language, target_language, source_column, target_column)
+    layout = resolve_layout(run, source_language, target_language, source_column, target_column)
     files = EvaluationFiles(pairs or (), source, reference or (), outputs, media, layout)
     if gold is not None or links is not None:
         _evaluate_alignment(run, links, gold, files, device, as_json)
@@ -145,12 +145,12 @@ def evaluate(
     _print_json(report.as_json()) if as_json else _print_report(report)
 
 
-def _description(run: Path | None) -> "Description | None":
+def _description(run: Path | None) -> "RunDescription | None":
     if run is None:
         return None
-    from regard.runs.folder import open_folder
+    from regard.runs.folder import open_run
 
-    return open_folder(run).description
+    return open_run(run).description
 
 
 def _check_options(
@@ -158,7 +158,7 @@ def _check_options(
     source: Path | None,
     picture: Path | None,
     tokenize: str | None,
-    description: "Description | None",
+    description: "RunDescription | None",
 ) -> None:
     """Raises RegardError for options that do not go together."""
     from regard.evaluation.bleu_tokenizers import check_tokenizer

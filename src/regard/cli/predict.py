@@ -221,9 +221,9 @@ def _by_lines(path: Path, layout: DocumentLayout, output: Path | None, options: 
 
 
 def _layout(predictor: "Predictor", run: Path, path: Path, choices: FileChoices, options: "Options") -> DocumentLayout:
-    from regard.runs.layout import layout_of
+    from regard.runs.layout import resolve_layout
 
-    own = predictor.task.table_layout(path, layout_of(run, None, None, choices.column, None))
+    own = predictor.task.table_layout(path, resolve_layout(run, None, None, choices.column, None))
     answers = own.question_column is not None
     return DocumentLayout(
         choices.source_language or predictor.description.source_language,

@@ -60,14 +60,14 @@ def serve(
     """Predict over HTTP: a page, an API, and what clients of LibreTranslate and DeepL speak."""
     import asyncio
 
-    from regard.runs.folder import open_folder
+    from regard.runs.folder import open_run
     from regard.serving.api_keys import Keys
     from regard.serving.app import new_app
     from regard.serving.limits import Limits
     from regard.serving.model_pool import ModelPool
 
     for run in runs:
-        open_folder(run)  # a folder that is not a run is reported now, not in the background
+        open_run(run)  # a folder that is not a run is reported now, not in the background
     known = Keys(keys)
     open_to_all = host not in LOCAL
     if open_to_all and not name:

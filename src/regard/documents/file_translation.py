@@ -12,7 +12,7 @@ from regard.documents.document import Document, DocumentLayout, kind_of, read_do
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
-from regard.runs.folder import stamp_of, write_durably
+from regard.runs.folder import model_fingerprint, write_durably
 
 JournalRecord = tuple[str, list[str], str]  # a translation, placeholders missing in it, and why there is none
 
@@ -94,7 +94,7 @@ def check_output_path(output: Path, source: Path) -> Path:
 
 def conditions_of(run: Path, predictor: Predictor, options: Options, layout: DocumentLayout) -> str:
     """Everything beside the source that a file's translation depends on."""
-    return f"{stamp_of(run)} {predictor.engine_reason} {options} {layout}"
+    return f"{model_fingerprint(run)} {predictor.engine_reason} {options} {layout}"
 
 
 def fingerprint_of(content: bytes, conditions: str) -> str:

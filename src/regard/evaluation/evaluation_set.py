@@ -12,7 +12,7 @@ from regard.data.input_validation import find_problem, normalize_whitespace
 from regard.data.media_store import found_in
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.tasks.base import task_of
 
 
@@ -57,7 +57,7 @@ class _SourceKind:
     empty_targets: bool = False  # a question may have no answer
 
     @staticmethod
-    def of(description: Description | None, folder: Path | None) -> "_SourceKind":
+    def of(description: RunDescription | None, folder: Path | None) -> "_SourceKind":
         media = description is not None and not description.model.source.is_text
         if folder is not None and not media:
             raise RegardError("--media: it is for runs that read pictures or recordings; this one reads text.")
@@ -85,7 +85,7 @@ class _SourceKind:
         return ""
 
 
-def load_evaluation_set(files: EvaluationFiles, description: Description | None) -> EvaluationSet:
+def load_evaluation_set(files: EvaluationFiles, description: RunDescription | None) -> EvaluationSet:
     """Read a test set for a run of this description, or for outputs. Raises RegardError if there is none."""
     kind = _SourceKind.of(description, files.media)
     if files.outputs is not None:

@@ -17,7 +17,7 @@ from regard.evaluation.metrics import METRICS, Score, corpus_score
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.loading import load
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.tasks.base import get_task, task_of
 
 MAX_CONFUSIONS = 5  # pairs of classes that a report lists
@@ -26,7 +26,7 @@ MAX_CONFUSIONS = 5  # pairs of classes that a report lists
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
-def default_metrics(description: Description | None) -> list[str]:
+def default_metrics(description: RunDescription | None) -> list[str]:
     """The metrics of a run's task; without a run, those of translation."""
     return list((task_of(description) if description is not None else get_task("translation")).metrics)
 

@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.evaluation.report import Progress
 from regard.inference.attention import align_pairs as align_by_attention
 from regard.loading import load
-from regard.runs.folder import open_folder
+from regard.runs.folder import open_run
 
 Link = tuple[int, int]  # source word, target word, from 0
 
@@ -85,7 +85,7 @@ def check_symmetrization(symmetrization: str | None, run: Path, backward: Path |
         raise RegardError("--symmetrize: it needs a run of the other direction, given with --backward.")
     if backward is None:
         return
-    one, other = (open_folder(each).description for each in (run, backward))
+    one, other = (open_run(each).description for each in (run, backward))
     languages = [one.source_language, one.target_language, other.target_language, other.source_language]
     if run.resolve() == backward.resolve() or (all(languages) and languages[:2] != languages[2:]):
         raise RegardError(f"--backward: {backward} is no run from the target's language to the source's.")

@@ -9,7 +9,7 @@ from regard.alignment.shortlist import Shortlist
 from regard.data.vocabulary import Given
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.registry import Registry
-from regard.runs.folder import Opened
+from regard.runs.folder import RunFolder
 
 
 def cores() -> int:
@@ -34,12 +34,12 @@ class Engine(ABC):
 
     @classmethod
     @abstractmethod
-    def unsupported_model(cls, opened: Opened, device: str) -> str:
+    def unsupported_model(cls, opened: RunFolder, device: str) -> str:
         """Why it cannot run a model on a device here, as a clause; empty if it can."""
 
     @classmethod
     @abstractmethod
-    def open(cls, opened: Opened, *, device: str, precision: str, threads: int, shortlist: Shortlist | None) -> Self:
+    def open(cls, opened: RunFolder, *, device: str, precision: str, threads: int, shortlist: Shortlist | None) -> Self:
         """A run, ready to search. threads: 0 for one on each core. Raises RegardError."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ from regard.errors import RegardError
 from regard.inference.engine import ENGINES, Engine
 from regard.inference.loaded_run import LoadedRun
 from regard.runs.conversion import PRECISIONS
-from regard.runs.folder import Opened
+from regard.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from regard.alignment.alignment_head import AlignmentHead
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def open_engine(
-    opened: Opened,
+    opened: RunFolder,
     *,
     engine: str = "auto",
     device: str = "auto",
@@ -44,7 +44,7 @@ def open_engine(
         return bundle if bundle is not None else _open_bundle(opened)
 
     vocabularies = opened.source_side, opened.target_side
-    return LoadedRun(opened.description, *vocabularies, found, open_bundle, about, opened.choice())
+    return LoadedRun(opened.description, *vocabularies, found, open_bundle, about, opened.alignment_head())
 
 
 def by_priority() -> list[str]:
@@ -68,7 +68,7 @@ def run_in_pytorch(
     return LoadedRun(bundle.description, *sides, engine, lambda: bundle, engine_reason, alignment_head)
 
 
-def _choose(opened: Opened, engine: str, device: str) -> tuple[type[Engine], str]:
+def _choose(opened: RunFolder, engine: str, device: str) -> tuple[type[Engine], str]:
     """The engine to use, and why not the one to prefer, as the end of a sentence. Raises RegardError."""
     first_reason = ""
     for name in by_priority() if engine == "auto" else [engine]:
@@ -84,7 +84,7 @@ def _choose(opened: Opened, engine: str, device: str) -> tuple[type[Engine], str
     raise RegardError(f"{opened.folder}: no engine can run this model here, since {first_reason}.")
 
 
-def _open_bundle(opened: Opened) -> "Bundle":
+def _open_bundle(opened: RunFolder) -> "Bundle":
     from regard.runs.bundle import load_bundle
 
     return load_bundle(opened.folder, "cpu")

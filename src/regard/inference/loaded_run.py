@@ -10,7 +10,7 @@ from regard.data.vocabulary import SourceSide, Vocabulary
 from regard.inference.engine import Engine
 from regard.inference.options import Options
 from regard.inference.results import SearchConfig
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 
 if TYPE_CHECKING:
     from regard.inference.engines.torch import TorchEngine
@@ -26,7 +26,7 @@ class LoadedRun:
 
     def __init__(
         self,
-        description: Description,
+        description: RunDescription,
         source_side: SourceSide,
         target_side: Vocabulary,
         engine: Engine,

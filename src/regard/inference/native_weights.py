@@ -22,7 +22,7 @@ from regard.models.settings import (
 )
 from regard.native.abi import Activation, Architecture, Attend, Extent, Score
 from regard.runs.conversion import Arrays, not_text_to_text, read_arrays, sinusoids, unsupported_by_ctranslate2
-from regard.runs.folder import Opened
+from regard.runs.folder import RunFolder
 
 SCORES = ("additive", "bilinear", "dot", "scaled-dot")
 EXTENTS = ("global", "local-m", "local-p")
@@ -49,7 +49,7 @@ def unsupported_reason(model: ModelSettings) -> str:
 class Weights:
     """What a model is made from in C: its architecture, tensors and settings."""
 
-    def __init__(self, architecture: Architecture, opened: Opened) -> None:
+    def __init__(self, architecture: Architecture, opened: RunFolder) -> None:
         self.architecture, self._opened = architecture, opened
         self._checkpoint: Arrays = read_arrays(opened.folder / "model.safetensors")
         self.settings: dict[str, float] = {}
@@ -90,7 +90,7 @@ def _enum(kind: type[Value], name: str) -> Value:
     return kind[name.upper().replace("-", "_")]
 
 
-def weights_of(opened: Opened) -> Weights:
+def weights_of(opened: RunFolder) -> Weights:
     """The weights of a model that `unsupported_reason` has nothing against."""
     model = opened.description.model
     encoder, decoder = model.encoder, model.decoder
@@ -104,7 +104,9 @@ def weights_of(opened: Opened) -> Weights:
 # --- Transformers ------------------------------------------------------------------------------------------------
 
 
-def _transformer(weights: Weights, opened: Opened, encoder: TransformerEncoder, decoder: TransformerDecoder) -> Weights:
+def _transformer(
+    weights: Weights, opened: RunFolder, encoder: TransformerEncoder, decoder: TransformerDecoder
+) -> Weights:
     weights.settings = {
         "width": encoder.width,
         "rms_norm": encoder.norm == "rms",
@@ -177,7 +179,7 @@ def _stack(
 # --- recurrent models --------------------------------------------------------------------------------------------
 
 
-def _recurrent(weights: Weights, opened: Opened, encoder: RecurrentEncoder, decoder: RecurrentDecoder) -> Weights:
+def _recurrent(weights: Weights, opened: RunFolder, encoder: RecurrentEncoder, decoder: RecurrentDecoder) -> Weights:
     E, D = decoder.embedding_width, decoder.width
     M = encoder.width * (2 if encoder.bidirectional else 1)
     source_size, target_size = len(in_text(opened.source_side)), len(opened.target_side)

@@ -14,7 +14,7 @@ from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.pipeline import OnDone, Pipeline, ignore_progress
 from regard.inference.results import Result
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.views.notebook import CapturedView
 
 WINDOW = 4096  # inputs of a stream that are sorted into batches together
@@ -63,7 +63,7 @@ class Predictor:
         self.run, self.task, self.pipeline = run, task, pipeline
 
     @property
-    def description(self) -> Description:
+    def description(self) -> RunDescription:
         """What is in the run's model.toml."""
         return self.run.description
 

@@ -9,8 +9,8 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 from regard.interop.new_run import check_is_new
 from regard.runs.bundle import load_bundle
-from regard.runs.conversion import PRECISIONS, STAMP, convert_to_ctranslate2, unsupported_by_ctranslate2
-from regard.runs.folder import Opened, open_folder, write_durably
+from regard.runs.conversion import FINGERPRINT_FILE, PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
+from regard.runs.folder import RunFolder, open_run, write_durably
 
 MODEL_FILES = (  # of a run: the model alone, without its training
     *("model.toml", "model.safetensors", "source.subwords", "target.subwords", "target.labels", "alignment.json"),
@@ -27,7 +27,7 @@ def export_run(run: Path, to: str, folder: Path, *, precision: str = "float32") 
         raise RegardError(f"--precision: there is no {precision!r}; there are {', '.join(PRECISIONS)}.")
     if precision != "float32" and to != "ctranslate2":
         raise RegardError(f"--precision: {precision} is for ctranslate2; leave it out for {to}.")
-    opened = open_folder(run)
+    opened = open_run(run)
     check_is_new(folder)
     files = FORMATS[to](opened, precision)
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,31 +36,31 @@ def export_run(run: Path, to: str, folder: Path, *, precision: str = "float32") 
     return sorted(files)
 
 
-def _huggingface(opened: Opened, precision: str) -> Files:
+def _huggingface(opened: RunFolder, precision: str) -> Files:
     from regard.interop import huggingface_export
 
     return huggingface_export.export_huggingface(opened)
 
 
-def _ctranslate2(opened: Opened, precision: str) -> Files:
+def _ctranslate2(opened: RunFolder, precision: str) -> Files:
     if reason := unsupported_by_ctranslate2(opened.description.model):
         raise RegardError(f"{opened.folder}: CTranslate2 cannot run this model, since {reason}.")
     converted = convert_to_ctranslate2(opened, precision)
-    files = {path.name: path.read_bytes() for path in sorted(converted.iterdir()) if path.name != STAMP}
+    files = {path.name: path.read_bytes() for path in sorted(converted.iterdir()) if path.name != FINGERPRINT_FILE}
     return files | _sentencepiece_models(opened)
 
 
-def _onnx(opened: Opened, precision: str) -> Files:
+def _onnx(opened: RunFolder, precision: str) -> Files:
     from regard.interop.onnx import export_onnx
 
     return export_onnx(load_bundle(opened.folder))
 
 
-def _safetensors(opened: Opened, precision: str) -> Files:
+def _safetensors(opened: RunFolder, precision: str) -> Files:
     return {name: (opened.folder / name).read_bytes() for name in MODEL_FILES if (opened.folder / name).exists()}
 
 
-FORMATS: dict[str, Callable[[Opened, str], Files]] = {
+FORMATS: dict[str, Callable[[RunFolder, str], Files]] = {
     "huggingface": _huggingface,
     "ctranslate2": _ctranslate2,
     "onnx": _onnx,
@@ -68,7 +68,7 @@ FORMATS: dict[str, Callable[[Opened, str], Files]] = {
 }
 
 
-def _sentencepiece_models(opened: Opened) -> Files:
+def _sentencepiece_models(opened: RunFolder) -> Files:
     """The sentencepiece models of source and target, where they have such."""
     files: Files = {}
     for name, side in (("source", opened.source_side), ("target", opened.target_side)):

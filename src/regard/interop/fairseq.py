@@ -23,7 +23,7 @@ from regard.interop.family import MAX_LAYERS, MAX_ROWS, MAX_WIDTH
 from regard.interop.new_run import check_is_new
 from regard.interop.tensor_map import PARAMETERS
 from regard.interop.tokenizer_import import read_bytes
-from regard.runs.bundle import as_bytes
+from regard.runs.bundle import serialize_tensors
 from regard.runs.folder import write_durably
 
 MODEL_TYPE = "fairseq-transformer"  # in the config.json of a converted checkpoint
@@ -69,7 +69,7 @@ def convert_checkpoint(
         files[f"{side}.spm"] = path.read_bytes()
     config = _configuration(settings, languages)
     files["config.json"] = json.dumps(config, indent=2).encode()
-    files["model.safetensors"] = as_bytes(_normalize_tensors(theirs, config))
+    files["model.safetensors"] = serialize_tensors(_normalize_tensors(theirs, config))
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_durably(folder / name, content)

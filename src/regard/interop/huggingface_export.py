@@ -28,13 +28,13 @@ from regard.interop.tensor_map import TokenizerPair, export_tensors
 from regard.interop.tokenizer_export import tokenizer_files
 from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
 from regard.models.settings import EncoderSettings, ModelSettings, TransformerDecoder, TransformerEncoder
-from regard.runs.bundle import Bundle, as_bytes, load_bundle, read_tensors, tensors_of
+from regard.runs.bundle import Bundle, load_bundle, module_tensors, read_tensors, serialize_tensors
 from regard.runs.conversion import NEVER_PREDICTED
-from regard.runs.folder import Opened
+from regard.runs.folder import RunFolder
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
 
-def export_huggingface(opened: Opened) -> dict[str, bytes]:
+def export_huggingface(opened: RunFolder) -> dict[str, bytes]:
     """The files of a run in Hugging Face's format, by name. Raises RegardError."""
     if (opened.folder / IMPORTED / "config.json").exists():
         return _export_imported(opened)
@@ -47,7 +47,7 @@ def export_huggingface(opened: Opened) -> dict[str, bytes]:
 # --- runs that were imported ----------------------------------------------------------------------------------------
 
 
-def _export_imported(opened: Opened) -> dict[str, bytes]:
+def _export_imported(opened: RunFolder) -> dict[str, bytes]:
     imported, where = opened.folder / IMPORTED, str(opened.folder)
     bundle = load_bundle(opened.folder)
     vocabulary = bundle.target_side if isinstance(bundle.target_side, ImportedTokenizer) else bundle.source_side
@@ -57,11 +57,11 @@ def _export_imported(opened: Opened) -> dict[str, bytes]:
     mapping = family.mapping(names, TokenizerPair(vocabulary, vocabulary))
     if _comparable(mapping.settings) != _comparable(bundle.description.model):
         raise RegardError(f"{where}: this is no longer the kind of model that was imported.")
-    ours = tensors_of(bundle.model)
+    ours = module_tensors(bundle.model)
     if not mapping.settings.output_bias and mapping.settings.tie != "none":
         _drop_added_bias(ours, where)
     theirs = export_tensors(mapping, ours, read_tensors(imported / UNUSED), where)
-    files = {"model.safetensors": as_bytes(theirs, {"format": "pt"})}
+    files = {"model.safetensors": serialize_tensors(theirs, {"format": "pt"})}
     for name in ("config.json", *TOKENIZER_FILES):
         if (imported / name).exists():
             files[name] = (imported / name).read_bytes()
@@ -100,12 +100,12 @@ def export_trained(bundle: Bundle) -> dict[str, bytes]:
         max_length=family.max_positions,
     )
     same = _as_imported(vocabulary, files["tokenizer.json"], masks=masks)
-    tensors = {name: tensor.clone() for name, tensor in tensors_of(bundle.model).items()}
+    tensors = {name: tensor.clone() for name, tensor in module_tensors(bundle.model).items()}
     tensors = family.adapt(tensors, model)
     mapping = family.mapping(family.exported_names(), TokenizerPair(same, same))
     theirs = export_tensors(mapping, tensors, family.unused_tensors(), "huggingface")
     files["config.json"] = json.dumps(family.config, indent=2).encode()
-    files["model.safetensors"] = as_bytes(theirs, {"format": "pt"})
+    files["model.safetensors"] = serialize_tensors(theirs, {"format": "pt"})
     if model.decoder.autoregressive:
         start = {"decoder_start_token_id": BEGIN} if architecture == "encoder-decoder" else {}
         files["generation_config.json"] = json.dumps({**SPECIAL_TOKEN_IDS, **start}, indent=2).encode()

@@ -17,7 +17,7 @@ from regard.interop.family import Family, family_of
 from regard.interop.new_run import build_bundle, check_is_new, save_run
 from regard.interop.tensor_map import ModelMapping, TokenizerPair
 from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
-from regard.runs.bundle import Bundle, as_bytes, read_tensors
+from regard.runs.bundle import Bundle, read_tensors, serialize_tensors
 from regard.runs.folder import write_durably
 
 IMPORTED = "imported"  # the folder with what an export gives back
@@ -89,7 +89,7 @@ def _keep_for_export(folder: Path, into: Path, unused: dict[str, Tensor], names:
     for name in ("config.json", *TOKENIZER_FILES):
         if (folder / name).is_file():
             shutil.copyfile(folder / name, into / name)
-    write_durably(into / UNUSED, as_bytes(unused))
+    write_durably(into / UNUSED, serialize_tensors(unused))
     write_durably(into / TENSOR_NAMES, json.dumps(names).encode())
 
 

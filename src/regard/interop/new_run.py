@@ -10,9 +10,9 @@ from regard.data.media import medium_of
 from regard.errors import RegardError
 from regard.interop.tensor_map import ModelMapping, TokenizerPair, load_tensors
 from regard.models.settings import ModelSettings
-from regard.runs.bundle import Bundle, check_tensors, new_model, put_tensors, save_bundle
+from regard.runs.bundle import Bundle, check_tensors, copy_tensors_into, new_model, save_bundle
 from regard.runs.conversion import NEVER_PREDICTED
-from regard.runs.folder import Description
+from regard.runs.folder import RunDescription
 from regard.special_tokens import UNKNOWN
 from regard.tasks.base import task_of
 
@@ -43,7 +43,7 @@ def build_bundle(
         settings = settings.model_copy(update={"output_bias": True})
         ours["output.bias"] = torch.zeros(len(target))
         ours["output.bias"][target.missing] = NEVER_PREDICTED
-    description = Description(
+    description = RunDescription(
         source_language=languages[0],
         target_language=languages[1],
         longest=mapping.max_length or _max_length(settings),
@@ -57,7 +57,7 @@ def build_bundle(
         check_tensors(new_model(settings, source_side, target_side), ours, where)
     with torch.random.fork_rng(devices=[]):
         model = new_model(settings, source_side, target_side)
-    put_tensors(model, {name: value.float() for name, value in ours.items()}, where)
+    copy_tensors_into(model, {name: value.float() for name, value in ours.items()}, where)
     return Bundle(description, model.eval(), source_side, target_side), unused
 
 

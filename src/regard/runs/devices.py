@@ -1,12 +1,12 @@
-"""Where tensors live."""
+"""The device that tensors are on."""
 
 import torch
 
 from regard.errors import RegardError
 
 
-def device_named(name: str) -> torch.device:
-    """ "auto" is the fastest there is."""
+def resolve_device(name: str) -> torch.device:
+    """The device of this name; "auto" is the fastest that is available. Raises RegardError."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:

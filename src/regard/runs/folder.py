@@ -1,9 +1,9 @@
-"""A trained model as a folder that a person can read. Imports no PyTorch: an engine may do without.
+"""The folder of a trained run, and durable writes. Imports no PyTorch, which some engines do not need.
 
-model.toml           what it is made of, and how text goes in and out
-model.safetensors    its weights
-source.subwords      sentencepiece models of both sides; a model of pictures or recordings has none for its source,
-target.subwords      and one that tells classes apart has target.labels
+model.toml           the description: the model's settings, and how texts are processed
+model.safetensors    the weights
+source.subwords      sentencepiece models of source and target; a model of pictures or recordings has none for its
+target.subwords      source, a classifier has target.labels
 """
 
 import hashlib
@@ -28,47 +28,46 @@ from regard.models.settings import ModelSettings
 from regard.plugins import check_available
 from regard.settings import Settings, read_toml
 
-ALIGNMENT = "alignment.json"  # which layer and head show best what comes from where
+ALIGNMENT_FILE = "alignment.json"  # the layer and head of cross-attention that align best
 
 
-class Description(Settings):
-    """What is in model.toml."""
+class RunDescription(Settings):
+    """The content of model.toml. Its names are stored, so they do not change."""
 
     format: Annotated[int, Field(ge=1, le=2)] = 2
-    task: str | None = None  # that it was trained for; older runs do not name it
-    plugins: dict[str, str] = Field(default_factory=dict)  # that it needs, each with where it came from
+    task: str | None = None  # that the model was trained for; older runs do not have it
+    plugins: dict[str, str] = Field(default_factory=dict)  # that the model needs, each with its origin
     source_language: str | None = None
     target_language: str | None = None
-    target_languages: tuple[str, ...] = ()  # of a model that has several
+    target_languages: tuple[str, ...] = ()  # of a multilingual model
     lowercase: bool = False
-    longest: int = 256  # target tokens that were seen in training, at most
-    whole: bool = False  # texts are read as wholes, their ends cut off where they are too long
-    per_token: float = 2.0  # target tokens for a source token, at most, as training had them
-    placeholders: dict[str, Treatment] = Field(
-        default_factory=dict
-    )  # the kinds that training had, and what became of them
+    longest: int = 256  # the length of the longest target in training, in tokens
+    whole: bool = False  # texts are not split into sentences; ones that are too long are truncated
+    per_token: float = 2.0  # the most target tokens for a source token in training
+    # The kinds of placeholders in training, and how they were processed.
+    placeholders: dict[str, Treatment] = Field(default_factory=dict)
     model: ModelSettings
 
 
 @dataclass(frozen=True)
-class Opened:
-    """What is in a folder beside the weights."""
+class RunFolder:
+    """A run that was opened: everything but its weights."""
 
     folder: Path
-    description: Description
+    description: RunDescription
     source_side: SourceSide
     target_side: Vocabulary
 
     def shortlist(self) -> Shortlist | None:
-        """If it has one."""
+        """The vocabulary shortlist, if the run has one. Raises RegardError."""
         if not isinstance(self.source_side, SubwordTokenizer):
             return None
         sizes = {"source_vocabulary": len(self.source_side), "target_vocabulary": len(self.target_side)}
         return load_shortlist(self.folder / "shortlist.safetensors", **sizes)
 
-    def choice(self) -> AlignmentHead | None:
-        """Where its alignment is seen best, if that was found."""
-        path = self.folder / ALIGNMENT
+    def alignment_head(self) -> AlignmentHead | None:
+        """The layer and head that align best, if the run has them. Raises RegardError."""
+        path = self.folder / ALIGNMENT_FILE
         if not path.exists():
             return None
         record = read_json(path)
@@ -86,8 +85,8 @@ class Opened:
         raise RegardError(f"{path}: it belongs to another model; remove it.")
 
 
-def open_folder(folder: Path) -> Opened:
-    """Raises RegardError, in one sentence, if it is not a trained run."""
+def open_run(folder: Path) -> RunFolder:
+    """The run in a folder. Raises RegardError if there is none, or if it has no model yet."""
     if not folder.is_dir():
         raise RegardError(f"{folder}: there is no such folder; a run is the folder that regard train made.")
     if not (folder / "model.toml").exists():
@@ -97,22 +96,22 @@ def open_folder(folder: Path) -> Opened:
     content = read_toml(folder / "model.toml")
     check_available(content.get("plugins", {}), str(folder))
     try:
-        description = Description.parse(content)
+        description = RunDescription.parse(content)
     except RegardError as error:
         raise RegardError(f"{folder / 'model.toml'}: {error}") from None
     source = medium_of(description.model.source) or load_tokenizer(folder / "source.subwords")
-    return Opened(folder, description, source, load_target_vocabulary(folder))
+    return RunFolder(folder, description, source, load_target_vocabulary(folder))
 
 
 def load_target_vocabulary(folder: Path) -> Vocabulary:
-    """What a run's model predicts: subwords, or labels of some kind. Raises RegardError."""
+    """The vocabulary of a run's outputs: subwords, or labels. Raises RegardError."""
     labels = folder / Labels.target_file
     return Labels.load(labels) if labels.exists() else load_tokenizer(folder / SubwordTokenizer.target_file)
 
 
-def stamp_of(folder: Path) -> str:
-    """Of the weights, and of all else that decides what a model says."""
-    state = hashlib.sha256(b"1")
+def model_fingerprint(folder: Path) -> str:
+    """A hash of the weights and of everything else that a model's outputs depend on."""
+    digest = hashlib.sha256(b"1")
     for name in (
         *("model.toml", "model.safetensors", "source.subwords", "target.subwords", "target.labels"),
         "shortlist.safetensors",
@@ -120,36 +119,36 @@ def stamp_of(folder: Path) -> str:
         path = folder / name
         if path.exists():
             with path.open("rb") as file:
-                state.update(hashlib.file_digest(file, "sha256").digest())
-    return state.hexdigest()
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write beside, force to disk, rename: the file is the old one or the new one, never half of either."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write to a temporary file, fsync, rename: after a crash the file is the old or the new one, never incomplete."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except PermissionError:
         raise RegardError(f"{path}: it may not be written; check the folder's permissions.") from None
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Force a folder's entries to disk, where the system can."""
+    """fsync a folder's entries, where the system can."""
     try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows cannot open folders
         return
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
 def read_json(path: Path) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Where source and target are in tables, as a run's own training files had them."""
+"""The layout of tables for a run: options, or else the layout of its training files."""
 
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,14 @@ from regard.settings import read_toml
 FIELDS = ("source_language", "target_language", "source_column", "target_column")
 
 
-def layout_of(run: Path | None, *given: str | None) -> Layout:
-    """Where source and target are in a file with both: as given (languages, then columns by name or by number from 1),
-    or else as in the run's own files."""
+def resolve_layout(run: Path | None, *given: str | None) -> Layout:
+    """The layout of a file with sources and targets: as given (languages, then columns by name or by number from 1), or
+    else that of the run's training files."""
     languages, columns = given[:2], [int(each) if each and each.isdigit() else each for each in given[2:]]
-    chosen: dict[str, Any] = dict(zip(FIELDS, (*languages, *columns), strict=True))
+    options: dict[str, Any] = dict(zip(FIELDS, (*languages, *columns), strict=True))
     if run is None or not (run / "settings.toml").exists():
-        return Layout(**chosen)
+        return Layout(**options)
     data = DataSettings.parse(read_toml(run / "settings.toml").get("data", {}))
-    own = {name: getattr(data, name) for name in FIELDS}
-    merged = {name: own[name] if value is None else value for name, value in chosen.items()}
+    from_run = {name: getattr(data, name) for name in FIELDS}
+    merged = {name: from_run[name] if value is None else value for name, value in options.items()}
     return Layout(**merged, question_column=data.question_column)

@@ -19,7 +19,7 @@ from regard.documents.document import DocumentLayout
 from regard.documents.formats.text import LINE_ENDS
 from regard.errors import RegardError
 from regard.inference.options import Options
-from regard.runs.layout import layout_of
+from regard.runs.layout import resolve_layout
 from regard.serving import attention_api as seeing
 from regard.serving import deepl, libretranslate, pages
 from regard.serving import file_api as files
@@ -266,7 +266,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         check_reads_text(chosen)
         options = service.allowed(options_in_query(request), chosen)
         plain = files.plain_name(name)
-        own = layout_of(chosen.folder, None, None, column, None)  # a run that answers has columns of its own
+        own = resolve_layout(chosen.folder, None, None, column, None)  # a run that answers has columns of its own
         place = own.source_column if column is not None or own.question_column is not None else None
         layout = DocumentLayout(chosen.source or source, chosen.target or target, place, own.question_column)
         document = await files.opened(await request.body(), plain, layout, service.limits)

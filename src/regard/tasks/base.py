@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.inference.pipeline import Pipeline
     from regard.inference.predictor import Predictor
     from regard.models.settings import ModelSettings
-    from regard.runs.folder import Description
+    from regard.runs.folder import RunDescription
     from regard.tasks.synthetic import SyntheticData
 
 # Groups of decoding options.
@@ -167,7 +167,7 @@ def all_tasks() -> list[Task]:
     return [get_task(name) for name in TASKS]
 
 
-def task_of(description: "Description") -> Task:
+def task_of(description: "RunDescription") -> Task:
     """The task that a run was trained for; told by its model where an older or imported run does not name it."""
     return get_task(description.task or inferred_task(description.model, whole=description.whole))
 

@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.runs.bundle import as_bytes, read_tensors
+from regard.runs.bundle import read_tensors, serialize_tensors
 from regard.runs.folder import read_json, sync_folder, write_durably
 
 KEPT = 2  # checkpoints on disk: the newest, and one before it in case it is damaged
@@ -50,7 +50,7 @@ class Checkpoints:
             beside.mkdir()
             hashes = {}
             for name, tensors in checkpoint.groups.items():
-                hashes[f"{name}.safetensors"] = _write(beside / f"{name}.safetensors", as_bytes(tensors))
+                hashes[f"{name}.safetensors"] = _write(beside / f"{name}.safetensors", serialize_tensors(tensors))
             hashes["state.json"] = _write(beside / "state.json", json.dumps(checkpoint.state).encode())
             _write(beside / "manifest.json", json.dumps({"step": checkpoint.step, "files": hashes}).encode())
             sync_folder(beside)
@@ -84,7 +84,7 @@ class Checkpoints:
     def keep_candidate(self, step: int, tensors: Mapping[str, Tensor]) -> str:
         """Write one set of weights that may be averaged at the end; its hash."""
         self.candidates.mkdir(exist_ok=True)
-        content = as_bytes(tensors)
+        content = serialize_tensors(tensors)
         write_durably(self._candidate(step), content)
         return hashlib.sha256(content).hexdigest()
 

@@ -26,7 +26,7 @@ from regard.data.dataset import Corpus
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
 from regard.loading import predictor_of
-from regard.runs.bundle import Bundle, put_tensors, save_bundle, tensors_of
+from regard.runs.bundle import Bundle, copy_tensors_into, module_tensors, save_bundle
 from regard.training.attention_history import keep
 from regard.training.checkpoints import Checkpoint, Checkpoints
 from regard.training.distributed import Distribution
@@ -107,7 +107,7 @@ class Trainer:
         if checkpoint is None:
             return False
         try:
-            put_tensors(self.objective, checkpoint.groups["weights"], "its checkpoint")
+            copy_tensors_into(self.objective, checkpoint.groups["weights"], "its checkpoint")
         except ValueError as error:
             raise RegardError(f"{self.run}: settings.toml is no longer the one it was trained with: {error}") from None
         named = dict(self.objective.named_parameters())
@@ -136,7 +136,7 @@ class Trainer:
             for name, parameter in named.items()
             for key, value in self.optimiser.state[parameter].items()
         }
-        groups = {"weights": tensors_of(self.objective), "optimiser": moments}
+        groups = {"weights": module_tensors(self.objective), "optimiser": moments}
         if self.average is not None:
             groups["average"] = self.average.tensors
         self.checkpoints.save(Checkpoint(self.where.step, groups, asdict(self.where)))
@@ -331,7 +331,7 @@ class Trainer:
         where.since_best = 0 if best else where.since_best + 1
         if len(others) < self.settings.best or merit > others[-1]["merit"]:
             kept: dict[str, Any] = {"step": step, "merit": merit}
-            kept["hash"] = self.checkpoints.keep_candidate(step, tensors_of(self.bundle.model))
+            kept["hash"] = self.checkpoints.keep_candidate(step, module_tensors(self.bundle.model))
             others.append(kept)
         where.best = sorted(others, key=lambda each: each["merit"], reverse=True)[: self.settings.best]
         if best:  # an interrupted run can be used as it is
@@ -351,7 +351,7 @@ class Trainer:
                 judged.append((judge(self.objective, self.predictor, self.corpus, self.settings), name, tensors))
         judgement, name, tensors = max(judged, key=lambda each: each[0].merit)
         save_bundle(self.run, self.bundle, tensors)
-        put_tensors(self.bundle.model, tensors, "final")
+        copy_tensors_into(self.bundle.model, tensors, "final")
         values = {"loss": round(judgement.loss, 5), "measure": judgement.measure, "value": judgement.value}
         log.write("end", self.where.step, chosen=name, seconds=round(self.where.seconds, 1), **values)
         self.reporter.stop_bar()

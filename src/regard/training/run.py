@@ -35,8 +35,8 @@ from regard.models.settings import ModelSettings
 from regard.plugins import required_by
 from regard.runs.bundle import Bundle, new_model
 from regard.runs.conversion import PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
-from regard.runs.devices import device_named
-from regard.runs.folder import ALIGNMENT, Description, open_folder, write_durably
+from regard.runs.devices import resolve_device
+from regard.runs.folder import ALIGNMENT_FILE, RunDescription, open_run, write_durably
 from regard.settings import read_toml
 from regard.tasks.base import get_task
 from regard.training.allocator import keep_memory
@@ -147,7 +147,7 @@ def train(
             raise
         if place.leads:
             shutil.rmtree(_replaced(run), ignore_errors=True)
-        bundle = new_bundle(settings, corpus, device_named(device))
+        bundle = new_bundle(settings, corpus, resolve_device(device))
         trainer = Trainer(settings.training, corpus, bundle, run, reporter=reporter, place=place, data=settings.data)
         resumed = (resume or place.restarts > 0) and trainer.resume()
         if resumed:
@@ -204,7 +204,7 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     )
     if choice is not None:
         record = {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted}
-        write_durably(run / ALIGNMENT, json.dumps(record).encode() + b"\n")
+        write_durably(run / ALIGNMENT_FILE, json.dumps(record).encode() + b"\n")
     if not few:
         side = in_text(corpus.source_side)
         joint = side.model == corpus.target_side.model
@@ -212,7 +212,7 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
         write_durably(run / "shortlist.safetensors", found.to_bytes())
     if not unsupported_by_ctranslate2(bundle.description.model):
         for precision in PRECISIONS:
-            convert_to_ctranslate2(open_folder(run), precision)
+            convert_to_ctranslate2(open_run(run), precision)
 
 
 def _check_unfinished(run: Path) -> None:
@@ -271,7 +271,7 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
     if isinstance(corpus.train, PairDataset):
         ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
         per_token = max(2.0, round(float(ratio) * 1.2, 2))
-    description = Description(
+    description = RunDescription(
         task=settings.task,
         plugins=required_by(settings.model_dump(mode="json")),
         source_language=settings.data.source_language,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from regard.errors import RegardError
 from regard.models.settings import DECODERS, ENCODERS
-from regard.runs.folder import Opened, open_folder
+from regard.runs.folder import RunFolder, open_run
 from regard.settings import merged
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Part = Literal["encoder", "decoder"]
 NEW = ("decoder.layers.{}.memory.", "decoder.layers.{}.memory_norm.")  # what a language model lacks
 
 
-def part_of(opened: Opened) -> Part:
+def part_of(opened: RunFolder) -> Part:
     """What a new model takes from a run: its encoder, or the decoder of one that reads nothing. Raises RegardError."""
     about = opened.description.model
     if about.source.is_empty:
@@ -40,7 +40,7 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
     found: dict[str, Any] = {"model": {}, "data": {}, "training": {"init": [str(run) for run in runs]}}
     taken: dict[Part, Path] = {}
     for run in runs:
-        opened = open_folder(run)
+        opened = open_run(run)
         about, part = opened.description.model, part_of(opened)
         if part in taken:
             raise RegardError(
@@ -80,11 +80,11 @@ def settings_from(runs: Sequence[Path], preset: dict[str, Any]) -> dict[str, Any
 
 def begin_with(model: "Seq2Seq", runs: Sequence[Path]) -> None:
     """Put the weights of these runs into a new model. Raises RegardError if one does not fit."""
-    from regard.runs.bundle import read_tensors, tensors_of
+    from regard.runs.bundle import module_tensors, read_tensors
 
-    own = tensors_of(model)
+    own = module_tensors(model)
     for run in runs:
-        opened = open_folder(run)
+        opened = open_run(run)
         part = part_of(opened)
         theirs = read_tensors(run / "model.safetensors")
         for name, tensor in own.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from regard.runs.bundle import put_tensors, tensors_of
+from regard.runs.bundle import copy_tensors_into, module_tensors
 
 
 class MovingAverage:
@@ -14,13 +14,13 @@ class MovingAverage:
 
     def __init__(self, module: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.tensors = {name: value.clone() for name, value in tensors_of(module).items()}
+        self.tensors = {name: value.clone() for name, value in module_tensors(module).items()}
 
     @torch.no_grad()
     def update(self, module: nn.Module, step: int) -> None:
         """After step number `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        own = tensors_of(module)
+        own = module_tensors(module)
         torch._foreach_lerp_(list(self.tensors.values()), [own[name] for name in self.tensors], 1 - decay)
 
 
@@ -38,9 +38,9 @@ def wearing(module: nn.Module, tensors: Mapping[str, Tensor] | None) -> Iterator
     if tensors is None:
         yield
         return
-    own = {name: value.clone() for name, value in tensors_of(module).items()}
-    put_tensors(module, tensors, "average")
+    own = {name: value.clone() for name, value in module_tensors(module).items()}
+    copy_tensors_into(module, tensors, "average")
     try:
         yield
     finally:
-        put_tensors(module, own, "weights")
+        copy_tensors_into(module, own, "weights")

@@ -15,7 +15,7 @@ from regard.inference.results import Sampling, SearchConfig
 from regard.loading import load
 from regard.runs.bundle import Bundle, save_bundle
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
-from regard.runs.folder import open_folder
+from regard.runs.folder import open_run
 from regard.special_tokens import END
 from tests.bundles import LINES, bundle_of
 
@@ -46,7 +46,7 @@ def test_every_transformer_that_it_runs_says_the_same(
     lengths: set[int] = set()
     for ends in (-3, -2, -1, 0, 1, 2):
         bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
-        opened = open_folder(tmp_path)
+        opened = open_run(tmp_path)
         assert not unsupported_by_ctranslate2(opened.description.model)
         fast, exact = CTranslate2Engine(opened, kind="float32", threads=1), TorchEngine(bundle)
         for how in (
@@ -69,7 +69,7 @@ def test_every_transformer_that_it_runs_says_the_same(
 
 def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
-    fast = CTranslate2Engine(open_folder(tmp_path), threads=1)
+    fast = CTranslate2Engine(open_run(tmp_path), threads=1)
     for how in (
         SearchConfig(patient=True),
         SearchConfig(patient=False, coverage_penalty=0.1),
@@ -86,7 +86,7 @@ def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, 
 @pytest.mark.parametrize("kind", ["float32", "int8"])
 def test_company_changes_nothing(subwords: SubwordTokenizer, tmp_path: Path, kind: str) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
-    fast = CTranslate2Engine(open_folder(tmp_path), kind=kind, threads=1)
+    fast = CTranslate2Engine(open_run(tmp_path), kind=kind, threads=1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 4)]
     for how in (SearchConfig(1, max_length=20), SearchConfig(4, max_length=20, patient=False)):
         together = [found[0].tokens for found in fast.search(sources, how)]
@@ -119,7 +119,7 @@ def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Pat
 def test_pytorch_is_not_imported_until_it_is_needed(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     # CTranslate2's converter imports PyTorch; training has converted the run before.
-    convert_to_ctranslate2(open_folder(tmp_path), "int8")
+    convert_to_ctranslate2(open_run(tmp_path), "int8")
     script = (
         "import sys, regard\n"
         "for engine in ('native', 'ctranslate2'):\n"

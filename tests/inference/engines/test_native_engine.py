@@ -24,7 +24,7 @@ from regard.loading import load
 from regard.models.settings import ModelSettings
 from regard.models.shapes import SHAPES
 from regard.runs.bundle import save_bundle
-from regard.runs.folder import open_folder
+from regard.runs.folder import open_run
 from regard.special_tokens import END
 from tests.bundles import LINES
 from tests.inference.engines.test_ctranslate2_engine import RUN, TEXTS, saved
@@ -49,7 +49,7 @@ def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
     compared = different = 0
     for ends in (-3, -1, 0, 2):
         bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
-        fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+        fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
         for how in HOWS:
             assert not fast.unsupported_reason(how)
             for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
@@ -89,7 +89,7 @@ def test_every_supported_recurrent_model_gives_the_same_hypotheses_as_pytorch(
     compared = different = 0
     for ends in (-3, 0, 2):
         bundle = saved(subwords, tmp_path, encoder, decoder, "none", ends)
-        fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+        fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
         for how in HOWS:
             for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
                 compared += 1
@@ -106,7 +106,7 @@ def test_recurrent_models_with_tied_embeddings_give_the_same_hypotheses_as_pytor
 ) -> None:
     bundle = saved(subwords, tmp_path, "recurrent", "luong fed", tie)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+    fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
     for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
         assert [h.tokens for h in theirs] == [h.tokens for h in ours]
 
@@ -119,7 +119,7 @@ def test_recurrent_presets_are_supported(name: str) -> None:
 def test_encoder_and_decoder_may_differ(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     bundle = saved(subwords, tmp_path, "swiglu", "post norm", "none", 0)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+    fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
     for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
         assert [h.tokens for h in theirs] == [h.tokens for h in ours]
 
@@ -136,7 +136,7 @@ def test_the_best_of_many_tokens_are_found(tmp_path: Path, beam: int) -> None:
     save_bundle(tmp_path, bundle)
     sources = [[*tokens, END] for tokens in many.encode(["w1 w5", "w2599", "w7 w7 w8 w1024"])]
     how = SearchConfig(beam, nbest=beam, max_length=3, patient=False)
-    fast, exact = NativeEngine(open_folder(tmp_path), threads=1), TorchEngine(bundle)
+    fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
     for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
         assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
         assert len({tuple(h.tokens) for h in theirs}) == len(theirs)
@@ -151,8 +151,8 @@ def test_results_are_batch_invariant_bit_for_bit(
     saved(subwords, tmp_path, *parts, "none", -1)
     words = some_words(len(subwords)) if listed else None
     sources = [[*tokens, END] for tokens in subwords.encode([*TEXTS, *LINES])] * 3
-    one = NativeEngine(open_folder(tmp_path), kind=precision, threads=1, shortlist=words)
-    two = NativeEngine(open_folder(tmp_path), kind=precision, threads=3, shortlist=words)
+    one = NativeEngine(open_run(tmp_path), kind=precision, threads=1, shortlist=words)
+    two = NativeEngine(open_run(tmp_path), kind=precision, threads=3, shortlist=words)
     for how in HOWS[:2]:
         together = one.search(sources, how)
         assert two.search(sources, how) == together, "threads"
@@ -165,8 +165,8 @@ def test_int8_is_close_to_float32(subwords: SubwordTokenizer, tmp_path: Path) ->
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     how = SearchConfig(1, max_length=6)
-    exact = NativeEngine(open_folder(tmp_path), threads=1).search(sources, how)
-    low = NativeEngine(open_folder(tmp_path), kind="int8", threads=1).search(sources, how)
+    exact = NativeEngine(open_run(tmp_path), threads=1).search(sources, how)
+    low = NativeEngine(open_run(tmp_path), kind="int8", threads=1).search(sources, how)
     same = [a[0].tokens[:2] == b[0].tokens[:2] for a, b in zip(exact, low, strict=True)]
     assert np.mean(same) > 0.5, "a model with random weights is as sensitive as can be"
 
@@ -178,7 +178,7 @@ def test_only_shortlisted_tokens_are_generated(
     bundle = saved(subwords, tmp_path, *parts, "target", 0)
     words = some_words(len(subwords))
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    fast, exact = NativeEngine(open_folder(tmp_path), threads=1, shortlist=words), TorchEngine(bundle, words)
+    fast, exact = NativeEngine(open_run(tmp_path), threads=1, shortlist=words), TorchEngine(bundle, words)
     for how in HOWS:
         for source, ours, theirs in zip(sources, exact.search(sources, how), fast.search(sources, how), strict=True):
             assert [h.tokens for h in theirs] == [h.tokens for h in ours]
@@ -188,7 +188,7 @@ def test_only_shortlisted_tokens_are_generated(
 def test_a_shortlist_of_special_tokens_only_ends_at_once(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
     nothing = Shortlist(np.full((len(subwords), 1), -1, np.int32), np.arange(4, dtype=np.int32))
-    fast = NativeEngine(open_folder(tmp_path), threads=1, shortlist=nothing)
+    fast = NativeEngine(open_run(tmp_path), threads=1, shortlist=nothing)
     for found in fast.search([[5, END], [6, 7, END]], SearchConfig(3, max_length=4)):
         assert all(set(h.tokens) <= {1, END} for h in found)
 
@@ -200,10 +200,10 @@ def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tm
     save_file(tensors, tmp_path / "model.safetensors")
     for kind in ("float32", "int8"):
         with pytest.raises(ValueError, match=r"decoder\.norm\.weight has numbers that are not finite"):
-            NativeEngine(open_folder(tmp_path), threads=1, kind=kind)
+            NativeEngine(open_run(tmp_path), threads=1, kind=kind)
     tensors["decoder.norm.weight"][:] = 3e38
     save_file(tensors, tmp_path / "model.safetensors")
-    fast = NativeEngine(open_folder(tmp_path), threads=1)
+    fast = NativeEngine(open_run(tmp_path), threads=1)
     for how in HOWS[:2]:
         with pytest.raises(ValueError, match="its weights are damaged"):
             fast.search([[5, END]], how)
@@ -228,11 +228,11 @@ def test_weights_of_other_shapes_are_refused(
     tensors[name] = torch.zeros(shape)
     save_file(tensors, tmp_path / "model.safetensors")
     with pytest.raises(ValueError, match=r"model\.safetensors: tensor"):
-        NativeEngine(open_folder(tmp_path), threads=1)
+        NativeEngine(open_run(tmp_path), threads=1)
     del tensors[name]
     save_file(tensors, tmp_path / "model.safetensors")
     with pytest.raises(ValueError, match="is missing"):
-        NativeEngine(open_folder(tmp_path), threads=1)
+        NativeEngine(open_run(tmp_path), threads=1)
 
 
 PARTS = {"transformer": ("transformer", "transformer"), "recurrent": ("recurrent", "after local-p fed")}
@@ -241,7 +241,7 @@ PARTS = {"transformer": ("transformer", "transformer"), "recurrent": ("recurrent
 @pytest.fixture(params=PARTS)
 def weights(request: pytest.FixtureRequest, subwords: SubwordTokenizer, tmp_path: Path) -> Weights:
     saved(subwords, tmp_path, *PARTS[request.param], "none", -1)
-    return weights_of(open_folder(tmp_path))
+    return weights_of(open_run(tmp_path))
 
 
 def refusal(weights: Weights) -> str:
@@ -266,7 +266,7 @@ def test_tensors_and_settings_are_found_by_name_in_any_order(
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     for parts in PARTS.values():
         saved(subwords, tmp_path, *parts, "none", -1)
-        opened = open_folder(tmp_path)
+        opened = open_run(tmp_path)
         expected = NativeEngine(opened, threads=1).search(sources, HOWS[1])
         for seed in range(3):
             shuffled, order = weights_of(opened), random.Random(seed)
@@ -315,7 +315,7 @@ def test_what_no_model_reads_is_refused(weights: Weights) -> None:
 
 def test_heads_that_do_not_divide_the_width_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
-    weights = weights_of(open_folder(tmp_path))
+    weights = weights_of(open_run(tmp_path))
     weights.settings["decoder.heads"] = weights.settings["width"] - 1
     assert refusal(weights) == "setting decoder.heads does not divide the width"
 
@@ -348,15 +348,15 @@ def test_many_sources_are_searched_in_batches(
 ) -> None:
     saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 5)]
-    whole = NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1])
+    whole = NativeEngine(open_run(tmp_path), threads=2).search(sources, HOWS[1])
     monkeypatch.setattr(engines, "MIN_SOURCES_SMALL", 3)
-    assert NativeEngine(open_folder(tmp_path), threads=2).search(sources, HOWS[1]) == whole
+    assert NativeEngine(open_run(tmp_path), threads=2).search(sources, HOWS[1]) == whole
 
 
 def test_a_model_is_freed_with_its_engine(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     """The memory that C holds for a model is freed, which does not affect other models."""
     saved(subwords, tmp_path, "transformer", "transformer")
-    opened, freed = open_folder(tmp_path), []
+    opened, freed = open_run(tmp_path), []
     kept = NativeEngine(opened, threads=1)
     before = kept.search([[5, END]], HOWS[0])
     library = native.library()

@@ -9,7 +9,7 @@ from regard.data.vocabulary import in_text
 from regard.inference.engine import ENGINES, Engine, cores, why_not_on_cpu
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
-from regard.runs.folder import Opened
+from regard.runs.folder import RunFolder
 from regard.special_tokens import END
 
 
@@ -20,7 +20,7 @@ class CTranslate2Engine(Engine):
     name, title, priority = "ctranslate2", "CTranslate2", 20
     batch_tokens = 4096
 
-    def __init__(self, opened: Opened, *, kind: str = "int8", threads: int = 0, shortlist: bool = False) -> None:
+    def __init__(self, opened: RunFolder, *, kind: str = "int8", threads: int = 0, shortlist: bool = False) -> None:
         import ctranslate2
 
         self.kind, self._shortlist = kind, shortlist
@@ -38,7 +38,7 @@ class CTranslate2Engine(Engine):
         self._tokens = {name: token for token, name in enumerate(names)}
 
     @classmethod
-    def unsupported_model(cls, opened: Opened, device: str) -> str:
+    def unsupported_model(cls, opened: RunFolder, device: str) -> str:
         if reason := unsupported_by_ctranslate2(opened.description.model) or why_not_on_cpu(device):
             return reason
         installed = importlib.util.find_spec("ctranslate2") is not None
@@ -46,7 +46,7 @@ class CTranslate2Engine(Engine):
 
     @classmethod
     def open(
-        cls, opened: Opened, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
+        cls, opened: RunFolder, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
     ) -> "CTranslate2Engine":
         return cls(opened, kind=precision, threads=threads, shortlist=shortlist is not None)
 

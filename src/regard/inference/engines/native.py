@@ -19,7 +19,7 @@ from regard.inference.engine import ENGINES, Engine, cores, why_not_on_cpu
 from regard.inference.native_weights import Weights, unsupported_reason, weights_of
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.native import abi
-from regard.runs.folder import Opened
+from regard.runs.folder import RunFolder
 
 # Hypotheses that are searched together, and sources at least. Small models stay in the CPU's caches, and the sources
 # must leave room for them there; the weights of large ones are read from memory again for every group of sources.
@@ -37,7 +37,7 @@ class NativeEngine(Engine):
     batch_tokens = 1 << 20
 
     def __init__(
-        self, opened: Opened, *, kind: str = "float32", threads: int = 0, shortlist: Shortlist | None = None
+        self, opened: RunFolder, *, kind: str = "float32", threads: int = 0, shortlist: Shortlist | None = None
     ) -> None:
         library = native.library()
         if library is None:
@@ -52,13 +52,13 @@ class NativeEngine(Engine):
         self._model = new_model(library, weights, int8=kind == "int8")
 
     @classmethod
-    def unsupported_model(cls, opened: Opened, device: str) -> str:
+    def unsupported_model(cls, opened: RunFolder, device: str) -> str:
         reason = unsupported_reason(opened.description.model) or why_not_on_cpu(device)
         return reason or ("" if native.library() is not None else native.why_not())
 
     @classmethod
     def open(
-        cls, opened: Opened, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
+        cls, opened: RunFolder, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
     ) -> "NativeEngine":
         return cls(opened, kind=precision, threads=threads, shortlist=shortlist)
 

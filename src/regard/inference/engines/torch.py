@@ -18,8 +18,8 @@ from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.inference.search_algorithm import OnToken, search
 from regard.inference.shortlisted_model import Narrowed
 from regard.runs.bundle import Bundle, load_bundle
-from regard.runs.devices import device_named
-from regard.runs.folder import Opened
+from regard.runs.devices import resolve_device
+from regard.runs.folder import RunFolder
 
 
 @ENGINES.register("torch")
@@ -37,16 +37,16 @@ class TorchEngine(Engine):
         self._pieces = bundle.target_side.pieces(range(len(bundle.target_side)))
 
     @classmethod
-    def unsupported_model(cls, opened: Opened, device: str) -> str:
+    def unsupported_model(cls, opened: RunFolder, device: str) -> str:
         return ""
 
     @classmethod
     def open(
-        cls, opened: Opened, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
+        cls, opened: RunFolder, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
     ) -> "TorchEngine":
         if threads:
             torch.set_num_threads(threads)
-        bundle = load_bundle(opened.folder, str(device_named(device)))
+        bundle = load_bundle(opened.folder, str(resolve_device(device)))
         if precision == "int8" and (reason := unsupported_int8(next(bundle.model.parameters()).device)):
             raise RegardError(f"precision: int8 is not possible, since {reason}; use float32.")
         return cls(bundle, shortlist, int8=precision == "int8")
