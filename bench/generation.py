@@ -35,7 +35,7 @@ PROMISED = 1.5
 class _Numbers:
     """A vocabulary of numbers, each for itself."""
 
-    ends = True
+    has_eos = True
     missing = ()
 
     def __init__(self, size: int) -> None:
@@ -64,10 +64,10 @@ def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
     ours, _ = load_tensors(mapping, tensors, "bench")
     model = Seq2Seq(mapping.settings, source_vocabulary=0, target_vocabulary=len(words))
     copy_tensors_into(model, ours, "bench")
-    from regard.data.media import Silence
+    from regard.data.media import NoMedium
 
-    about = RunDescription(longest=1024, per_token=0.0, model=mapping.settings)
-    return theirs, Bundle(about, model.eval(), Silence(), words)
+    description = RunDescription(longest=1024, per_token=0.0, model=mapping.settings)
+    return theirs, Bundle(description, model.eval(), NoMedium(), words)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Small models of pictures and recordings, and files for them."""
+"""Small models of images and recordings, and files for them."""
 
 import io
 import random
@@ -9,7 +9,7 @@ import soundfile
 import torch
 
 from regard.data.labels import Labels
-from regard.data.media import medium_of
+from regard.data.media import medium_for
 from regard.data.settings import LANGUAGE_SIGN, SubwordSettings
 from regard.data.synthetic.scenes import Group, Scene, draw_scene
 from regard.data.synthetic.spoken_digits import RATE, Voice, synthesize
@@ -37,23 +37,23 @@ PRESET = {"images": "show-attend-tell", "speech": "listen-attend-spell"}
 def media_bundle(
     kind: str, *, labels: tuple[str, ...] = (), languages: tuple[str, ...] = (), preset: str = "", **change: Any
 ) -> Bundle:
-    """A model with random weights: a preset, the usual one if none is named, with some settings changed."""
-    usual = {"images": "image-classifier", "speech": "speech-classifier"}[kind] if labels else PRESET[kind]
-    made = {**small_preset(preset or usual), "source": {}}
-    settings = ModelSettings.parse(merged(merged(made, {"source": SOURCES[kind]}), change))
+    """A model with random weights: a preset, the default one if none is named, with some settings changed."""
+    default = {"images": "image-classifier", "speech": "speech-classifier"}[kind] if labels else PRESET[kind]
+    base = {**small_preset(preset or default), "source": {}}
+    settings = ModelSettings.parse(merged(merged(base, {"source": SOURCES[kind]}), change))
     signs = [LANGUAGE_SIGN.format(each) for each in languages]
-    says: Vocabulary = Labels(labels) if labels else train_tokenizer(LINES, SubwordSettings(), 300, signs)
-    reads = medium_of(settings.source)
-    assert reads is not None
+    vocabulary: Vocabulary = Labels(labels) if labels else train_tokenizer(LINES, SubwordSettings(), 300, signs)
+    medium = medium_for(settings.source)
+    assert medium is not None
     torch.manual_seed(0)
-    model = new_model(settings, reads, says)
+    model = new_model(settings, medium, vocabulary)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0, 0.3)
         if model.output.bias is not None:
             model.output.bias[END] += 2
-    about = {"longest": 10, "model": settings, "target_languages": languages, "whole": bool(labels)}
-    return Bundle(RunDescription.model_validate(about), model.eval(), reads, says)
+    description = {"longest": 10, "model": settings, "target_languages": languages, "whole": bool(labels)}
+    return Bundle(RunDescription.model_validate(description), model.eval(), medium, vocabulary)
 
 
 def picture(seed: int = 0) -> Any:
@@ -61,9 +61,9 @@ def picture(seed: int = 0) -> Any:
     return draw_scene(Scene(Group(1, "red", "circle"), "left of", Group(2, "blue", "square")), random.Random(seed))
 
 
-def picture_bytes(kind: str = "PNG", seed: int = 0, **how: Any) -> bytes:
+def picture_bytes(kind: str = "PNG", seed: int = 0, **options: Any) -> bytes:
     file = io.BytesIO()
-    picture(seed).save(file, kind, **how)
+    picture(seed).save(file, kind, **options)
     return file.getvalue()
 
 
@@ -72,8 +72,8 @@ def samples(seed: int = 0) -> Any:
     return synthesize(["one", "two"], Voice(120.0, 1.0, 1.0), random.Random(seed))
 
 
-def recording_bytes(kind: str = "WAV", seed: int = 0, rate: int = RATE, channels: int = 1, **how: Any) -> bytes:
+def recording_bytes(kind: str = "WAV", seed: int = 0, rate: int = RATE, channels: int = 1, **options: Any) -> bytes:
     file = io.BytesIO()
-    found = samples(seed)
-    soundfile.write(file, np.stack([found] * channels, 1) if channels > 1 else found, rate, format=kind, **how)
+    mono = samples(seed)
+    soundfile.write(file, np.stack([mono] * channels, 1) if channels > 1 else mono, rate, format=kind, **options)
     return file.getvalue()

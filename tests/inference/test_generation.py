@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.media import Silence
+from regard.data.media import NoMedium
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import compute_perplexity
 from regard.inference.predictor import Predictor
@@ -28,8 +28,8 @@ def model(subwords: SubwordTokenizer) -> Predictor:
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_(0, 0.3)
-    about = RunDescription.model_validate({"longest": 40, "model": settings, "per_token": 0.0})
-    found = predictor_of(Bundle(about, made.eval(), Silence(), subwords))
+    description = RunDescription.model_validate({"longest": 40, "model": settings, "per_token": 0.0})
+    found = predictor_of(Bundle(description, made.eval(), NoMedium(), subwords))
     return found
 
 

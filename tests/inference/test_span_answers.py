@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from regard.data.answer_spans import Window, split_question
 from regard.data.batching import load_batch
 from regard.data.dataset import Corpus, prepare
-from regard.data.labels import Ends
+from regard.data.labels import SpanLabels
 from regard.data.pairs import PairDataset
 from regard.data.settings import DataSettings
 from regard.inference.predictor import Predictor
@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
 def test_a_batch_has_the_places_of_its_answers(made: tuple[Corpus, Predictor]) -> None:
     corpus, _ = made
     assert isinstance(corpus.train, PairDataset)
-    assert isinstance(corpus.target_side, Ends)
+    assert isinstance(corpus.target_side, SpanLabels)
     assert corpus.target_side.unanswered
     numbers = torch.arange(len(corpus.train)).numpy()
     batch = load_batch(corpus, corpus.train, numbers, settings=DataSettings())
@@ -172,7 +172,7 @@ def test_a_folder_keeps_what_it_says(made: tuple[Corpus, Predictor], tmp_path: P
     bundle = made[1].run.bundle
     save_bundle(tmp_path, bundle)
     again = load_bundle(tmp_path)
-    assert isinstance(again.target_side, Ends)
+    assert isinstance(again.target_side, SpanLabels)
     assert again.target_side.unanswered
     text = "Mary is in the garden. John is in the office.\tWhere is Mary?"
     assert predictor_of(again).translate(text).text == made[1].translate(text).text

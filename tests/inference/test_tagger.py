@@ -8,7 +8,7 @@ import torch
 from regard.data.batching import load_batch
 from regard.data.dataset import Corpus, prepare
 from regard.data.kinds.tag_pairs import TagPairs
-from regard.data.labels import Tags
+from regard.data.labels import TagLabels
 from regard.data.pairs import PairDataset
 from regard.data.settings import DataSettings
 from regard.inference.predictor import Predictor
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
 def test_a_batch_asks_for_a_tag_where_each_word_begins(made: tuple[Corpus, Predictor]) -> None:
     corpus, _ = made
     assert isinstance(corpus.train, PairDataset)
-    assert isinstance(corpus.target_side, Tags)
+    assert isinstance(corpus.target_side, TagLabels)
     numbers = torch.arange(len(corpus.train)).numpy()
     batch = load_batch(corpus, corpus.train, numbers, settings=DataSettings())
     for row, number in enumerate(numbers.tolist()):

@@ -70,9 +70,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
             kind = "unigram" if "Marian" in name else "bpe"
             words = train_tokenizer(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
             torch.manual_seed(11)
-            from regard.data.media import medium_of
+            from regard.data.media import medium_for
 
-            side = medium_of(model.source) or words
+            side = medium_for(model.source) or words
             network = new_model(model, side, words).eval()
             with torch.no_grad():
                 for parameter in network.parameters():

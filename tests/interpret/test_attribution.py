@@ -38,7 +38,7 @@ GIVEN = {"images": picture_bytes, "speech": recording_bytes}
 def example(bundle: Bundle, kind: str) -> tuple[NDArray[Any], list[int]]:
     """A source, and something that might be said of it."""
     assert isinstance(bundle.source_side, Medium)
-    return bundle.source_side.read(GIVEN[kind]()), [5, 6, 7, END] if bundle.target_side.ends else [5]
+    return bundle.source_side.read(GIVEN[kind]()), [5, 6, 7, END] if bundle.target_side.has_eos else [5]
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def pad_sequences(sequences: Sequence[Sequence[int]]) -> Tensor:
 def collate_sources(side: SourceSide, sources: Sequence[Given]) -> tuple[Tensor, Tensor]:
     """Sources as tensors: what a model reads, and a mask [B, Ts]."""
     if isinstance(side, Medium):
-        source, mask = side.collated(sources)
+        source, mask = side.collate(sources)
         return torch.from_numpy(source), torch.from_numpy(mask)
     tokens = pad_sequences([list(each) for each in sources])
     return tokens, tokens != PAD

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.kinds.base import DatasetKind
-from regard.data.media import medium_of
+from regard.data.media import medium_for
 from regard.data.placeholders import Protection, Treatment
 from regard.data.preparation import prepare_files, silent
 from regard.data.settings import FILES, DataSettings
@@ -92,7 +92,7 @@ def _open(folder: Path, kind: DatasetKind, source: SourceSettings) -> Corpus:
     max_tokens = about.get("longest") or 0  # of documents, how much of one is read at once
     train = kind.open(folder, "train", "train", source, max_tokens)
     validation = kind.open(folder, valid, "valid", source, max_tokens)
-    tokenizer_or_medium = medium_of(source) or load_tokenizer(folder / "source.subwords")
+    tokenizer_or_medium = medium_for(source) or load_tokenizer(folder / "source.subwords")
     return Corpus(
         kind,
         train,

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.data.media import Pictures
+    from regard.data.media import ImageMedium
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # whose decoders are well maintained; others are not even tried
 MAX_PIXELS = 40_000_000
@@ -25,7 +25,7 @@ MAX_ASPECT_RATIO = 50  # of the longer side to the shorter one
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 
 
-def to_square_array(given: Any, medium: "Pictures") -> NDArray[np.uint8]:
+def to_square_array(given: Any, medium: "ImageMedium") -> NDArray[np.uint8]:
     """[C, S, S] of a file's bytes, a Pillow image, or an array [H, W] or [H, W, C] of bytes. Raises RegardError."""
     settings = medium.settings
     if isinstance(given, np.ndarray):

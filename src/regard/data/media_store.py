@@ -1,4 +1,4 @@
-"""Pictures and recordings of a corpus, each stored once however many examples it has."""
+"""The images or recordings of a corpus, each stored once however many examples it has."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from regard.data.ragged_array import RaggedWriter
 from regard.errors import RegardError
 
 
-def found_in(name: str, file: str, media: Path | None) -> Path:
-    """The file that a table names. Raises RegardError if it lies outside the table's folder or the one given."""
+def resolve_media_path(name: str, file: str, media: Path | None) -> Path:
+    """The path of a file that a table names. Raises RegardError if it is outside `media`, or the table's folder."""
     folder = media if media is not None else Path(file).parent
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
@@ -26,23 +26,23 @@ def found_in(name: str, file: str, media: Path | None) -> Path:
     return path
 
 
-class MediaKeeper:
-    """Writes arrays into `path`, and which of them each example has into `path.rows.npy`."""
+class MediaWriter:
+    """Writes arrays into `path`, and the index of each example's array into `path.rows.npy`."""
 
-    def __init__(self, path: Path, medium: Medium, media: Path | None, aside: RejectedExamples) -> None:
-        self._path, self._medium, self._media, self._aside = path, medium, media, aside
-        self._writer = RaggedWriter(path, medium.element)
-        self._known: dict[Path, int | str] = {}  # the row of each file, or what is wrong with it
+    def __init__(self, path: Path, medium: Medium, media: Path | None, rejected: RejectedExamples) -> None:
+        self._path, self._medium, self._media, self._rejected = path, medium, media, rejected
+        self._writer = RaggedWriter(path, medium.dtype)
+        self._known: dict[Path, int | str] = {}  # the row of each file, or why it cannot be read
         self._rows: list[int] = []
         self._stored: list[int] = []  # hashes of the arrays
 
-    def readable(self, found: Iterator[Example]) -> Iterator[Example]:
-        """The examples whose source can be read; the others are set aside."""
-        for example in found:
+    def readable_examples(self, examples: Iterator[Example]) -> Iterator[Example]:
+        """The examples whose source can be read; the others are rejected."""
+        for example in examples:
             row = self._row(example)
             if isinstance(row, str):
-                self._aside.add(example, row)
-                if not self._rows and self._aside.total > 20 and len(self._aside.counts) == 1:
+                self._rejected.add(example, row)
+                if not self._rows and self._rejected.total > 20 and len(self._rejected.counts) == 1:
                     raise RegardError(
                         f"{example.file}: not one of its first sources can be read; the last is {example.source!r}: "
                         f"{row}. Name the folder where they are with --media."
@@ -55,19 +55,19 @@ class MediaKeeper:
         if example.content is not None:
             return self._stored_row(example.content)
         try:
-            path = found_in(example.source, example.file, self._media)
+            path = resolve_media_path(example.source, example.file, self._media)
         except RegardError as error:
             return str(error)
         if path not in self._known:
             try:
                 self._known[path] = self._stored_row(path)
             except RegardError as error:
-                # Alike for all files, so that they can be counted.
+                # Without the file name, so that equal reasons are counted together.
                 self._known[path] = str(error).removeprefix(f"{path}: ").rstrip(".")
         return self._known[path]
 
-    def _stored_row(self, given: object) -> int:
-        array = self._medium.read(given)
+    def _stored_row(self, media: object) -> int:
+        array = self._medium.read(media)
         content = array.tobytes()
         self._writer.append(array.reshape(-1))
         self._stored.append(int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little"))
@@ -75,7 +75,7 @@ class MediaKeeper:
 
     @property
     def hashes(self) -> NDArray[np.uint64]:
-        """Of each example's content: two files with one picture are one source."""
+        """A hash of each example's array: two files with the same image are one source."""
         return np.array(self._stored, np.uint64)[self._rows]
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.media import Medium, Prepared
+from regard.data.media import DecodedMedia, Medium
 from regard.data.ragged_array import Ragged, decode_text
 from regard.data.segments import add_special_tokens
 from regard.data.vocabulary import Given
@@ -37,7 +37,7 @@ class PairDataset:
     def source_lengths(self) -> NDArray[np.int32]:
         """In tokens, the end's mark included; of what is no text, in places about."""
         if self.medium is not None and self.rows is not None:
-            return self.medium.places(self.source.lengths[self.rows[self.index]])
+            return self.medium.position_counts(self.source.lengths[self.rows[self.index]])
         return self.source.lengths[self.index] + len(add_special_tokens([], self.reads))
 
     @property
@@ -63,13 +63,13 @@ class PairDataset:
         at = int(self.index[number])
         target = [*map(int, self.target[at]), *([END] if self.has_eos else [])]
         if self.medium is not None and self.rows is not None:
-            return self.medium.shaped(self.source[int(self.rows[at])]), target
+            return self.medium.reshape(self.source[int(self.rows[at])]), target
         return add_special_tokens([*map(int, self.source[at])], self.reads), target
 
     def predictor_input(self, number: int) -> Any:
         """The source as a predictor takes it."""
         source = self.text(number)
-        return source if self.medium is None else Prepared(self.tokens(number)[0], source)
+        return source if self.medium is None else DecodedMedia(self.tokens(number)[0], source)
 
     def position_labels(self, number: int) -> list[int]:
         """The label at each position of the source: a tag where a word begins, PAD elsewhere."""

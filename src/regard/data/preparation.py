@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from regard.data.example import Example
 from regard.data.input_validation import RATIO_SMOOTHING, RejectedExamples, read_examples, valid_examples
 from regard.data.kinds.base import DatasetKind
-from regard.data.media import medium_of
-from regard.data.media_store import MediaKeeper
+from regard.data.media import medium_for
+from regard.data.media_store import MediaWriter
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, PlaceholderStatistics, Protection, Treatment
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.settings import LANGUAGE_SIGN, DataSettings
@@ -193,7 +193,7 @@ class _Job:
         """Check and store the examples of the training or the validation files; their sources' hashes."""
         origins[name] = Origins()
         settings, kind = self.settings, self.kind
-        medium = None if kind.documents else medium_of(self.source)
+        medium = None if kind.documents else medium_for(self.source)
         found = valid_examples(
             read_examples(settings, valid=name == "valid"),
             settings,
@@ -203,9 +203,9 @@ class _Job:
             allow_empty_target=kind.allows_empty,
         )
         if medium is not None:
-            with MediaKeeper(self.folder / f"{name}.source", medium, settings.media, self.rejected) as keeper:
-                stored = _store(keeper.readable(found), self.folder, name, origins[name], self.report)
-            return keeper.hashes if len(stored) else stored
+            with MediaWriter(self.folder / f"{name}.source", medium, settings.media, self.rejected) as writer:
+                stored = _store(writer.readable_examples(found), self.folder, name, origins[name], self.report)
+            return writer.hashes if len(stored) else stored
         found = kind.while_reading(found, self.folder, name, settings)
         return _store(found, self.folder, name, origins[name], self.report)
 

@@ -113,7 +113,7 @@ class Tokenization:
                 else:
                     tokens = encode_segments(read, reads, vocabulary.encode)
                 for at, sequence in zip(some, tokens, strict=True):
-                    if not vocabulary.ends and UNKNOWN in sequence and wanted[at]:
+                    if not vocabulary.has_eos and UNKNOWN in sequence and wanted[at]:
                         self.rejected.add(origins.example(self.folder, name, at), "a label that training has not")
                         fit[at] = False
                     kept = shortened(sequence, limit) if truncates else sequence

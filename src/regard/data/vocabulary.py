@@ -15,7 +15,7 @@ Given = Any  # one source as a model is given it: tokens with their end, or an a
 class Vocabulary(Protocol):
     """What a model says: tokens that stand for text. Subwords, or labels."""
 
-    ends: bool  # whether an end follows what is said
+    has_eos: bool  # whether the end-of-sequence token ends each target
     target_file: str  # where a run keeps it
 
     @property
@@ -53,4 +53,4 @@ def in_text(side: SourceSide) -> SubwordTokenizer:
     """A side that reads text. Raises RegardError for another."""
     if isinstance(side, SubwordTokenizer):
         return side
-    raise RegardError(f"this model reads {side.what}, not text; give it files of these.")
+    raise RegardError(f"this model reads {side.plural_name}, not text; give it files of these.")

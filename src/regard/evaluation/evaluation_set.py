@@ -9,7 +9,7 @@ from typing import Any
 from regard.data.column_detection import layout_with_question
 from regard.data.example import Example, Layout
 from regard.data.input_validation import find_problem, normalize_whitespace
-from regard.data.media_store import found_in
+from regard.data.media_store import resolve_media_path
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
 from regard.runs.folder import RunDescription
@@ -70,7 +70,11 @@ class _SourceKind:
         """What the model takes. Raises RegardError if a file lies outside its folder."""
         if not self.media:
             return example.source
-        return found_in(example.source, example.file, self.folder) if example.content is None else example.content
+        return (
+            resolve_media_path(example.source, example.file, self.folder)
+            if example.content is None
+            else example.content
+        )
 
     def problem(self, example: Example) -> str:
         """Why an example cannot be scored; empty if it can."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from regard.data.batching import collate_sources
-from regard.data.media import Medium, Prepared, Recordings
+from regard.data.media import AudioMedium, DecodedMedia, Medium
 from regard.data.vocabulary import Given
 from regard.errors import RegardError
 from regard.inference.inputs import user_constraints
@@ -45,9 +45,9 @@ class MediaInputs:
     def request(self, given: Any, options: Options) -> Request:
         """One input, decoded."""
         constraints = user_constraints(self.run, options)
-        if isinstance(given, Prepared):
+        if isinstance(given, DecodedMedia):
             return Request(given.name, given.array, constraints)
-        name = str(given) if isinstance(given, str | Path) else f"one of the {self.medium.what}"
+        name = str(given) if isinstance(given, str | Path) else f"one of the {self.medium.plural_name}"
         try:
             return Request(name, self.medium.read(given), constraints)
         except RegardError as error:
@@ -55,7 +55,7 @@ class MediaInputs:
 
     def length(self, tokens: Given) -> int:
         """About how many positions it has; 0 for what could not be read."""
-        return int(self.medium.places(np.array([tokens.size], np.int32))[0]) + 1 if len(tokens) else 0
+        return int(self.medium.position_counts(np.array([tokens.size], np.int32))[0]) + 1 if len(tokens) else 0
 
     def originals(self, given: Any) -> tuple[str, ...]:
         return ()
@@ -68,23 +68,23 @@ class MediaInputs:
         if request.error:
             raise RegardError(f"{request.text}: {request.error}.")
         if not isinstance(target, str):
-            return request.tokens, (target or predict(Prepared(request.tokens, request.text))).tokens
+            return request.tokens, (target or predict(DecodedMedia(request.tokens, request.text))).tokens
         self.run.target_side.check(target)
         target_tokens = [*request.constraints.prefix, *self.run.target_tokens(target)]
-        return request.tokens, [*target_tokens, *([END] if self.run.target_side.ends else [])]
+        return request.tokens, [*target_tokens, *([END] if self.run.target_side.has_eos else [])]
 
     def check_attribution(self) -> None:
         """Gradients can be taken of every file."""
 
     def complete_view(self, view: CapturedView, given: Any) -> CapturedView:
         """With the recording itself, so that it can be played; of what was decoded before it is not known any more."""
-        if view.shown is None or isinstance(given, Prepared):
+        if view.shown is None or isinstance(given, DecodedMedia):
             return view
         return replace(view, shown=replace(view.shown, sound=self.sound(given)))
 
     def sound(self, given: Any) -> bytes:
         """A recording as a WAV file; nothing of an image."""
-        return self.medium.sound(given) if isinstance(self.medium, Recordings) else b""
+        return self.medium.to_wav(given) if isinstance(self.medium, AudioMedium) else b""
 
     def channel_attention(self, given: Any) -> list[BlockAttention]:
         """The weights of attention over channels and positions of an image, block by block. Raises RegardError."""
@@ -103,11 +103,11 @@ class MediaInputs:
         return [BlockAttention(**{name: each[0].cpu().numpy() for name, each in block.items()}) for block in weights]
 
     @property
-    def example(self) -> Prepared:
+    def example(self) -> DecodedMedia:
         """A gray image, or a second of silence."""
-        if isinstance(self.medium, Recordings):
+        if isinstance(self.medium, AudioMedium):
             settings = self.medium.settings
-            return Prepared(
+            return DecodedMedia(
                 self.medium.read(np.zeros(int(min(1.0, settings.max_seconds) * settings.sample_rate), np.float32)), ""
             )
-        return Prepared(self.medium.read(np.full((64, 64), 128, np.uint8)), "")
+        return DecodedMedia(self.medium.read(np.full((64, 64), 128, np.uint8)), "")

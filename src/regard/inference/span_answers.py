@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.data.answer_spans import NO_QUESTION, Window, passage_windows, split_question
 from regard.data.input_validation import normalize_whitespace
-from regard.data.labels import Ends
+from regard.data.labels import SpanLabels
 from regard.data.segments import add_special_tokens
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
@@ -79,7 +79,7 @@ class SpanDecoder:
         ]
         best = max(found, key=lambda each: each.score)
         target = self.run.target_side
-        if isinstance(target, Ends) and target.unanswered:
+        if isinstance(target, SpanLabels) and target.unanswered:
             none = min((_no_answer(scores) for scores in logits), key=lambda each: each.score)
             return none if none.score > best.score else best
         return best

@@ -143,7 +143,7 @@ class TextInputs:
                 return result.source_tokens, result.tokens
             target = result.text
         tokens = self.encode_pair(source, target, self.originals(source), to)
-        ends = self.run.target_side.ends
+        ends = self.run.target_side.has_eos
         limits = self.run.max_source_tokens, self.run.max_target_tokens
         for name, side, limit in zip(("source", "target"), tokens, limits, strict=True):
             if not (len(side) > 1 or not (ends or name == "source")) or len(side) > limit:
@@ -171,12 +171,12 @@ class TextInputs:
         run.target_side.check(texts[1])
         reads = run.description.model.source
         (source_tokens,) = encode_segments([run.normalize_case(texts[0])], reads, self.tokenizer.encode)
-        cased = run.normalize_case(texts[1]) if run.target_side.ends else texts[1]
+        cased = run.normalize_case(texts[1]) if run.target_side.has_eos else texts[1]
         (target_tokens,) = run.target_side.encode([cased])
         return add_special_tokens(source_tokens, reads), [
             *language,
             *target_tokens,
-            *([END] if run.target_side.ends else []),
+            *([END] if run.target_side.has_eos else []),
         ]
 
     def check_attribution(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from regard.data.media import medium_of
+from regard.data.media import medium_for
 from regard.errors import RegardError
 from regard.interop.tensor_map import ModelMapping, TokenizerPair, load_tensors
 from regard.models.settings import ModelSettings
@@ -51,7 +51,7 @@ def build_bundle(
         per_token=0.0 if settings.source.is_empty else 2.0,
         model=settings,
     )
-    source_side = medium_of(settings.source) or source
+    source_side = medium_for(settings.source) or source
     target_side = task_of(description).data().target_of_labels(mapping.labels, target)
     with torch.device("meta"):  # checks names and shapes before memory is allocated
         check_tensors(new_model(settings, source_side, target_side), ours, where)

@@ -8,7 +8,7 @@ import numpy as np
 from regard.alignment.aligner import find_alignment_head
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.lexicon import Lexicon
-from regard.data.media import Medium, Pictures, Recordings, Silence
+from regard.data.media import AudioMedium, ImageMedium, Medium, NoMedium
 from regard.data.pairs import PairDataset
 from regard.data.placeholders import restore
 from regard.data.target_languages import language_of
@@ -28,7 +28,7 @@ JUDGED = 500  # examples that a layer and a head are chosen by
 def axis(subwords: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...] = ()) -> Axis:
     """Tokens with their mark, and the placeholders that symbols among them stand for."""
     labels = [restore(piece, originals) for piece in subwords.pieces(tokens)]
-    if not subwords.ends:
+    if not subwords.has_eos:
         return Axis(tuple(label.removeprefix(SPACE) for label in labels), (False,) * len(labels), "labels")
     inside = len(tokens) - 1
     between = [token == END and at < inside for at, token in enumerate(tokens)]  # the end of a part, not of all
@@ -56,14 +56,14 @@ def source_axis(side: SourceSide, given: Given, count: int, originals: tuple[str
             texts = side.decode(_ended(given))
             return Axis(tuple(restore(text, originals) for text in texts), (False,) * len(texts), "sentences"), None
         return axis(side, given, originals), None
-    if isinstance(side, Pictures):
+    if isinstance(side, ImageMedium):
         grid = side.settings.grid
         labels = tuple(f"{at // grid + 1}, {at % grid + 1}" for at in range(count))
-        return Axis(labels, (False,) * count, "cells"), Shown("picture", side.shaped(np.asarray(given)))
-    if isinstance(side, Silence):
+        return Axis(labels, (False,) * count, "cells"), Shown("picture", side.reshape(np.asarray(given)))
+    if isinstance(side, NoMedium):
         return Axis((), ()), None
-    assert isinstance(side, Recordings)
-    frames = side.shaped(np.asarray(given))
+    assert isinstance(side, AudioMedium)
+    frames = side.reshape(np.asarray(given))
     seconds = len(frames) * side.settings.hop / max(1, count)
     labels = tuple(f"{at * seconds:.2f} s" for at in range(count))
     shades = ((np.clip(frames.astype(np.float32), -2, 3) + 2) * 51).astype(np.uint8)

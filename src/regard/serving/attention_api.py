@@ -37,7 +37,7 @@ class Pair(BaseModel):
 
 def within_reach(predictor: "Predictor", said: str, limits: Limits, places: int = 0) -> None:
     """Raises RegardError if the attribution of this would take too long. places: of a source that is no text."""
-    if LONE_SURROGATE.search(said) or not predictor.run.target_side.ends:
+    if LONE_SURROGATE.search(said) or not predictor.run.target_side.has_eos:
         return  # what is no text is refused elsewhere; a class is one thing
     most = min(limits.attributed, limits.attributed_looks // max(1, places))
     if len(predictor.run.target_tokens(said)) > most:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from regard.data.media import Prepared
+from regard.data.media import DecodedMedia
 from regard.inference.options import Options
 from regard.inference.results import Result
 
@@ -43,16 +43,16 @@ class Predicts(Protocol):
     def results(self, inputs: Sequence[Any], options: Options) -> list[Result]: ...
 
 
-def size_of(text: str | Prepared) -> int:
+def size_of(text: str | DecodedMedia) -> int:
     """What a text takes of a budget, in characters; short ones cost something, too, and a file costs much."""
-    return FILE if isinstance(text, Prepared) else len(text) + 20
+    return FILE if isinstance(text, DecodedMedia) else len(text) + 20
 
 
 @dataclass
 class Item:
     """One text that waits."""
 
-    text: str | Prepared  # or a file that was read
+    text: str | DecodedMedia  # or a file that was read
     options: Options
     key: str
     answer: "asyncio.Future[Result]"
@@ -123,7 +123,7 @@ class Batcher:
         self._queue.clear()
         self._pool.shutdown(wait=True)
 
-    async def translate(self, texts: Sequence[str | Prepared], options: Options, *, seconds: float) -> list[Result]:
+    async def translate(self, texts: Sequence[str | DecodedMedia], options: Options, *, seconds: float) -> list[Result]:
         """A result for each text, or Overloaded, or Late. Cancelling this takes the texts out of the queue."""
         size = sum(map(size_of, texts))
         # A request larger than the queue may still come in when nobody waits.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Header, Query, Request
 
-from regard.data.media import Prepared
+from regard.data.media import DecodedMedia
 from regard.errors import RegardError
 from regard.inference.media_inputs import MediaInputs
 from regard.inference.options import Options
@@ -63,7 +63,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
     ) -> dict[str, Any]:
         chosen, _, inputs, body = await given(request, model, authorization)
         options = _options(service, chosen, options_in_query(request))
-        source = Prepared(await room.decoded(lambda: inputs.medium.read(body)), "the file")
+        source = DecodedMedia(await room.decoded(lambda: inputs.medium.read(body)), "the file")
         assert chosen.batcher is not None
         (result,) = await answered(request, chosen.batcher.translate([source], options, seconds=service.limits.seconds))
         if result.error:
@@ -89,7 +89,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         options = _options(service, chosen, applicable_options(predictor, to=to))
         if target is not None and len(target) > service.limits.characters:
             raise Refused(413, f"at most {service.limits.characters:,} characters of a target.")
-        source = Prepared(await room.decoded(lambda: inputs.medium.read(body)), "the file")
+        source = DecodedMedia(await room.decoded(lambda: inputs.medium.read(body)), "the file")
         sound = await room.decoded(lambda: inputs.sound(body))
 
         def looked() -> dict[str, Any]:

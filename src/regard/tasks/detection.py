@@ -7,8 +7,8 @@ from pathlib import Path
 from regard.data.columns import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_ROWS, UNSUPPORTED_MEDIA
 from regard.data.example import Example
 from regard.data.input_validation import read_examples
-from regard.data.media import Pictures, Recordings
-from regard.data.media_store import found_in
+from regard.data.media import AudioMedium, ImageMedium
+from regard.data.media_store import resolve_media_path
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
 from regard.tasks.base import Task, all_tasks
@@ -24,13 +24,13 @@ def detect_modality(settings: DataSettings) -> str:
             return "image"
         counts[_suffix(example, settings)] += 1
     enough = MEDIA_SHARE * counts.total()
-    modalities = {"image": Pictures.suffixes, "audio": Recordings.suffixes}
+    modalities = {"image": ImageMedium.suffixes, "audio": AudioMedium.suffixes}
     for modality, suffixes in modalities.items():
         if counts and sum(counts[suffix] for suffix in suffixes) >= enough:
             return modality
     unread = [suffix for suffix in UNSUPPORTED_MEDIA if counts[suffix]]
     if unread and sum(counts[suffix] for suffix in MEDIA_SUFFIXES) >= enough:
-        known = ", ".join(each.lstrip(".") for each in (*Pictures.suffixes, *Recordings.suffixes))
+        known = ", ".join(each.lstrip(".") for each in (*ImageMedium.suffixes, *AudioMedium.suffixes))
         raise RegardError(f"the sources are {unread[0]} files, which are not read; convert them to one of {known}.")
     return "text"
 
@@ -40,7 +40,7 @@ def _suffix(example: Example, settings: DataSettings) -> str:
     name = example.source.strip()
     if " " in name:
         try:
-            if not found_in(example.source, example.file, settings.media).is_file():
+            if not resolve_media_path(example.source, example.file, settings.media).is_file():
                 return ""
         except (RegardError, OSError):
             return ""

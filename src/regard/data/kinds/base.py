@@ -125,19 +125,17 @@ def load_labels(path: Path, kind: type[Labels]) -> Labels:
 
     labels = Labels.load(path)
     if type(labels) is not kind:
-        raise RegardError(
-            f"{path}: it has {type(labels).__name__.lower()}, and this model needs {kind.__name__.lower()}."
-        )
+        raise RegardError(f"{path}: it has {labels.plural_name}, and this model needs {kind.plural_name}.")
     return labels
 
 
 def open_pairs(folder: Path, name: str, index: str, source: SourceSettings, *, has_eos: bool) -> PairDataset:
     """Pairs that were stored by preparation."""
-    from regard.data.media import medium_of
+    from regard.data.media import medium_for
 
-    medium: Medium | None = None if source.is_text else medium_of(source)
+    medium: Medium | None = None if source.is_text else medium_for(source)
     dtype = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
-    tokens = Ragged(folder / f"{name}.source", dtype if medium is None else medium.element)
+    tokens = Ragged(folder / f"{name}.source", dtype if medium is None else medium.dtype)
     rows = None if medium is None else np.load(folder / f"{name}.source.rows.npy", mmap_mode="r")
     target = Ragged(folder / f"{name}.target", dtype)
     texts = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]

@@ -23,7 +23,7 @@ class LabelPairs(DatasetKind):
     """Sources of any modality, each with one label."""
 
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
-        return Labels.of(texts)
+        return Labels.from_targets(texts)
 
     def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
         return Labels(labels)

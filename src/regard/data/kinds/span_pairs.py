@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from regard.data.answer_spans import encode_span_example
 from regard.data.example import Example
 from regard.data.kinds.base import DatasetKind, load_labels, target_sequences
-from regard.data.labels import Ends
+from regard.data.labels import SpanLabels
 from regard.data.pairs import PairDataset
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.settings import DataSettings
@@ -39,13 +39,13 @@ class SpanPairs(DatasetKind):
                 yield example
 
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
-        return Ends(unanswered=not all(texts))
+        return SpanLabels(unanswered=not all(texts))
 
     def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
-        return Ends()
+        return SpanLabels()
 
     def load_target(self, path: Path) -> Vocabulary:
-        return load_labels(path, Ends)
+        return load_labels(path, SpanLabels)
 
     def tokenize(self, job: Tokenization, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
         tokenizer = job.vocabularies["source"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from regard.data.input_validation import RejectedExamples
 from regard.data.kinds.base import DatasetKind, load_labels
-from regard.data.labels import Tags
+from regard.data.labels import TagLabels
 from regard.data.pairs import PairDataset
 from regard.data.placeholders import Protection
 from regard.data.settings import DataSettings
@@ -37,13 +37,13 @@ class TagPairs(DatasetKind):
         return same
 
     def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
-        return Tags.of(texts)
+        return TagLabels.from_targets(texts)
 
     def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
-        return Tags(labels)
+        return TagLabels(labels)
 
     def load_target(self, path: Path) -> Vocabulary:
-        return load_labels(path, Tags)
+        return load_labels(path, TagLabels)
 
     def tokenize(self, job: Tokenization, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Sources are tokenized word by word, and where each word begins is stored, too."""

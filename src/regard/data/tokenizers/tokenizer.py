@@ -16,7 +16,7 @@ SPACE = "▁"  # the first character of a piece that begins a word, as sentencep
 class SubwordTokenizer(ABC):
     """Text to tokens and back, with regard's special tokens first in the vocabulary."""
 
-    ends: bool = True  # an end token follows a text
+    has_eos: bool = True  # the end-of-sequence token ends each text
     target_file: str = "target.subwords"  # where a run keeps the one of its targets
     keeps_whitespace: bool = False  # the space before a word is part of its token, and repeated spaces are kept
     model: bytes  # the content of the tokenizer's file
