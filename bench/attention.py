@@ -53,11 +53,11 @@ def additive() -> list[Claim]:
         return attend(q, k, v, score=score)
 
     def portable(q=q, k=k, v=v):
-        with native.switched_off():
+        with native.disabled():
             return attend(q, k, v, score=score)
 
     def portable_backward():
-        with native.switched_off():
+        with native.disabled():
             attend(q, k, v, score=score).sum().backward()
 
     torch.testing.assert_close(ours()[:, 0], usual(), rtol=1e-3, atol=1e-4)
@@ -259,7 +259,7 @@ def sparse() -> list[Claim]:
 
     def without(run):
         def switched() -> None:
-            with native.switched_off():
+            with native.disabled():
                 run()
 
         return switched

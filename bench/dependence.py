@@ -62,7 +62,7 @@ def sequential_steps(layer: Layer, sizes: Sizes) -> int:
     """The longest chain of operations of the layer's forward pass, in PyTorch's own operations."""
     run = layer.make(sizes)
     inputs = [torch.randn(1, sizes.n, sizes.d) for _ in range(layer.inputs)]
-    with torch.no_grad(), native.switched_off(), Chain() as chain:  # what runs in C shows no operations
+    with torch.no_grad(), native.disabled(), Chain() as chain:  # what runs in C shows no operations
         run(*inputs)
     return chain.longest
 

@@ -106,7 +106,7 @@ LAYERS = [
     Layer("recurrent", Recurrent, 1, "n·d²", "n·d + d²", "n", "n"),
     Layer(
         "convolutional",
-        lambda s: GatedConvolution(s.d, s.k, causal=False, keep=1.0),
+        lambda s: GatedConvolution(s.d, s.k, causal=False, keep_probability=1.0),
         1,
         "k·n·d²",
         "k·n·d + k·d²",

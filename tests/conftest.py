@@ -30,11 +30,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def form(request: pytest.FixtureRequest) -> Iterator[str]:
     """What exists twice, in C and in tensor algebra, is tested twice."""
     if request.param == "PyTorch":
-        with native.switched_off():
+        with native.disabled():
             yield request.param
     else:
         if native.library() is None:
-            pytest.skip(native.why_not())
+            pytest.skip(native.unavailable_reason())
         yield request.param
 
 

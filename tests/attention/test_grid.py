@@ -56,7 +56,7 @@ def test_every_kernel_agrees_with_the_reference_in_float64(score: str, extent: s
 @pytest.mark.parametrize("score", SCORES)
 def test_float32_error_is_at_most_twice_that_of_plain_code(score: str, extent: str, compiled: bool) -> None:
     if compiled and native.library() is None:
-        pytest.skip(native.why_not())
+        pytest.skip(native.unavailable_reason())
     for normalize, source in itertools.product(NORMALIZERS, ["cross", "self"]):
         if normalize == "hard":
             continue  # a position is chosen or it is not; agreement is tested above
@@ -66,7 +66,7 @@ def test_float32_error_is_at_most_twice_that_of_plain_code(score: str, extent: s
         naive = attend(plain.query, plain.key, plain.value, backend="reference", **plain.options)
         naive_error = (naive - truth).square().mean().sqrt().item()
         for backend in KERNELS:
-            with nullcontext() if compiled else native.switched_off():
+            with nullcontext() if compiled else native.disabled():
                 output = run(plain, backend)
             if output is not None:
                 error = (output - truth).square().mean().sqrt().item()

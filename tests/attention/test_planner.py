@@ -70,7 +70,7 @@ def test_a_plan_needs_no_numbers() -> None:
 
 def test_a_plan_says_when_there_is_no_compiler() -> None:
     one = cell("additive", "global", "sparsemax", dtype=torch.float32)
-    with native.switched_off():
+    with native.disabled():
         said = plan(one.query, one.key, one.value, **one.options)
     assert "PyTorch tile by tile (the C kernels are switched off)" in said.scores
     assert said.weights == "sparsemax, Newton steps in PyTorch"

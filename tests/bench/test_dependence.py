@@ -79,6 +79,6 @@ def test_every_layer_runs_both_ways_and_keeps_the_shape(layer: Layer) -> None:
     gradients = both(layer, sizes)()
     assert isinstance(gradients, tuple)
     assert all(gradient.isfinite().all() for gradient in gradients)
-    with native.switched_off():
+    with native.disabled():
         x = torch.randn(1, 40, 8)
         assert layer.make(sizes)(*[x] * layer.inputs).shape == x.shape

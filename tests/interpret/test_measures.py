@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regard.interpret.captured import Axis, Captured
 from regard.interpret.measures import entropy, flow, rollout, statistics
-from regard.native import switched_off
+from regard.native import disabled
 from tests.views.samples import sample
 
 PLACES = Axis(("▁a", "▁b", "</s>"), (False, False, True))
@@ -70,7 +70,7 @@ def test_measures_want_attention_as_it_was_captured() -> None:
 def test_flow_is_what_networkx_finds(seed: int) -> None:
     seen = sample(seed)
     fast = flow(seen)
-    with switched_off():
+    with disabled():
         slow = flow(seen)
     for one, other in zip(fast, slow, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)

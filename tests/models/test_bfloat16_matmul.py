@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regard.models.bfloat16_matmul import (
     MIN_MULTIPLICATIONS,
-    Product,
+    Projection,
     bfloat16_products,
     padded_rows,
     to_padded_bfloat16,
@@ -43,10 +43,10 @@ def test_what_is_filled_up_is_zero_even_in_memory_that_was_used(count: int, widt
 def test_a_product_and_its_ways_back(count: int, rounded: bool) -> None:
     torch.manual_seed(count)
     x, weight, g = torch.randn(count, 24), torch.randn(40, 24), torch.randn(count, 40)
-    product = Product(weight, rounded)
+    projection = Projection(weight, rounded)
     for found, exact in (
-        (product(x), x.double() @ weight.double().t()),
-        (product.back(g), g.double() @ weight.double()),
+        (projection(x), x.double() @ weight.double().t()),
+        (projection.input_gradient(g), g.double() @ weight.double()),
         (weight_gradient(g, x, rounded), g.double().t() @ x.double()),
     ):
         assert found.dtype == torch.float32

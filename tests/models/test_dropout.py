@@ -56,7 +56,7 @@ def there_and_back(way: Way, probability: float, x: Tensor, seed: int) -> tuple[
 def test_both_forms_agree_bit_for_bit(shape: list[int], probability: float, seed: int, name: str) -> None:
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed % 1000))
     mine = there_and_back(WAYS[name], probability, x, seed)
-    with native.switched_off():
+    with native.disabled():
         theirs = there_and_back(WAYS[name], probability, x, seed)
     assert torch.equal(mine[0], theirs[0])
     assert torch.equal(mine[1], theirs[1])

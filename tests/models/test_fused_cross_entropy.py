@@ -132,8 +132,8 @@ def test_chunks_of_any_size_give_the_same(n: int, rows: int, vocabulary: int, of
     given, weight, bias, targets = numbers(n, 4, vocabulary, True, seed=n, passes=2)
     ours = single([*given, weight, bias])
     x, y, w, b = ours
-    with pytest.MonkeyPatch.context() as patch, native.switched_off() if off else torch.enable_grad():
-        patch.setattr(loss, "_rows", lambda _: rows)
+    with pytest.MonkeyPatch.context() as patch, native.disabled() if off else torch.enable_grad():
+        patch.setattr(loss, "_chunk_rows", lambda _: rows)
         one = fused_cross_entropy(x, w, b, targets, smoothing=0.1)
         two = fused_rdrop(x, y, w, b, targets, smoothing=0.1, rdrop_weight=0.5)
     equal(one.total, plain(given[0], weight, bias, targets, 0.1), [given[0], weight, bias], [x, w, b], 1e-5)
@@ -173,7 +173,7 @@ def test_a_logit_that_is_not_finite_never_gives_a_finite_loss(
     x, y, weight = torch.eye(5), torch.eye(5), torch.randn(21, 5, generator=torch.Generator().manual_seed(0))
     weight[column, row] = wrong  # the logit [row, column], and NaN in its column's other rows: 0 times it
     targets = torch.full((5,), target)
-    with native.switched_off() if off else torch.enable_grad():
+    with native.disabled() if off else torch.enable_grad():
         assert not fused_cross_entropy(x, weight, None, targets, smoothing=smoothing).total.isfinite()
         assert not fused_rdrop(x, y, weight, None, targets, smoothing=smoothing).total.isfinite()
 

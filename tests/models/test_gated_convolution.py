@@ -29,7 +29,7 @@ def plain(convolution: GatedConvolution, x: Tensor, width: int) -> Tensor:
 )
 def test_it_is_a_convolution_and_a_gate(batch: int, time: int, width: int, kernel: int, causal: bool) -> None:
     kernel = kernel if causal else kernel | 1
-    convolution = GatedConvolution(width, kernel, causal=causal, keep=0.9).double()
+    convolution = GatedConvolution(width, kernel, causal=causal, keep_probability=0.9).double()
     nn.init.normal_(convolution.linear.bias)
     x = torch.randn(batch, time, width, dtype=torch.float64)
     torch.testing.assert_close(convolution(x), plain(convolution, x, width))
@@ -38,7 +38,7 @@ def test_it_is_a_convolution_and_a_gate(batch: int, time: int, width: int, kerne
 @given(time=st.integers(2, 9), kernel=st.integers(1, 5), data=st.data())
 def test_piece_by_piece_equals_all_at_once(time: int, kernel: int, data: st.DataObject) -> None:
     cut = data.draw(st.integers(1, time - 1))
-    convolution = GatedConvolution(3, kernel, causal=True, keep=1.0).double()
+    convolution = GatedConvolution(3, kernel, causal=True, keep_probability=1.0).double()
     x = torch.randn(2, time, 3, dtype=torch.float64)
     before = torch.cat([x.new_zeros(2, kernel - 1, 3), x[:, :cut]], 1)[:, cut:]
     pieces = [convolution(x[:, :cut]), convolution(x[:, cut:], before)]
@@ -48,8 +48,8 @@ def test_piece_by_piece_equals_all_at_once(time: int, kernel: int, data: st.Data
 @pytest.mark.parametrize("kernel", [2, 4])
 def test_an_even_kernel_has_no_middle(kernel: int) -> None:
     with pytest.raises(ValueError, match=f"kernel: {kernel} is even.*use {kernel + 1}"):
-        GatedConvolution(3, kernel, causal=False, keep=1.0)
-    GatedConvolution(3, kernel, causal=True, keep=1.0)
+        GatedConvolution(3, kernel, causal=False, keep_probability=1.0)
+    GatedConvolution(3, kernel, causal=True, keep_probability=1.0)
 
 
 @pytest.mark.parametrize("gain", [0.5, 4.0])

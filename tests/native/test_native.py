@@ -17,7 +17,7 @@ from regard import native
 from regard.attention.kernels.additive import additive_scores
 lib = native.library()
 score = additive_scores(torch.ones(1, 1, 2, 20), torch.ones(1, 1, 3, 20), torch.ones(1, 20))
-print("built" if lib else "none:" + native.why_not())
+print("built" if lib else "none:" + native.unavailable_reason())
 print(round(score[0, 0, 0, 0].item(), 3))
 """
 
@@ -105,9 +105,9 @@ print(os.waitpid(child, 0)[1])
 
 def test_the_library_is_switched_off_only_within_the_context() -> None:
     before = native.library()
-    with native.switched_off():
+    with native.disabled():
         assert native.library() is None
-        assert native.why_not() == "the C kernels are switched off"
+        assert native.unavailable_reason() == "the C kernels are switched off"
         q = torch.randn(1, 1, 3, 4)
         attend(q, q, q, score=Additive(4, 4))
     assert native.library() is before

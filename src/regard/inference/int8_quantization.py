@@ -46,7 +46,7 @@ def unsupported_reason(device: torch.device) -> str:
     """Why int8 is not available here, in words; empty if it is."""
     library = native.library()
     if library is None:
-        return native.why_not()
+        return native.unavailable_reason()
     if device.type != "cpu":
         return f"int8 is for the processor, not for {device.type}"
     return "" if library.regard_int8_supported() else "this processor has no int8 products (AVX-512 VNNI)"

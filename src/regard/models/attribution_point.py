@@ -1,8 +1,8 @@
-"""The point at which what is read has become vectors, one for each place, and nothing yet says where it stands."""
+"""Where gradients of the input are taken: the source as vectors, before positions are added."""
 
 from torch import nn
 
 
 class AttributionPoint(nn.Identity):
-    """[B, T, E] as they are. Every stem has one, so that what a model does with a word, a cell or a moment can be asked
-    in the same way of all: here is where gradients are taken (`interpret/attribution.py`)."""
+    """[B, T, E] -> the same. Every stem has one, so that `interpret/attribution.py` takes gradients of tokens, image
+    cells and audio frames in the same way."""

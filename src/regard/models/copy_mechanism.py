@@ -14,7 +14,7 @@ from torch.nn.functional import log_softmax, logsigmoid
 
 from regard.models.outputs import CopyDistribution, State
 
-MIN_PROBABILITY = 1e-9  # of a copy, as its logarithm is taken
+MIN_PROBABILITY = 1e-9  # of a copy, because its logarithm is taken
 
 
 def mix_copy_distribution(logits: Tensor, copy: CopyDistribution, tokens: Tensor) -> Tensor:

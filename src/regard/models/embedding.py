@@ -16,8 +16,8 @@ class Embedding(nn.Module):
 
     position: "sinusoidal", "learned" (for the first `max_positions`), or anything else for none. segments: of a text,
     each of which ends with END and adds an embedding of its own (Devlin et al. 2018, arXiv:1810.04805). count_back:
-    segments are counted back from the last one, and the END of each adds the sum of its tokens, so that it stands for
-    the whole sentence (Sukhbaatar et al. 2015, arXiv:1503.08895, section 4.1). sentences_only: `read` returns only
+    segments are numbered from the last one back, and the END of each adds the sum of its tokens, as a vector of the
+    whole sentence (Sukhbaatar et al. 2015, arXiv:1503.08895, section 4.1). sentences_only: `read` returns only
     these.
     """
 
@@ -68,15 +68,15 @@ class Embedding(nn.Module):
         return dropped
 
     def _segment_index(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
-        """The segment of each token [B, T]. Texts that share a row are told apart by their positions."""
+        """The segment of each token [B, T]. Texts packed into one row are distinguished by their positions."""
         assert self.segment is not None
-        ends = (tokens == END).long()
-        index = ends.cumsum(1) - ends  # END belongs to the segment that it ends
+        is_end = (tokens == END).long()
+        index = is_end.cumsum(1) - is_end  # END belongs to the segment that it ends
         if positions is not None:
             first = torch.arange(tokens.shape[1], device=tokens.device) - positions
             index = index - index.gather(1, first)
         if self.count_back:
-            index = ends.sum(1, keepdim=True) - 1 - index
+            index = is_end.sum(1, keepdim=True) - 1 - index
         return index.clamp(0, len(self.segment) - 1)
 
     def read(self, tokens: Tensor, mask: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -84,34 +84,34 @@ class Embedding(nn.Module):
         x = self(tokens, positions=positions)
         if not self.sentences_only:
             return x, mask
-        ends = tokens == END
-        counts = ends.sum(1)
-        longest = int(counts.max())
-        present = torch.arange(longest, device=x.device) < counts[:, None]
-        index = ends.long().sort(dim=1, descending=True, stable=True).indices[:, :longest]
+        is_end = tokens == END
+        counts = is_end.sum(1)
+        max_count = int(counts.max())
+        present = torch.arange(max_count, device=x.device) < counts[:, None]
+        index = is_end.long().sort(dim=1, descending=True, stable=True).indices[:, :max_count]
         return x.gather(1, index[..., None].expand(-1, -1, x.shape[2])) * present[..., None], present
 
     def sum_by_position(self, values: Tensor, tokens: Tensor) -> Tensor:
         """Values of tokens [B, T], summed over what `read` returns as one position."""
         if not self.sentences_only:
             return values
-        ends = (tokens == END).long()
-        sums = values.new_zeros(len(values), int(ends.sum(1).max()))
-        return sums.scatter_add(1, ends.cumsum(1) - ends, values)
+        is_end = (tokens == END).long()
+        sums = values.new_zeros(len(values), int(is_end.sum(1).max()))
+        return sums.scatter_add(1, is_end.cumsum(1) - is_end, values)
 
 
 def _sentence_sums(x: Tensor, tokens: Tensor) -> Tensor:
     """[B, T, E], zero except at each END: the sum of the tokens x [B, T, E] of its segment, each weighted by its
     position, differently in each dimension, so that the order is not lost."""
     B, T, E = x.shape
-    ends = tokens == END
-    segment = ends.cumsum(1) - ends.long()
+    is_end = tokens == END
+    segment = is_end.cumsum(1) - is_end.long()
     position = torch.arange(T, device=x.device).expand(B, T)
-    last = torch.where(ends, position, -1).cummax(1).values  # the last END up to this position
+    last = torch.where(is_end, position, -1).cummax(1).values  # the last END up to this position
     first = torch.cat([last.new_full((B, 1), -1), last[:, :-1]], 1) + 1  # where the segment of each position starts
-    count = x.new_zeros(B, T + 1).scatter_add(1, segment, (~ends).to(x.dtype))  # tokens of each segment
+    count = x.new_zeros(B, T + 1).scatter_add(1, segment, (~is_end).to(x.dtype))  # tokens of each segment
     j = ((position - first + 1) / count.gather(1, segment).clamp_min(1))[..., None]
     k = torch.arange(1, E + 1, device=x.device, dtype=x.dtype) / E
-    weighted = torch.where(ends[..., None], 0, x * ((1 - j) - k * (1 - 2 * j)))
+    weighted = torch.where(is_end[..., None], 0, x * ((1 - j) - k * (1 - 2 * j)))
     sums = x.new_zeros(B, T + 1, E).scatter_add(1, segment[..., None].expand(B, T, E), weighted)
-    return torch.where(ends[..., None], sums.gather(1, segment[..., None].expand(B, T, E)), 0)
+    return torch.where(is_end[..., None], sums.gather(1, segment[..., None].expand(B, T, E)), 0)

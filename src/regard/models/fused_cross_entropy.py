@@ -1,11 +1,11 @@
 """Label-smoothed cross-entropy fused with the output projection, a few rows at a time.
 
-The logits of a batch are its largest tensor by far (4,096 tokens by 10,000 words: 160 MB), and an ordinary loss
-walks over them five times. Here some rows are projected, turned into their own gradient while they are in the cache,
-and multiplied into the gradients of features and weights at once; the backward pass only scales what is ready.
+The logits of a batch are its largest tensor by far (4,096 tokens by a vocabulary of 10,000: 160 MB), and an ordinary
+loss reads or writes them five times. Here some rows are projected, replaced by their own gradient while they are in the
+cache, and multiplied into the gradients of features and weights at once; the backward pass only scales these.
 
-Label smoothing: Szegedy et al. 2016 (arXiv:1512.00567), spread evenly over all words as in PyTorch's cross_entropy.
-R-Drop: Liang et al. 2021 (arXiv:2106.14448): two passes with different dropout must agree.
+Label smoothing: Szegedy et al. 2016 (arXiv:1512.00567), uniform over the vocabulary as in PyTorch's cross_entropy.
+R-Drop: Liang et al. 2021 (arXiv:2106.14448): a divergence between two passes with different dropout.
 """
 
 from typing import Any, NamedTuple
@@ -19,13 +19,13 @@ from regard import native
 from regard.errors import RegardError
 from regard.models.bfloat16_matmul import to_padded_bfloat16
 
-CHUNK = 1 << 22  # logits held at once: 16 MB, or half of it in bfloat16
+MAX_CHUNK_LOGITS = 1 << 22  # logits held at once: 16 MB, or half of it in bfloat16
 
 
 class Loss(NamedTuple):
-    """What was lost over all tokens. Only `total` has a gradient."""
+    """The loss over all tokens. Only `total` has a gradient."""
 
-    total: Tensor  # what is minimised, a sum over tokens
+    total: Tensor  # minimized, a sum over tokens
     per_token: Tensor  # [N] -log p(target), for perplexity and rewards; of both passes' mean under R-Drop
 
 
@@ -43,8 +43,10 @@ def fused_cross_entropy(
     `rounded`: operands and results of the matrix products are rounded to bfloat16.
     """
     _check(features, weight, targets)
-    wanted = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (features, weight, bias))
-    total, per_token = _FusedCrossEntropy.apply(features, weight, bias, targets, smoothing, rounded, wanted)  # type: ignore[no-untyped-call]
+    needs_gradient = torch.is_grad_enabled() and any(
+        x is not None and x.requires_grad for x in (features, weight, bias)
+    )
+    total, per_token = _FusedCrossEntropy.apply(features, weight, bias, targets, smoothing, rounded, needs_gradient)  # type: ignore[no-untyped-call]
     return Loss(total, per_token)
 
 
@@ -83,18 +85,18 @@ def _check(features: Tensor, weight: Tensor, targets: Tensor) -> None:
         raise RegardError(f"targets: they must lie between 0 and {len(weight) - 1}.")
 
 
-def _rows(weight: Tensor) -> int:
-    return max(16, 1 << (CHUNK // len(weight)).bit_length() - 1)
+def _chunk_rows(weight: Tensor) -> int:
+    return max(16, 1 << (MAX_CHUNK_LOGITS // len(weight)).bit_length() - 1)
 
 
-class _Output:
+class _OutputLayer:
     """The output layer, chunk by chunk: its logits, and the gradients of its weights as they come in."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, rounded: bool, wanted: bool = True) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, rounded: bool, needs_gradient: bool = True) -> None:
         self._weight = weight.bfloat16() if rounded else weight
         self.bias, self._rounded = bias, rounded
-        self.weight_slope = torch.zeros_like(weight) if wanted else weight.new_empty(0)
-        self.bias_slope = torch.zeros_like(bias) if wanted and bias is not None else None
+        self.weight_gradient = torch.zeros_like(weight) if needs_gradient else weight.new_empty(0)
+        self.bias_gradient = torch.zeros_like(bias) if needs_gradient and bias is not None else None
 
     def logits(self, features: Tensor) -> Tensor:
         """features [n, D] -> [n, V], without the bias; in bfloat16 where the product is rounded."""
@@ -102,17 +104,17 @@ class _Output:
             return torch.mm(to_padded_bfloat16(features), self._weight.t())[: len(features)]
         return torch.mm(features, self._weight.t())
 
-    def take(self, slopes: Tensor, features: Tensor, into: Tensor) -> None:
-        """Gradients of logits [n, V] -> those of the features, written into `into` [n, D], and of the weights."""
-        if self.bias_slope is not None:
-            self.bias_slope += slopes.sum(0, dtype=self.bias_slope.dtype)
+    def accumulate_gradients(self, gradients: Tensor, features: Tensor, out: Tensor) -> None:
+        """Gradients of logits [n, V] -> those of the features, written to `out` [n, D], and of the weights."""
+        if self.bias_gradient is not None:
+            self.bias_gradient += gradients.sum(0, dtype=self.bias_gradient.dtype)
         if self._rounded:
-            low = to_padded_bfloat16(slopes)
-            into.copy_(torch.mm(low, self._weight)[: len(into)])
-            self.weight_slope += torch.mm(low.t(), to_padded_bfloat16(features))
+            rounded_gradients = to_padded_bfloat16(gradients)
+            out.copy_(torch.mm(rounded_gradients, self._weight)[: len(out)])
+            self.weight_gradient += torch.mm(rounded_gradients.t(), to_padded_bfloat16(features))
         else:
-            torch.mm(slopes, self._weight, out=into)
-            self.weight_slope.addmm_(slopes.t(), features)
+            torch.mm(gradients, self._weight, out=out)
+            self.weight_gradient.addmm_(gradients.t(), features)
 
 
 class _FusedCrossEntropy(torch.autograd.Function):
@@ -125,29 +127,31 @@ class _FusedCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         rounded: bool,
-        wanted: bool,
+        needs_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
-        rows = _rows(weight)
-        per_token, spread = features.new_empty(len(features)), features.new_empty(len(features))
-        slopes = torch.empty_like(features) if wanted else None
-        output = _Output(weight, bias, rounded, wanted)
-        for at in range(0, len(features), rows):
-            here = slice(at, at + rows)
-            x = features[here]
+        chunk_rows = _chunk_rows(weight)
+        per_token, smoothing_loss = features.new_empty(len(features)), features.new_empty(len(features))
+        gradients = torch.empty_like(features) if needs_gradient else None
+        output = _OutputLayer(weight, bias, rounded, needs_gradient)
+        for start in range(0, len(features), chunk_rows):
+            chunk = slice(start, start + chunk_rows)
+            x = features[chunk]
             logits = output.logits(x)
-            _cross_entropy(logits, bias, targets[here], per_token[here], spread[here], smoothing, wanted)
-            if slopes is not None:
-                output.take(logits, x, slopes[here])
+            _cross_entropy(
+                logits, bias, targets[chunk], per_token[chunk], smoothing_loss[chunk], smoothing, needs_gradient
+            )
+            if gradients is not None:
+                output.accumulate_gradients(logits, x, gradients[chunk])
         ctx.mark_non_differentiable(per_token)
-        ctx.ready = slopes, output.weight_slope, output.bias_slope
+        ctx.gradients = gradients, output.weight_gradient, output.bias_gradient
         # Summed in float64: a float32 sum over thousands of tokens would lose the last digits of the report.
-        total = (1 - smoothing) * per_token.double().sum() + smoothing * spread.double().sum()
+        total = (1 - smoothing) * per_token.double().sum() + smoothing * smoothing_loss.double().sum()
         return total.to(features.dtype), per_token
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return (*_scaled(ctx.ready, g), None, None, None, None)
+        return (*_scale_gradients(ctx.gradients, g), None, None, None, None)
 
 
 class _FusedRDrop(torch.autograd.Function):
@@ -163,89 +167,110 @@ class _FusedRDrop(torch.autograd.Function):
         rdrop_weight: float,
         rounded: bool,
     ) -> tuple[Tensor, Tensor]:
-        rows = max(16, _rows(weight) // 2)
-        per_token, spread, apart = (first.new_empty(len(first)) for _ in range(3))
-        slopes = torch.empty_like(first), torch.empty_like(second)
-        output = _Output(weight, bias, rounded)
-        for at in range(0, len(first), rows):
-            here = slice(at, at + rows)
-            a, b = output.logits(first[here]), output.logits(second[here])
-            _two_passes(a, b, bias, targets[here], per_token[here], spread[here], apart[here], smoothing, rdrop_weight)
-            output.take(a, first[here], slopes[0][here])
-            output.take(b, second[here], slopes[1][here])
+        chunk_rows = max(16, _chunk_rows(weight) // 2)
+        per_token, smoothing_loss, divergence = (first.new_empty(len(first)) for _ in range(3))
+        gradients = torch.empty_like(first), torch.empty_like(second)
+        output = _OutputLayer(weight, bias, rounded)
+        for start in range(0, len(first), chunk_rows):
+            chunk = slice(start, start + chunk_rows)
+            a, b = output.logits(first[chunk]), output.logits(second[chunk])
+            _rdrop(
+                a,
+                b,
+                bias,
+                targets[chunk],
+                per_token[chunk],
+                smoothing_loss[chunk],
+                divergence[chunk],
+                smoothing,
+                rdrop_weight,
+            )
+            output.accumulate_gradients(a, first[chunk], gradients[0][chunk])
+            output.accumulate_gradients(b, second[chunk], gradients[1][chunk])
         per_token /= 2
         ctx.mark_non_differentiable(per_token)
-        ctx.ready = *slopes, output.weight_slope, output.bias_slope
-        entropy = (1 - smoothing) * per_token.double().sum() + smoothing * spread.double().sum() / 2
-        return (entropy + rdrop_weight / 2 * apart.double().sum()).to(first.dtype), per_token
+        ctx.gradients = *gradients, output.weight_gradient, output.bias_gradient
+        entropy = (1 - smoothing) * per_token.double().sum() + smoothing * smoothing_loss.double().sum() / 2
+        return (entropy + rdrop_weight / 2 * divergence.double().sum()).to(first.dtype), per_token
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return (*_scaled(ctx.ready, g / 2), None, None, None, None)
+        return (*_scale_gradients(ctx.gradients, g / 2), None, None, None, None)
 
 
-def _scaled(ready: tuple[Tensor | None, ...], g: Tensor) -> list[Tensor | None]:
-    return [None if gradient is None else gradient * g for gradient in ready]
+def _scale_gradients(gradients: tuple[Tensor | None, ...], g: Tensor) -> list[Tensor | None]:
+    return [None if gradient is None else gradient * g for gradient in gradients]
 
 
-def _serves(*logits: Tensor) -> bool:
-    """Whether the C kernels can take these logits."""
-    low = all(x.dtype == torch.bfloat16 and x.device.type == "cpu" for x in logits) and native.library() is not None
-    return low or native.serves(*logits)
+def _native_supported(*logits: Tensor) -> bool:
+    """Whether the C kernels support these logits."""
+    bfloat16 = (
+        all(x.dtype == torch.bfloat16 and x.device.type == "cpu" for x in logits) and native.library() is not None
+    )
+    return bfloat16 or native.is_supported(*logits)
 
 
 def _cross_entropy(
-    logits: Tensor, bias: Tensor | None, targets: Tensor, loss: Tensor, spread: Tensor, smoothing: float, gradient: bool
+    logits: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    loss: Tensor,
+    smoothing_loss: Tensor,
+    smoothing: float,
+    gradient: bool,
 ) -> None:
-    """Fill loss and spread [n]; where a gradient is wanted, `logits` [n, V] become it."""
+    """Write loss and smoothing_loss [n]; if `gradient`, `logits` [n, V] are replaced by their gradient."""
     n, V = logits.shape
-    if _serves(logits):
-        tensors = [logits, bias, targets.contiguous(), loss, spread]
+    if _native_supported(logits):
+        tensors = [logits, bias, targets.contiguous(), loss, smoothing_loss]
         numbers = [V, int(logits.dtype == torch.bfloat16), int(gradient), float(smoothing)]
         native.call("regard_cross_entropy_compute", tensors, numbers, count=n, work=3 * n * V)
         return
     logs = _log_softmax(logits, bias)
     loss.copy_(-logs.gather(1, targets[:, None])[:, 0])
-    spread.copy_(-logs.mean(-1))
+    smoothing_loss.copy_(-logs.mean(-1))
     if gradient:
-        slopes = torch.exp(logs).sub_(smoothing / V)
-        slopes[torch.arange(n, device=logits.device), targets] -= 1 - smoothing
-        logits.copy_(slopes)
+        gradients = torch.exp(logs).sub_(smoothing / V)
+        gradients[torch.arange(n, device=logits.device), targets] -= 1 - smoothing
+        logits.copy_(gradients)
 
 
 def _log_softmax(logits: Tensor, bias: Tensor | None) -> Tensor:
-    wide = logits.float() if logits.dtype == torch.bfloat16 else logits
-    return log_softmax(wide if bias is None else wide + bias, -1)
+    float_logits = logits.float() if logits.dtype == torch.bfloat16 else logits
+    return log_softmax(float_logits if bias is None else float_logits + bias, -1)
 
 
-def _two_passes(
+def _rdrop(
     a: Tensor,
     b: Tensor,
     bias: Tensor | None,
     targets: Tensor,
     loss: Tensor,
-    spread: Tensor,
+    smoothing_loss: Tensor,
     divergence: Tensor,
     smoothing: float,
     rdrop_weight: float,
 ) -> None:
     n, V = a.shape
-    if _serves(a, b):
-        tensors = [a, b, bias, targets.contiguous(), loss, spread, divergence]
+    if _native_supported(a, b):
+        tensors = [a, b, bias, targets.contiguous(), loss, smoothing_loss, divergence]
         numbers = [V, int(a.dtype == torch.bfloat16), float(smoothing), float(rdrop_weight)]
         native.call("regard_rdrop_compute", tensors, numbers, count=n, work=8 * n * V)
         return
     p, q = _log_softmax(a, bias), _log_softmax(b, bias)
-    at = torch.arange(n, device=a.device), targets
-    loss.copy_(-p[at] - q[at])
-    spread.copy_(-p.mean(-1) - q.mean(-1))
-    forth = kl_div(q, p, log_target=True, reduction="none").sum(-1, keepdim=True)
-    back = kl_div(p, q, log_target=True, reduction="none").sum(-1, keepdim=True)
-    divergence.copy_((forth + back)[:, 0] / 2)
-    apart, even, half = p - q, smoothing / V, rdrop_weight / 2
+    target_index = torch.arange(n, device=a.device), targets
+    loss.copy_(-p[target_index] - q[target_index])
+    smoothing_loss.copy_(-p.mean(-1) - q.mean(-1))
+    kl_pq = kl_div(q, p, log_target=True, reduction="none").sum(-1, keepdim=True)
+    kl_qp = kl_div(p, q, log_target=True, reduction="none").sum(-1, keepdim=True)
+    divergence.copy_((kl_pq + kl_qp)[:, 0] / 2)
+    log_ratio, uniform, half_weight = p - q, smoothing / V, rdrop_weight / 2
     p, q = p.exp(), q.exp()
-    down, up = p - even + half * (p * (apart - forth) + p - q), q - even + half * (q - p - q * (apart + back))
-    for slopes, into in ((down, a), (up, b)):
-        slopes[at] -= 1 - smoothing
-        into.copy_(slopes)
+    grad_a, grad_b = (
+        p - uniform + half_weight * (p * (log_ratio - kl_pq) + p - q),
+        q - uniform + half_weight * (q - p - q * (log_ratio + kl_qp)),
+    )
+    for gradients, out in ((grad_a, a), (grad_b, b)):
+        gradients[target_index] -= 1 - smoothing
+        out.copy_(gradients)

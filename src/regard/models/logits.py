@@ -1,4 +1,4 @@
-"""Which vocabulary entries a model can produce at all."""
+"""Which vocabulary entries a model can produce."""
 
 import torch
 from torch import Tensor

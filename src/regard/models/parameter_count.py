@@ -1,4 +1,4 @@
-"""How many numbers a model learns."""
+"""The number of parameters of a model."""
 
 import torch
 
@@ -7,6 +7,6 @@ from regard.models.settings import ModelSettings
 
 
 def count_parameters(settings: ModelSettings, vocabulary: int) -> int:
-    """The model's size with such a vocabulary on each side, without making it."""
+    """The model's size with such a vocabulary on each side, without allocating its weights."""
     with torch.device("meta"):
         return Seq2Seq(settings, source_vocabulary=vocabulary, target_vocabulary=vocabulary).size

@@ -16,13 +16,13 @@ class Shape(NamedTuple):
 
 
 def _recurrent(encoder: Model, decoder: Model) -> Model:
-    common = {"kind": "recurrent", "width": 256, "embedding": 256, "dropout": 0.2}
-    return {"encoder": {**common, **encoder}, "decoder": {**common, **decoder}, "tie": "target"}
+    shared = {"kind": "recurrent", "width": 256, "embedding": 256, "dropout": 0.2}
+    return {"encoder": {**shared, **encoder}, "decoder": {**shared, **decoder}, "tie": "target"}
 
 
 def _transformer(width: int, heads: int, feedforward: int, encoder: int, decoder: int, dropout: float) -> Model:
-    part = {"kind": "transformer", "width": width, "heads": heads, "feedforward": feedforward, "dropout": dropout}
-    return {"encoder": {**part, "layers": encoder}, "decoder": {**part, "layers": decoder}, "tie": "all"}
+    stack = {"kind": "transformer", "width": width, "heads": heads, "feedforward": feedforward, "dropout": dropout}
+    return {"encoder": {**stack, "layers": encoder}, "decoder": {**stack, "layers": decoder}, "tie": "all"}
 
 
 def _classifier(encoder: Model, **source: Any) -> Model:
@@ -34,21 +34,21 @@ def _classifier(encoder: Model, **source: Any) -> Model:
     }
 
 
-def _gpt(width: int, heads: int, feedforward: int, layers: int, dropout: float, **more: Any) -> Model:
-    part = {"kind": "transformer", "width": width, "heads": heads, "feedforward": feedforward, "layers": layers}
+def _gpt(width: int, heads: int, feedforward: int, layers: int, dropout: float, **overrides: Any) -> Model:
+    stack = {"kind": "transformer", "width": width, "heads": heads, "feedforward": feedforward, "layers": layers}
     return {
         "source": {"kind": "none"},
         "encoder": {"kind": "none", "width": width},
-        "decoder": {**part, "dropout": dropout, "activation": "gelu", "position": "rotary", **more},
+        "decoder": {**stack, "dropout": dropout, "activation": "gelu", "position": "rotary", **overrides},
         "tie": "target",
     }
 
 
-def _bert(width: int, heads: int, feedforward: int, layers: int, **more: Any) -> Model:
-    part = {"kind": "transformer", "width": width, "heads": heads, "feedforward": feedforward, "layers": layers}
+def _bert(width: int, heads: int, feedforward: int, layers: int, **overrides: Any) -> Model:
+    stack = {"kind": "transformer", "width": width, "heads": heads, "feedforward": feedforward, "layers": layers}
     return {
         "source": {"kind": "text", "bos": True},
-        "encoder": {**part, "dropout": 0.1, "activation": "gelu", "position": "rotary", **more},
+        "encoder": {**stack, "dropout": 0.1, "activation": "gelu", "position": "rotary", **overrides},
         "decoder": {"kind": "masked-lm", "width": width},
         "tie": "all",
         "output_bias": True,
@@ -56,11 +56,11 @@ def _bert(width: int, heads: int, feedforward: int, layers: int, **more: Any) ->
 
 
 _BERT: Model = {"position": "learned", "max_positions": 512, "norm_first": False, "norm_embedding": True}
-_CELLS: Model = {"kind": "image", "size": 64, "stem": {"kind": "residual", "channel_attention": "se"}}
+_IMAGE_SOURCE: Model = {"kind": "image", "size": 64, "stem": {"kind": "residual", "channel_attention": "se"}}
 _LUONG: Model = {"cell": "lstm", "initialization": "uniform"}
-_SHOW: Model = {"kind": "recurrent", "cell": "lstm", "attend": "before", "score": "additive", "gate": True}
-_SMALL: Model = {"kind": "transformer", "width": 128, "heads": 4, "feedforward": 512, "dropout": 0.2}
-_LISTEN: Model = {"kind": "recurrent", "cell": "lstm"}
+_SHOW_ATTEND_TELL: Model = {"kind": "recurrent", "cell": "lstm", "attend": "before", "score": "additive", "gate": True}
+_SMALL_TRANSFORMER: Model = {"kind": "transformer", "width": 128, "heads": 4, "feedforward": 512, "dropout": 0.2}
+_LSTM_LAYERS: Model = {"kind": "recurrent", "cell": "lstm"}
 _CONVOLUTIONAL: Model = {"kind": "convolutional", "width": 256, "embedding": 256, "kernel": 3, "dropout": 0.2}
 
 SHAPES: dict[str, Shape] = {
@@ -115,7 +115,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "image-classifier": Shape(
         "image to class: residual convolutions with squeeze-and-excitation (Hu et al. 2017), attention pooling",
-        _classifier({"kind": "none", "width": 128, "dropout": 0.2}, **_CELLS),
+        _classifier({"kind": "none", "width": 128, "dropout": 0.2}, **_IMAGE_SOURCE),
     ),
     "speech-classifier": Shape(
         "recording to class: convolutions, bidirectional GRU, attention pooling",
@@ -124,19 +124,19 @@ SHAPES: dict[str, Shape] = {
     "show-attend-tell": Shape(
         "image to text: residual convolutions, an LSTM that attends before each word (Xu et al. 2015, soft)",
         {
-            "source": _CELLS,
+            "source": _IMAGE_SOURCE,
             "encoder": {"kind": "none", "width": 256, "dropout": 0.2},
-            "decoder": {**_SHOW, "width": 256, "embedding": 256, "dropout": 0.3},
+            "decoder": {**_SHOW_ATTEND_TELL, "width": 256, "embedding": 256, "dropout": 0.3},
             "tie": "target",
         },
     ),
     "show-attend-tell-hard": Shape(
         "the same, attending to one cell at a time (Xu et al. 2015, hard, by REINFORCE)",
         {
-            "source": _CELLS,
+            "source": _IMAGE_SOURCE,
             "encoder": {"kind": "none", "width": 256, "dropout": 0.2},
             "decoder": {
-                **_SHOW,
+                **_SHOW_ATTEND_TELL,
                 "width": 256,
                 "embedding": 256,
                 "dropout": 0.3,
@@ -150,8 +150,8 @@ SHAPES: dict[str, Shape] = {
         "image to text: patches of pixels, a Transformer on both sides (Dosovitskiy et al. 2020)",
         {
             "source": {"kind": "image", "size": 64, "stem": {"kind": "patches", "patch_size": 8}},
-            "encoder": {**_SMALL, "layers": 4, "position": "none"},
-            "decoder": {**_SMALL, "layers": 3},
+            "encoder": {**_SMALL_TRANSFORMER, "layers": 4, "position": "none"},
+            "decoder": {**_SMALL_TRANSFORMER, "layers": 3},
             "tie": "target",
         },
     ),
@@ -159,9 +159,9 @@ SHAPES: dict[str, Shape] = {
         "speech to text: a pyramid of LSTMs, location-aware attention (Chan et al. 2015, Chorowski et al. 2015)",
         {
             "source": {"kind": "audio", "subsampling": 2},
-            "encoder": {**_LISTEN, "layers": 2, "pyramid": True, "width": 128, "embedding": 128, "dropout": 0.2},
+            "encoder": {**_LSTM_LAYERS, "layers": 2, "pyramid": True, "width": 128, "embedding": 128, "dropout": 0.2},
             "decoder": {
-                **_LISTEN,
+                **_LSTM_LAYERS,
                 "attend": "before",
                 "score": "location",
                 "width": 256,
@@ -175,8 +175,8 @@ SHAPES: dict[str, Shape] = {
         "speech to text: convolutions and Transformer layers (Dong et al. 2018)",
         {
             "source": {"kind": "audio", "subsampling": 4},
-            "encoder": {**_SMALL, "layers": 4, "dropout": 0.15},
-            "decoder": {**_SMALL, "layers": 2, "dropout": 0.15},
+            "encoder": {**_SMALL_TRANSFORMER, "layers": 4, "dropout": 0.15},
+            "decoder": {**_SMALL_TRANSFORMER, "layers": 2, "dropout": 0.15},
             "tie": "target",
         },
     ),
@@ -200,8 +200,14 @@ SHAPES: dict[str, Shape] = {
         "story and question to answer: a Transformer with segment embeddings and a copy mechanism",
         {
             "source": {"kind": "text", "segments": 2},
-            "encoder": {**_SMALL, "layers": 3, "dropout": 0.1, "position": "rotary"},
-            "decoder": {**_SMALL, "layers": 2, "dropout": 0.1, "position": "rotary", "copy_mechanism": True},
+            "encoder": {**_SMALL_TRANSFORMER, "layers": 3, "dropout": 0.1, "position": "rotary"},
+            "decoder": {
+                **_SMALL_TRANSFORMER,
+                "layers": 2,
+                "dropout": 0.1,
+                "position": "rotary",
+                "copy_mechanism": True,
+            },
             "tie": "all",
         },
     ),
@@ -217,8 +223,8 @@ SHAPES: dict[str, Shape] = {
         "passage and question to the part of the passage that answers it (BERT for SQuAD, Devlin et al. 2018)",
         {
             "source": {"kind": "text", "segments": 2, "bos": True},
-            "encoder": {**_SMALL, "layers": 4, "dropout": 0.1, "position": "rotary"},
-            "decoder": {"kind": "span", "width": _SMALL["width"], "dense": False},
+            "encoder": {**_SMALL_TRANSFORMER, "layers": 4, "dropout": 0.1, "position": "rotary"},
+            "decoder": {"kind": "span", "width": _SMALL_TRANSFORMER["width"], "dense": False},
             "tie": "none",
         },
     ),
@@ -227,8 +233,8 @@ SHAPES: dict[str, Shape] = {
         "Sukhbaatar et al. 2015; as positions of a Transformer, Dehghani et al. 2018)",
         {
             "source": {"kind": "text", "segments": 64, "sentence_segments": True, "unit": "sentence"},
-            "encoder": {**_SMALL, "layers": 3, "dropout": 0.1, "position": "none", "activation": "gelu"},
-            "decoder": {**_SMALL, "layers": 2, "dropout": 0.1, "activation": "gelu"},
+            "encoder": {**_SMALL_TRANSFORMER, "layers": 3, "dropout": 0.1, "position": "none", "activation": "gelu"},
+            "decoder": {**_SMALL_TRANSFORMER, "layers": 2, "dropout": 0.1, "activation": "gelu"},
             "tie": "all",
         },
     ),

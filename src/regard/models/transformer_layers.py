@@ -86,7 +86,7 @@ class TransformerLayer(nn.Module):
 
     def __init__(self, settings: "Transformer", *, causal: bool, memory_width: int | None = None) -> None:
         super().__init__()
-        self.pre = settings.norm_first
+        self.pre_norm = settings.norm_first
         extent: str | Extent = "causal" if causal else "global"
         if settings.window is not None:
             extent = Window(settings.window, causal=causal)
@@ -132,22 +132,26 @@ class TransformerLayer(nn.Module):
         mask: of self-attention. memory: the encoder's output, given whole or `prepared` by `self.memory.prepare`.
         past: the cache of what precedes x.
         """
-        query = self.itself_norm(x) if self.pre else x
+        query = self.itself_norm(x) if self.pre_norm else x
         attended = self.itself(query, mask=mask, cache=past, need_weights=need_weights)
-        x = self._sum(attended.output, x, self.itself_norm)
+        x = self._add_residual(attended.output, x, self.itself_norm)
         weights = None
         if self.memory is not None:
-            query = self.memory_norm(x) if self.pre else x
+            query = self.memory_norm(x) if self.pre_norm else x
             states = (None, None) if memory is None else (memory.states, memory.values)
             attended_memory = self.memory(query, *states, cache=prepared, mask=memory_mask, need_weights=need_weights)
             weights = attended_memory.weights
-            x = self._sum(attended_memory.output, x, self.memory_norm)
-        inner = self.feedforward(self.feedforward_norm(x) if self.pre else x)
-        return self._sum(inner, x, self.feedforward_norm), attended.cache, LayerAttention(attended.weights, weights)
+            x = self._add_residual(attended_memory.output, x, self.memory_norm)
+        inner = self.feedforward(self.feedforward_norm(x) if self.pre_norm else x)
+        return (
+            self._add_residual(inner, x, self.feedforward_norm),
+            attended.cache,
+            LayerAttention(attended.weights, weights),
+        )
 
-    def _sum(self, part: Tensor, x: Tensor, after: nn.Module) -> Tensor:
-        total = self.dropout.add(part, x)
-        return total if self.pre else after(total)
+    def _add_residual(self, sublayer_output: Tensor, x: Tensor, norm: nn.Module) -> Tensor:
+        total = self.dropout.add(sublayer_output, x)
+        return total if self.pre_norm else norm(total)
 
 
 def build_layers(settings: "Transformer", *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:

@@ -2,7 +2,7 @@
 
 regard.h declares and documents all that it exports. It is compiled for this machine's processor at the first use (a few
 seconds), and kept in the user's cache folder. Where there is no C compiler, or the folder cannot be trusted,
-`library()` is None, `why_not()` gives the reason, and the same algebra runs in PyTorch.
+`library()` is None, `unavailable_reason()` gives the reason, and the same algebra runs in PyTorch.
 
 A loaded library must agree with `abi.py` in its version, its structs and its enums. A cached one that does not is
 compiled again; if the new one does not either, regard.h and abi.py differ, which is a bug: `AbiMismatchError`.
@@ -52,13 +52,13 @@ def library() -> ctypes.CDLL | None:
     return _build()[0] if _switch.on else None
 
 
-def why_not() -> str:
+def unavailable_reason() -> str:
     """Why `library()` is None."""
     return _build()[1] if _switch.on else "the C kernels are switched off"
 
 
 @contextlib.contextmanager
-def switched_off() -> Iterator[None]:
+def disabled() -> Iterator[None]:
     """Within this context the PyTorch forms run, as on a machine without a compiler."""
     before, _switch.on = _switch.on, False
     try:
@@ -77,16 +77,16 @@ def _build() -> tuple[ctypes.CDLL | None, str]:
 
 def _load() -> ctypes.CDLL:
     path, is_cached = _compile()
-    loaded = ctypes.CDLL(str(path))
+    lib = ctypes.CDLL(str(path))
     try:
-        abi.check(loaded)
+        abi.check(lib)
     except abi.AbiMismatchError:
         if not is_cached:
             raise
         path.unlink(missing_ok=True)
-        loaded = ctypes.CDLL(str(_compile()[0]))
-        abi.check(loaded)
-    return loaded
+        lib = ctypes.CDLL(str(_compile()[0]))
+        abi.check(lib)
+    return lib
 
 
 def _compile() -> tuple[Path, bool]:
@@ -95,27 +95,27 @@ def _compile() -> tuple[Path, bool]:
     if compiler is None:
         raise _UnavailableError("there is no C compiler (cc, gcc or clang) on this machine")
     sources = sorted(FOLDER.glob("*.c"))
-    code = [path.read_bytes() for path in (*sources, *sorted(FOLDER.glob("*.h")))]
-    recipe = b"\0".join([*code, " ".join(FLAGS).encode(), compiler.encode(), _processor().encode()])
-    folder, name = _cache_folder(), f"native-{_digest(recipe)}"
+    contents = [path.read_bytes() for path in (*sources, *sorted(FOLDER.glob("*.h")))]
+    cache_key = b"\0".join([*contents, " ".join(FLAGS).encode(), compiler.encode(), _processor().encode()])
+    folder, name = _cache_folder(), f"native-{_digest(cache_key)}"
     for built in folder.glob(f"{name}-*.so"):
         # The name ends in the content's hash: a damaged library could take the process down as it is loaded.
         if built.stem == f"{name}-{_digest(built.read_bytes())}":
             return built, True
         built.unlink(missing_ok=True)
     # Compiled to another name and then renamed, so that a killed or a second process never leaves half a library.
-    handle, building = tempfile.mkstemp(suffix=".so", dir=folder)
+    handle, temporary = tempfile.mkstemp(suffix=".so", dir=folder)
     os.close(handle)
     try:
-        command = [compiler, *FLAGS, *map(str, sources), "-o", building, "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        if done.returncode != 0:
-            message = (done.stderr.strip().splitlines() or ["no message"])[0]
+        command = [compiler, *FLAGS, *map(str, sources), "-o", temporary, "-lm"]
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if completed.returncode != 0:
+            message = (completed.stderr.strip().splitlines() or ["no message"])[0]
             raise _UnavailableError(f"the C compiler failed: {message}")
-        target = folder / f"{name}-{_digest(Path(building).read_bytes())}.so"
-        os.replace(building, target)
+        target = folder / f"{name}-{_digest(Path(temporary).read_bytes())}.so"
+        os.replace(temporary, target)
     finally:
-        Path(building).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
     return target, False
 
 
@@ -146,8 +146,8 @@ def _cache_folder() -> Path:
     return folder
 
 
-def serves(*tensors: "Tensor") -> bool:
-    """Whether the C kernels can take these: float32 on the CPU, and a library that could be compiled."""
+def is_supported(*tensors: "Tensor") -> bool:
+    """Whether the C kernels support these tensors: float32 on the CPU, and a library that could be compiled."""
     import torch
 
     return all(t.device.type == "cpu" and t.dtype == torch.float32 for t in tensors) and library() is not None
@@ -177,10 +177,10 @@ def call(
     assert lib is not None
     function: Callable[..., None] = getattr(lib, name)
     pointers = [ctypes.c_void_p(None if t is None else t.data_ptr()) for t in tensors]
-    rest = [_as_c(number) for number in numbers]
+    scalars = [_as_c(number) for number in numbers]
 
     def run(start: int, stop: int) -> None:  # ctypes releases the GIL while the kernel runs
-        function(*pointers, ctypes.c_int64(start), ctypes.c_int64(stop), *rest)
+        function(*pointers, ctypes.c_int64(start), ctypes.c_int64(stop), *scalars)
 
     import torch
 
@@ -188,9 +188,9 @@ def call(
     if threads == 1:
         run(0, count)
         return
-    edges = [count * part // threads for part in range(threads + 1)]
-    futures = [_pool().submit(run, edges[part], edges[part + 1]) for part in range(1, threads)]
-    run(edges[0], edges[1])
+    bounds = [count * part // threads for part in range(threads + 1)]
+    futures = [_pool().submit(run, bounds[part], bounds[part + 1]) for part in range(1, threads)]
+    run(bounds[0], bounds[1])
     for future in futures:
         future.result()
 

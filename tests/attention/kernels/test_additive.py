@@ -55,7 +55,7 @@ def test_any_shape_is_served(queries: int, keys: int, width: int, seed: int) -> 
     expected = plain(a, b, v)
     slopes = torch.autograd.grad(expected, [a, b, v], direction)
     for off in (False, True):
-        with native.switched_off() if off else torch.enable_grad():
+        with native.disabled() if off else torch.enable_grad():
             scores = additive_scores(a, b, v)
             torch.testing.assert_close(scores, expected, rtol=1e-4, atol=1e-5)
             for mine, theirs in zip(torch.autograd.grad(scores, [a, b, v], direction), slopes, strict=True):
@@ -103,7 +103,7 @@ def test_nothing_of_size_queries_by_keys_by_width_is_stored(form: str) -> None:
 
 def test_threads_share_the_work_without_changing_it() -> None:
     if native.library() is None:
-        pytest.skip(native.why_not())
+        pytest.skip(native.unavailable_reason())
     given = inputs(1.0, queries=64, keys=64, width=64)
     direction = torch.randn(2, 3, 64, 64)
     results = []

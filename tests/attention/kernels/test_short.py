@@ -253,7 +253,7 @@ def test_planning_takes_it_where_it_pays() -> None:
     assert plan(short, short, short).kernel == "short"
     assert plan(single, short, short).kernel != "short"
     assert plan(long_, long_, long_).kernel != "short"
-    with native.switched_off():
+    with native.disabled():
         assert plan(short, short, short).kernel != "short"
 
 
@@ -293,7 +293,7 @@ def test_what_it_cannot_serve_is_refused_with_the_reason(kind: str) -> None:
 
 def test_switched_off_it_says_so() -> None:
     x = torch.randn(2, 2, 5, LANES)
-    with native.switched_off(), pytest.raises(ValueError, match="the C kernels are switched off"):
+    with native.disabled(), pytest.raises(ValueError, match="the C kernels are switched off"):
         attend(x, x, x, backend="short")
 
 

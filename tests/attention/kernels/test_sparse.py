@@ -45,7 +45,7 @@ def test_weights_are_a_distribution_in_the_order_of_the_scores(
     rows: list[list[float]], alpha: float, off: bool
 ) -> None:
     scores = torch.tensor(rows)
-    with native.switched_off() if off else torch.enable_grad():
+    with native.disabled() if off else torch.enable_grad():
         p = entmax(scores, torch.tensor(alpha))
     assert p.sum(-1).item() == pytest.approx(1, abs=1e-5)
     assert (p >= 0).all()

@@ -100,7 +100,7 @@ def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Pat
         saved(subwords, tmp_path / name, *part)
     fast, slow = load(tmp_path / "a", device="cpu"), load(tmp_path / "b", device="cpu")
     assert (fast.run.engine.name, fast.engine_reason) == ("native", "the native engine, int8")
-    with native.switched_off():
+    with native.disabled():
         other = load(tmp_path / "a", device="cpu", precision="int8")
     assert (other.run.engine.name, other.engine_reason) == ("ctranslate2", "CTranslate2, int8")
     assert (slow.run.engine.name, slow.engine_reason) == (

@@ -337,7 +337,7 @@ def test_unsupported_searches_go_to_pytorch(subwords: SubwordTokenizer, tmp_path
 
 def test_without_a_compiler_another_engine_is_chosen(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
-    with native.switched_off():
+    with native.disabled():
         assert load(tmp_path, device="cpu").run.engine.name == "ctranslate2"
         with pytest.raises(ValueError, match="the native engine cannot run this model here, since the C kernels"):
             load(tmp_path, device="cpu", engine="native")

@@ -62,7 +62,8 @@ def somewhere(decoder: RecurrentDecoder, memory: EncoderOutput) -> RecurrentStat
     """A state in the middle of a sentence."""
     state = decoder.start(memory)
     layers = tuple(tuple(torch.randn_like(part) for part in layer) for layer in state.layers)
-    return replace(state, layers=layers, fed=None if state.fed is None else torch.randn_like(state.fed))
+    attentional = None if state.attentional is None else torch.randn_like(state.attentional)
+    return replace(state, layers=layers, attentional=attentional)
 
 
 def test_the_first_state_is_tanh_of_the_summary() -> None:
@@ -94,8 +95,8 @@ def test_luong(feeding: bool, score: str) -> None:
     memory, decoder = remembered(), made(attend="after", score=score, input_feeding=feeding, cell="lstm")
     state, tokens = somewhere(decoder, memory), torch.tensor([5, 2])
     y, (s, cell) = decoder.embedding.weight[tokens], state.layers[0]
-    fed = state.fed @ decoder.beside.weight.t() if feeding else torch.zeros(1, dtype=torch.float64)
-    s, cell = lstm(decoder.cells[0], fed, y, s, cell)
+    fed_back = state.attentional @ decoder.beside.weight.t() if feeding else torch.zeros(1, dtype=torch.float64)
+    s, cell = lstm(decoder.cells[0], fed_back, y, s, cell)
     if score == "bilinear":
         keys = memory.states @ decoder.attention.score.weight[0].t()
     else:
@@ -107,9 +108,9 @@ def test_luong(feeding: bool, score: str) -> None:
     torch.testing.assert_close(following.layers[0][1], cell)
     torch.testing.assert_close(features, linear(decoder.readout, attentional))
     if feeding:
-        torch.testing.assert_close(following.fed, attentional)
+        torch.testing.assert_close(following.attentional, attentional)
     else:
-        assert following.fed is None
+        assert following.attentional is None
 
 
 @pytest.mark.parametrize("step", [0, 3])

@@ -44,7 +44,7 @@ def unsupported_reason(call: Call) -> str | None:
     if max(query.shape[-1], value.shape[-1]) > MAX_SIZE or query.shape[-1] % lanes or value.shape[-1] % lanes:
         return f"short takes widths up to {MAX_SIZE} in steps of {lanes}"
     if native.library() is None:
-        return native.why_not()
+        return native.unavailable_reason()
     if needs_plain_operators(query):
         return "short is unknown to forward-mode derivatives and torch.func"
     return None

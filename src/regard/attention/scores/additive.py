@@ -94,6 +94,7 @@ class Additive(LearnedScore):
         if runs_in_c(query):
             return "additive, C kernel compiled for this processor"
         where = (
-            native.why_not() or f"the C kernel takes float32 on the processor, not {query.dtype} on {query.device.type}"
+            native.unavailable_reason()
+            or f"the C kernel takes float32 on the processor, not {query.dtype} on {query.device.type}"
         )
         return f"additive, PyTorch tile by tile ({where})"

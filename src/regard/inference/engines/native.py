@@ -41,7 +41,7 @@ class NativeEngine(Engine):
     ) -> None:
         library = native.library()
         if library is None:
-            raise RegardError(f"our own engine cannot be built: {native.why_not()}.")
+            raise RegardError(f"our own engine cannot be built: {native.unavailable_reason()}.")
         self._library, self._shortlist = library, shortlist
         self.kind = kind
         self._threads = threads or cores()
@@ -54,7 +54,7 @@ class NativeEngine(Engine):
     @classmethod
     def unsupported_model(cls, opened: RunFolder, device: str) -> str:
         reason = unsupported_reason(opened.description.model) or why_not_on_cpu(device)
-        return reason or ("" if native.library() is not None else native.why_not())
+        return reason or ("" if native.library() is not None else native.unavailable_reason())
 
     @classmethod
     def open(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ConvolutionalState:
     """Between steps: the inputs that each convolution still covers, the cached memory, and the next position."""
 
-    pasts: tuple[Tensor, ...]  # each [B, kernel - 1, D]
+    past_inputs: tuple[Tensor, ...]  # each [B, kernel - 1, D]
     caches: tuple[Cache, ...]
     mask: Tensor
     scale: Tensor  # [B, 1, 1] sqrt of the source's length
@@ -32,21 +32,21 @@ class ConvolutionalState:
 
     def select(self, index: Tensor, *, same_sources: bool = False) -> "ConvolutionalState":
         """The batch entries of this index."""
-        pasts = tuple(past.index_select(0, index) for past in self.pasts)
+        past_inputs = tuple(past.index_select(0, index) for past in self.past_inputs)
         if same_sources:
-            return replace(self, pasts=pasts)
+            return replace(self, past_inputs=past_inputs)
         caches = tuple(cache.select(index) for cache in self.caches)
         mask, scale = self.mask.index_select(0, index), self.scale.index_select(0, index)
-        return ConvolutionalState(pasts, caches, mask, scale, self.position)
+        return ConvolutionalState(past_inputs, caches, mask, scale, self.position)
 
 
-class Block(nn.Module):
+class ConvolutionalDecoderBlock(nn.Module):
     """A causal gated convolution, then attention to the memory."""
 
     def __init__(self, settings: "ConvolutionalDecoderSettings", memory_width: int) -> None:
         super().__init__()
-        width, keep = settings.width, 1 - settings.dropout
-        self.convolution = GatedConvolution(width, settings.kernel, causal=True, keep=keep)
+        width, keep_probability = settings.width, 1 - settings.dropout
+        self.convolution = GatedConvolution(width, settings.kernel, causal=True, keep_probability=keep_probability)
         self.query = nn.Linear(width, memory_width)
         self.attention = Attention(memory_width, score="dot", project="")
         self.context = nn.Linear(memory_width, width)
@@ -57,16 +57,16 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, g: Tensor, state: ConvolutionalState, layer: int, need_weights: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """x [B, T, D] from the block before, g [B, T, M] of the embedding -> what follows, the past, the weights."""
+        """x [B, T, D] of the previous block, g [B, T, M] of the embedding -> output, cached inputs, weights."""
         inner = self.dropout(x)
-        past = state.pasts[layer]
+        past = state.past_inputs[layer]  # [B, kernel - 1, D]
         h = self.convolution(inner, past)
         d = (self.query(h) + g) * SQRT_HALF
         attended = self.attention(d, cache=state.caches[layer], mask=state.mask, need_weights=need_weights)
         h = (h + self.context(attended.output * state.scale)) * SQRT_HALF
-        reach = past.shape[1]
-        after = torch.cat([past, inner], 1)[:, -reach:] if reach else past
-        return (x + h) * SQRT_HALF, after, attended.weights
+        context_length = past.shape[1]
+        next_state = torch.cat([past, inner], 1)[:, -context_length:] if context_length else past
+        return (x + h) * SQRT_HALF, next_state, attended.weights
 
 
 class ConvolutionalDecoder(nn.Module):
@@ -74,25 +74,25 @@ class ConvolutionalDecoder(nn.Module):
 
     def __init__(self, settings: "ConvolutionalDecoderSettings", vocabulary: int, memory_width: int) -> None:
         super().__init__()
-        E, keep = settings.embedding_width, 1 - settings.dropout
-        self.width, self.reach = settings.width, settings.kernel - 1
+        E, keep_probability = settings.embedding_width, 1 - settings.dropout
+        self.width, self.context_length = settings.width, settings.kernel - 1
         self.embedding = Embedding(
             vocabulary, E, position="learned", max_positions=settings.max_positions, dropout=settings.dropout
         )
         nn.init.normal_(self.embedding.weight, std=0.1)
         self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
         self.shown = nn.Linear(E, memory_width) if memory_width != E else nn.Identity()
-        init_linear(self.inward, keep)
-        init_linear(self.outward, keep)
-        self.blocks = nn.ModuleList(Block(settings, memory_width) for _ in range(settings.layers))
+        init_linear(self.inward, keep_probability)
+        init_linear(self.outward, keep_probability)
+        self.blocks = nn.ModuleList(ConvolutionalDecoderBlock(settings, memory_width) for _ in range(settings.layers))
         self.dropout = Dropout(settings.dropout)
 
     def start(self, memory: EncoderOutput) -> ConvolutionalState:
         """The state before the first token."""
-        nothing = memory.states.new_zeros(len(memory.states), self.reach, self.width)
+        zeros = memory.states.new_zeros(len(memory.states), self.context_length, self.width)
         caches = tuple(self._block(layer).attention.prepare(memory.states, memory.values) for layer in self._layers)
         length = memory.mask.sum(1).to(memory.states.dtype)[:, None, None]
-        return ConvolutionalState((nothing,) * len(self.blocks), caches, memory.attention_mask, length.sqrt(), 0)
+        return ConvolutionalState((zeros,) * len(self.blocks), caches, memory.attention_mask, length.sqrt(), 0)
 
     def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets [B, T], the previous token of each step -> features of all steps."""
@@ -108,9 +108,9 @@ class ConvolutionalDecoder(nn.Module):
     def _layers(self) -> range:
         return range(len(self.blocks))
 
-    def _block(self, layer: int) -> Block:
+    def _block(self, layer: int) -> ConvolutionalDecoderBlock:
         block = self.blocks[layer]
-        assert isinstance(block, Block)
+        assert isinstance(block, ConvolutionalDecoderBlock)
         return block
 
     def _run(
@@ -118,12 +118,12 @@ class ConvolutionalDecoder(nn.Module):
     ) -> tuple[Tensor, ConvolutionalState, list[Tensor]]:
         e = self.embedding(tokens, offset=state.position)
         g, x = self.shown(e), self.inward(e)
-        pasts: list[Tensor] = []
+        past_inputs: list[Tensor] = []
         weights: list[Tensor] = []
         for layer in self._layers:
             x, past, w = self._block(layer)(x, g, state, layer, need_weights)
-            pasts.append(past)
+            past_inputs.append(past)
             if w is not None:
                 weights.append(w)
-        after = replace(state, pasts=tuple(pasts), position=state.position + tokens.shape[1])
-        return self.outward(self.dropout(x)), after, weights
+        next_state = replace(state, past_inputs=tuple(past_inputs), position=state.position + tokens.shape[1])
+        return self.outward(self.dropout(x)), next_state, weights

@@ -38,10 +38,10 @@ Layers = tuple[tuple[Tensor, ...], ...]  # the state of each layer: (h,) for a G
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """Between steps: the layers, what was attended to, and the memory prepared for attention."""
+    """Between steps: the layers' states, and the memory projected once for attention."""
 
     layers: Layers
-    fed: Tensor | None  # [B, D] the attentional vector, for input feeding
+    attentional: Tensor | None  # [B, D] the attentional vector, for input feeding
     context: Tensor | None  # [B, M] C, where it is fed at every step
     cache: Cache | None
     mask: Tensor  # [B, 1, 1, Ts]
@@ -50,15 +50,17 @@ class RecurrentState:
     def select(self, index: Tensor, *, same_sources: bool = False) -> "RecurrentState":
         """The batch entries of this index."""
 
-        def pick(x: Tensor | None) -> Tensor | None:
+        def select(x: Tensor | None) -> Tensor | None:
             return None if x is None else x.index_select(0, index)
 
         layers = tuple(tuple(part.index_select(0, index) for part in layer) for layer in self.layers)
         if same_sources:
-            again = None if self.cache is None else self.cache.select_past_weights(index)
-            return replace(self, layers=layers, fed=pick(self.fed), cache=again, copy=None)
+            cache = None if self.cache is None else self.cache.select_past_weights(index)
+            return replace(self, layers=layers, attentional=select(self.attentional), cache=cache, copy=None)
         cache = None if self.cache is None else self.cache.select(index)
-        return RecurrentState(layers, pick(self.fed), pick(self.context), cache, self.mask.index_select(0, index))
+        return RecurrentState(
+            layers, select(self.attentional), select(self.context), cache, self.mask.index_select(0, index)
+        )
 
 
 class RecurrentDecoder(nn.Module):
@@ -67,25 +69,25 @@ class RecurrentDecoder(nn.Module):
     def __init__(self, settings: "RecurrentDecoderSettings", vocabulary: int, memory_width: int) -> None:
         super().__init__()
         self.attend, self.width = settings.attend, settings.width
-        self.feeds = settings.attend == "after" and settings.input_feeding
-        self.always = settings.attend == "never" and settings.context == "every"
+        self.input_feeding = settings.attend == "after" and settings.input_feeding
+        self.context_every_step = settings.attend == "never" and settings.context == "every"
         width, E, M = settings.width, settings.embedding_width, memory_width
         self.embedding = Embedding(vocabulary, E, dropout=settings.dropout)
         self.dropout = Dropout(settings.dropout)
         self.first = nn.Linear(M, settings.layers * width)
         widths = [E] + [width] * (settings.layers - 1)
         self.cells = nn.ModuleList(Cell(settings.cell, input_width, width) for input_width in widths)
-        # The rest of the first layer's input, beside the embedding: its product is added to the embedding's.
-        beside = M if self.attend == "before" or self.always else width if self.feeds else 0
+        # The first layer's inputs other than the embedding: their product is added to the embedding's.
+        extra_input = M if self.attend == "before" or self.context_every_step else width if self.input_feeding else 0
         gates = self._cell(0).inputs.out_features
-        self.beside = nn.Linear(beside, gates, bias=False) if beside else None
+        self.beside = nn.Linear(extra_input, gates, bias=False) if extra_input else None
         self.attention = self._attention(settings, M) if self.attend != "never" else None
         if self.attend == "after":
             self.combine = nn.Linear(M + width, width)
         self.gate = nn.Linear(width, 1) if settings.gate else None
         self.own = nn.Linear(M + width + E, 1) if settings.copy_mechanism else None
         self.readout: nn.Module
-        if self.attend == "before" or self.always:
+        if self.attend == "before" or self.context_every_step:
             self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over two halves
         else:
             self.readout = nn.Linear(width, E) if width != E else nn.Identity()
@@ -101,8 +103,12 @@ class RecurrentDecoder(nn.Module):
         hidden = settings.attention_width or settings.width
         score: str | Score = settings.score
         if score == "location":
-            about = {"filters": settings.filters, "size": settings.filter_width, "coverage": settings.coverage}
-            score = Location(settings.width, memory_width, hidden, **about)  # type: ignore[arg-type]
+            location_options = {
+                "filters": settings.filters,
+                "size": settings.filter_width,
+                "coverage": settings.coverage,
+            }
+            score = Location(settings.width, memory_width, hidden, **location_options)  # type: ignore[arg-type]
         return Attention(
             settings.width,
             key_width=memory_width,
@@ -126,10 +132,10 @@ class RecurrentDecoder(nn.Module):
         for layer, s in enumerate(first):
             s = s.contiguous()  # noqa: PLW2901
             layers.append((s,) if self._cell(layer).kind == "gru" else (s, torch.zeros_like(s)))
-        fed = memory.states.new_zeros(len(memory.states), self.width) if self.feeds else None
+        attentional = memory.states.new_zeros(len(memory.states), self.width) if self.input_feeding else None
         cache = None if self.attention is None else self.attention.prepare(memory.states, memory.values)
-        context = memory.pooled if self.always else None
-        return RecurrentState(tuple(layers), fed, context, cache, memory.attention_mask)
+        context = memory.pooled if self.context_every_step else None
+        return RecurrentState(tuple(layers), attentional, context, cache, memory.attention_mask)
 
     def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets [B, T], the previous token of each step -> features of all steps."""
@@ -137,7 +143,7 @@ class RecurrentDecoder(nn.Module):
         state = self.start(memory)
         if self._can_use_fused(state):
             return self._fused(y, state, need_weights)
-        if self.attend == "before" or self.feeds:
+        if self.attend == "before" or self.input_feeding:
             return self._step_by_step(y, state, need_weights)
         need_attention = need_weights or self.own is not None
         # No context is fed back into the states: all steps of a layer at once.
@@ -154,7 +160,9 @@ class RecurrentDecoder(nn.Module):
         if self.attention is None:
             c = memory.pooled[:, None].expand(-1, s.shape[1], -1)
             return DecoderOutput(self._features(s, y, c))
-        attended = self.attention(s, cache=state.cache, mask=state.mask, need_weights=self._needs(need_attention))
+        attended = self.attention(
+            s, cache=state.cache, mask=state.mask, need_weights=self._needs_weights(need_attention)
+        )
         features, w = self._features(s, y, attended.output), attended.weights
         cross = [w] if need_weights and w is not None else []
         draws = [attended.draw] if attended.draw is not None else []
@@ -162,12 +170,12 @@ class RecurrentDecoder(nn.Module):
         return DecoderOutput(features, cross, draws=draws, copy=copy)
 
     def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        """The words [B] that went before -> features [B, E] of the next, and the state after it."""
+        """The previous tokens [B] -> features [B, E] of the next token, and the state after it."""
         y = self.embedding(tokens[:, None])[:, 0]
         s, c, state, w, _ = self._advance(self._cell(0).inputs(y), state, need_weights=self.own is not None)
         if w is not None:
             state = replace(state, copy=self._copy(s, y, c, w[:, 0, 0]))
-        return self._features(s, y, c, state.fed), state
+        return self._features(s, y, c, state.attentional), state
 
     def _copy(self, s: Tensor, y: Tensor, c: Tensor, w: Tensor | None) -> CopyDistribution | None:
         """The copy distribution after s_t, y_{t-1} and c_t, from attention weights [..., Ts]."""
@@ -175,7 +183,7 @@ class RecurrentDecoder(nn.Module):
             None if self.own is None or w is None else CopyDistribution(w, self.own(torch.cat([c, s, y], -1))[..., 0])
         )
 
-    def _needs(self, need_weights: bool) -> bool:
+    def _needs_weights(self, need_weights: bool) -> bool:
         assert self.attention is not None
         learns_from_draws = (
             isinstance(self.attention.normalizer, Hard) and self.attention.normalizer.estimator == "reinforce"
@@ -189,9 +197,9 @@ class RecurrentDecoder(nn.Module):
             return False
         if self.gate is not None:
             return False
-        usual = isinstance(attention.extent, Global) and isinstance(attention.normalizer, Softmax)
+        is_plain = isinstance(attention.extent, Global) and isinstance(attention.normalizer, Softmax)
         keys, values = cache.key_values
-        return usual and fused_bahdanau.serves(attention, keys[:, 0], values[:, 0])
+        return is_plain and fused_bahdanau.is_supported(attention, keys[:, 0], values[:, 0])
 
     def _fused(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
         assert self.attention is not None
@@ -209,23 +217,23 @@ class RecurrentDecoder(nn.Module):
         return DecoderOutput(features, [w[:, None]] if need_weights else [], copy=self._copy(s, y, c, w))
 
     def _step_by_step(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
-        # The embeddings' share of the gates, for all steps at once; unbound, because gradients of single rows are slow.
+        # The embeddings' part of the gates, for all steps at once; unbound, because gradients of single rows are slow.
         gates = self._cell(0).inputs(y.transpose(0, 1)).unbind(0)
-        states, contexts, fed = [], [], []
+        states, contexts, attentional = [], [], []
         weights: list[Tensor] = []
         draws: list[Draw] = []
         for gate in gates:
             s, c, state, w, draw = self._advance(gate, state, need_weights or self.own is not None)
             states.append(s)
             contexts.append(c)
-            if state.fed is not None:
-                fed.append(state.fed)
+            if state.attentional is not None:
+                attentional.append(state.attentional)
             if w is not None:
                 weights.append(w)
             if draw is not None:
                 draws.append(draw)
         s, c = torch.stack(states, 1), torch.stack(contexts, 1)
-        features = self._features(s, y, c, torch.stack(fed, 1) if fed else None)
+        features = self._features(s, y, c, torch.stack(attentional, 1) if attentional else None)
         cross = [torch.cat(weights, 2)] if weights else []
         copy = self._copy(s, y, c, cross[0][:, 0] if cross else None)
         return DecoderOutput(features, cross if need_weights else [], draws=draws, copy=copy)
@@ -233,7 +241,7 @@ class RecurrentDecoder(nn.Module):
     def _advance(
         self, gates: Tensor, state: RecurrentState, need_weights: bool
     ) -> tuple[Tensor, Tensor, RecurrentState, Tensor | None, Draw | None]:
-        """One step from the embedding's share of the first layer's gates: (s_t, c_t, state, weights, draw)."""
+        """One step from the embedding's part of the first layer's gates: (s_t, c_t, state, weights, draw)."""
         w = draw = None
         c: Tensor | None = state.context
         cache = state.cache
@@ -241,20 +249,20 @@ class RecurrentDecoder(nn.Module):
             c, cache, w, draw = self._attend(state.layers[-1][0], state, need_weights)
             if self.gate is not None:
                 c = c * torch.sigmoid(self.gate(state.layers[-1][0]))
-        beside = c if self.attend != "after" else state.fed
-        if self.beside is not None and beside is not None:
-            gates = gates + self.beside(beside)
+        extra_input = c if self.attend != "after" else state.attentional
+        if self.beside is not None and extra_input is not None:
+            gates = gates + self.beside(extra_input)
         layers: list[tuple[Tensor, ...]] = []
-        for layer, before in enumerate(state.layers):
+        for layer, previous in enumerate(state.layers):
             if layer:
                 gates = self._cell(layer).inputs(self.dropout(layers[-1][0]))
-            layers.append(self._cell(layer).step(gates, before))
+            layers.append(self._cell(layer).step(gates, previous))
         s = layers[-1][0]
         state = replace(state, layers=tuple(layers), cache=cache)
         if self.attend == "after":
             c, cache, w, draw = self._attend(s, state, need_weights)
-            fed = torch.tanh(self.combine(torch.cat([c, s], -1))) if self.feeds else None
-            state = replace(state, cache=cache, fed=fed)
+            attentional = torch.tanh(self.combine(torch.cat([c, s], -1))) if self.input_feeding else None
+            state = replace(state, cache=cache, attentional=attentional)
         return s, s if c is None else c, state, w if need_weights else None, draw
 
     def _attend(
@@ -262,16 +270,16 @@ class RecurrentDecoder(nn.Module):
     ) -> tuple[Tensor, Cache | None, Tensor | None, Draw | None]:
         assert self.attention is not None
         attended = self.attention(
-            query[:, None], cache=state.cache, mask=state.mask, need_weights=self._needs(need_weights)
+            query[:, None], cache=state.cache, mask=state.mask, need_weights=self._needs_weights(need_weights)
         )
         return attended.output[:, 0], attended.cache, attended.weights, attended.draw
 
-    def _features(self, s: Tensor, y: Tensor, c: Tensor, fed: Tensor | None = None) -> Tensor:
-        """What the output layer sees, [..., E]."""
-        if self.attend == "before" or self.always:
-            most: Tensor = self.dropout(torch.maximum(*self.readout(torch.cat([s, y, c], -1)).chunk(2, -1)))
-            return most
+    def _features(self, s: Tensor, y: Tensor, c: Tensor, attentional: Tensor | None = None) -> Tensor:
+        """The input of the output layer, [..., E]."""
+        if self.attend == "before" or self.context_every_step:
+            maxout: Tensor = self.dropout(torch.maximum(*self.readout(torch.cat([s, y, c], -1)).chunk(2, -1)))
+            return maxout
         if self.attend == "after":
-            s = torch.tanh(self.combine(torch.cat([c, s], -1))) if fed is None else fed
+            s = torch.tanh(self.combine(torch.cat([c, s], -1))) if attentional is None else attentional
         features: Tensor = self.readout(self.dropout(s))
         return features

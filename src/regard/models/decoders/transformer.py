@@ -27,20 +27,22 @@ if TYPE_CHECKING:
 class TransformerState:
     """Between steps: each layer's cache of self-attention, and of cross-attention where there is a memory."""
 
-    pasts: tuple[Cache, ...]
-    prepared: tuple[Cache | None, ...]
+    self_attention_caches: tuple[Cache, ...]
+    cross_attention_caches: tuple[Cache | None, ...]
     mask: Tensor | None  # [B, 1, 1, Ts]
     position: int
     copy: CopyDistribution | None = None  # of the last step, with copy attention
 
     def select(self, index: Tensor, *, same_sources: bool = False) -> "TransformerState":
         """The batch entries of this index."""
-        pasts = tuple(past.select(index) for past in self.pasts)
+        self_attention_caches = tuple(past.select(index) for past in self.self_attention_caches)
         if same_sources:
-            return replace(self, pasts=pasts, copy=None)
-        prepared = tuple(None if cache is None else cache.select(index) for cache in self.prepared)
+            return replace(self, self_attention_caches=self_attention_caches, copy=None)
+        cross_attention_caches = tuple(
+            None if cache is None else cache.select(index) for cache in self.cross_attention_caches
+        )
         mask = None if self.mask is None else self.mask.index_select(0, index)
-        return TransformerState(pasts, prepared, mask, self.position)
+        return TransformerState(self_attention_caches, cross_attention_caches, mask, self.position)
 
 
 class TransformerDecoder(nn.Module):
@@ -60,8 +62,10 @@ class TransformerDecoder(nn.Module):
     def start(self, memory: EncoderOutput) -> TransformerState:
         """The state before the first token: the memory projected once for each layer."""
         attentions = [self._attention(layer) for layer in self.layers]
-        prepared = tuple(None if each is None else each.prepare(memory.states, memory.values) for each in attentions)
-        return TransformerState((Cache(),) * len(self.layers), prepared, padding_mask(memory.mask), 0)
+        cross_attention_caches = tuple(
+            None if each is None else each.prepare(memory.states, memory.values) for each in attentions
+        )
+        return TransformerState((Cache(),) * len(self.layers), cross_attention_caches, padding_mask(memory.mask), 0)
 
     def forward(
         self, targets: Tensor, memory: EncoderOutput, *, packing: Packing | None = None, need_weights: bool = False
@@ -85,8 +89,8 @@ class TransformerDecoder(nn.Module):
         if not need_weights:
             return DecoderOutput(self.outward(x), copy=copy)
         cross = [each.cross_attention for each in attentions if each.cross_attention is not None]
-        itself = [each.self_attention for each in attentions if each.self_attention is not None]
-        return DecoderOutput(self.outward(x), cross, itself, copy=copy)
+        self_attention = [each.self_attention for each in attentions if each.self_attention is not None]
+        return DecoderOutput(self.outward(x), cross, self_attention, copy=copy)
 
     def _copies_from(self, number: int) -> bool:
         return self.own is not None and number == len(self.layers) - 1
@@ -102,18 +106,27 @@ class TransformerDecoder(nn.Module):
         """The previous tokens [B], or several [B, T] -> features [B, E] of the next token, and the state after it."""
         tokens = tokens[:, None] if tokens.ndim == 1 else tokens
         x = self.inward(self.embedding(tokens, offset=state.position))
-        pasts: list[Cache] = []
-        for number, (layer, past, prepared) in enumerate(zip(self.layers, state.pasts, state.prepared, strict=True)):
+        self_attention_caches: list[Cache] = []
+        for number, (layer, past, cross_attention_caches) in enumerate(
+            zip(self.layers, state.self_attention_caches, state.cross_attention_caches, strict=True)
+        ):
             if self.depth is not None:
                 x = x + self.depth[number]
             needed = self._copies_from(number)
-            x, after, attention = layer(x, past=past, prepared=prepared, memory_mask=state.mask, need_weights=needed)
-            pasts.append(after)
+            x, next_cache, attention = layer(
+                x, past=past, cross_attention_caches=cross_attention_caches, memory_mask=state.mask, need_weights=needed
+            )
+            self_attention_caches.append(next_cache)
         x = self.norm(x[:, -1:])
         copy = self._copy(x, attention)
         if copy is not None:
             copy = CopyDistribution(copy.weights[:, 0], copy.generate[:, 0])
-        state = replace(state, pasts=tuple(pasts), position=state.position + tokens.shape[1], copy=copy)
+        state = replace(
+            state,
+            self_attention_caches=tuple(self_attention_caches),
+            position=state.position + tokens.shape[1],
+            copy=copy,
+        )
         return self.outward(x)[:, 0], state
 
     @staticmethod

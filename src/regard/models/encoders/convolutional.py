@@ -24,16 +24,17 @@ class ConvolutionalEncoder(nn.Module):
 
     def __init__(self, settings: "ConvolutionalEncoderSettings", stem: "Stem") -> None:
         super().__init__()
-        E, keep = settings.embedding_width, 1 - settings.dropout
+        E, keep_probability = settings.embedding_width, 1 - settings.dropout
         self.memory_width = E
         self.embedding = stem
         if isinstance(self.embedding, Embedding):
             nn.init.normal_(self.embedding.weight, std=0.1)
         self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
-        init_linear(self.inward, keep)
-        init_linear(self.outward, keep)
+        init_linear(self.inward, keep_probability)
+        init_linear(self.outward, keep_probability)
         self.blocks = nn.ModuleList(
-            GatedConvolution(settings.width, settings.kernel, causal=False, keep=keep) for _ in range(settings.layers)
+            GatedConvolution(settings.width, settings.kernel, causal=False, keep_probability=keep_probability)
+            for _ in range(settings.layers)
         )
         self.dropout = Dropout(settings.dropout)
 

@@ -1,4 +1,4 @@
-"""No encoder: the stem's output is attended to as it is."""
+"""No encoder: the stem's output is the memory."""
 
 from typing import TYPE_CHECKING
 

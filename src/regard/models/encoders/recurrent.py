@@ -30,11 +30,11 @@ class RecurrentEncoder(nn.Module):
         directions = 2 if settings.bidirectional else 1
         self.memory_width = directions * settings.width
         # A pyramid's layers join two positions.
-        inner = self.memory_width * (2 if settings.pyramid else 1)
-        widths = [settings.embedding_width] + [inner] * (settings.layers - 1)
+        inner_width = self.memory_width * (2 if settings.pyramid else 1)
+        widths = [settings.embedding_width] + [inner_width] * (settings.layers - 1)
         self.forth = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
-        back = widths if settings.bidirectional else []
-        self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in back)
+        backward_widths = widths if settings.bidirectional else []
+        self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in backward_widths)
         self.dropout = Dropout(settings.dropout)
         initialize(self, settings.initialization)
 
@@ -45,30 +45,32 @@ class RecurrentEncoder(nn.Module):
         x = embedded.transpose(0, 1)  # [T, B, E]
         if self.reverse:
             x = reverse_sequences(x, lengths)
-        last = (lengths - 1).clamp_min(0), torch.arange(len(tokens), device=tokens.device)
+        last_step = (lengths - 1).clamp_min(0), torch.arange(len(tokens), device=tokens.device)
         memory_like = x[0]  # [B, E]: the batch's size, type and device
-        ends: list[Tensor] = []
-        for layer, forth in enumerate(self.forth):
+        final_states: list[Tensor] = []
+        for layer, forward_cell in enumerate(self.forth):
             if layer:
                 x = self.dropout(x)
                 if self.pyramid:
                     x, mask = _join_neighbors(x, mask)
                     lengths = mask.sum(1)
-                    last = (lengths - 1).clamp_min(0), last[1]
-            assert isinstance(forth, Cell)
-            outputs = forth.sequence(forth.inputs(x), forth.zero(memory_like))
-            ends = [outputs[last]]
+                    last_step = (lengths - 1).clamp_min(0), last_step[1]
+            assert isinstance(forward_cell, Cell)
+            outputs = forward_cell.sequence(forward_cell.inputs(x), forward_cell.zero(memory_like))
+            final_states = [outputs[last_step]]
             if self.back:
-                back = self.back[layer]
-                assert isinstance(back, Cell)
-                other = back.sequence(back.inputs(reverse_sequences(x, lengths)), back.zero(memory_like))
-                ends.append(other[last])
-                outputs = torch.cat([outputs, reverse_sequences(other, lengths)], -1)
+                backward_cell = self.back[layer]
+                assert isinstance(backward_cell, Cell)
+                backward_outputs = backward_cell.sequence(
+                    backward_cell.inputs(reverse_sequences(x, lengths)), backward_cell.zero(memory_like)
+                )
+                final_states.append(backward_outputs[last_step])
+                outputs = torch.cat([outputs, reverse_sequences(backward_outputs, lengths)], -1)
             x = outputs
         if self.reverse:
             x = reverse_sequences(x, lengths)
         states = x.transpose(0, 1)  # [B, T, M]
-        return EncoderOutput(states=states, mask=mask, pooled=torch.cat(ends, -1), values=states)
+        return EncoderOutput(states=states, mask=mask, pooled=torch.cat(final_states, -1), values=states)
 
 
 def _join_neighbors(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

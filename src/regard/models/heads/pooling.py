@@ -82,7 +82,7 @@ class PoolingHead(nn.Module):
         return DecoderOutput(features[:, None], [weights] if weights is not None else [])
 
     def start(self, memory: EncoderOutput) -> PoolingState:
-        """Everything at once."""
+        """Compute the features; there is only one step."""
         return PoolingState(self(torch.empty(0), memory).features[:, 0])
 
     def step(self, tokens: Tensor, state: PoolingState) -> tuple[Tensor, PoolingState]:

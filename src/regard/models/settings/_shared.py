@@ -55,7 +55,7 @@ class Transformer(Component):
         return self.max_positions if self.position == "learned" else None
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> "Transformer":
+    def _check_heads(self) -> "Transformer":
         if self.width % self.heads:
             raise RegardError(f"{self.heads} heads do not divide the width {self.width}")
         return self
@@ -64,8 +64,8 @@ class Transformer(Component):
         """LayerNorm or RMSNorm over a width."""
         from torch import nn
 
-        kind, usual = (nn.LayerNorm, 1e-5) if self.norm == "layer" else (nn.RMSNorm, 1e-6)
-        return kind(width, eps=self.norm_epsilon or usual)
+        norm_class, default_epsilon = (nn.LayerNorm, 1e-5) if self.norm == "layer" else (nn.RMSNorm, 1e-6)
+        return norm_class(width, eps=self.norm_epsilon or default_epsilon)
 
     def stem_options(self) -> StemOptions:
         """Embeddings with the positions, the scale and the normalization of these settings."""

@@ -1,7 +1,7 @@
-"""What encoders, decoders and sources have in common, and the registries in which their settings are found by name.
+"""What encoders, decoders and sources have in common, and the registries of their settings.
 
-A component is two classes: its settings, which import no PyTorch and say what the component can do, and the
-`nn.Module` that `build` makes of them. Everything outside `models/` asks the settings; nothing compares their names.
+A component is two classes: its settings, which import no PyTorch and state what the component can do, and the
+`nn.Module` that their `build` returns. Code outside `models/` uses the properties of settings and never compares names.
 """
 
 from abc import abstractmethod
@@ -42,7 +42,7 @@ class StemOptions:
     """What an encoder requires of the stem below it.
 
     position: "sinusoidal" or "learned" (for the first `max_positions`), or anything else for none. scale: multiply
-    embeddings by the square root of the width. norm: makes the normalization of embeddings, if there is one.
+    embeddings by the square root of the width. norm: builds the normalization of embeddings, if there is one.
     """
 
     width: int
@@ -66,7 +66,7 @@ class Component(Settings):
     dropout: Share = 0.1
 
     @model_validator(mode="after")
-    def _nothing_is_ignored(self) -> Self:
+    def _reject_ignored_settings(self) -> Self:
         for name, (other, values) in self.only_where.items():
             if getattr(self, other) in values or _is_plugin(other, getattr(self, other)):
                 continue
@@ -83,7 +83,7 @@ class Component(Settings):
 
     @property
     def max_length(self) -> int | None:
-        """The longest sequence it has positions for, or None if any length will do."""
+        """The longest sequence it has positions for, or None for no limit."""
         return None
 
     @property
@@ -101,7 +101,7 @@ class EncoderSettings(Component):
     is_identity: ClassVar[bool] = False
 
     def stem_options(self) -> StemOptions:
-        """What the stem below it needs to know."""
+        """What it requires of its stem."""
         return StemOptions(self.embedding_width, self.dropout)
 
     @abstractmethod
@@ -188,7 +188,7 @@ class SourceSettings(Settings):
 
     @property
     def segments_of_text(self) -> int:
-        """How many segments are told apart by embeddings; 1 where there are none."""
+        """How many segments have embeddings of their own; 1 for none."""
         return 1
 
     @property

@@ -43,7 +43,7 @@ class ModelSettings(Settings):
         return self.decoder.autoregressive and self.source.is_text and not self.source.reads_sentences
 
     @model_validator(mode="after")
-    def _fits_its_source(self) -> "ModelSettings":
+    def _check_source(self) -> "ModelSettings":
         source, encoder, decoder = self.source, self.encoder, self.decoder
         if source.is_empty and not (encoder.is_identity and decoder.works_without_source):
             raise RegardError("source is none: that is for a transformer decoder alone; set encoder.kind to none")
@@ -76,7 +76,7 @@ class ModelSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _can_be_tied(self) -> "ModelSettings":
+    def _check_tied_widths(self) -> "ModelSettings":
         if self.tie == "all" and self.encoder.embedding_width != self.decoder.embedding_width:
             raise RegardError(
                 f"tie is all, but the encoder's embeddings are {self.encoder.embedding_width} wide and the decoder's "

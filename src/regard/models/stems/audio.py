@@ -21,11 +21,11 @@ class AudioStem(nn.Module):
         super().__init__()
         halvings = source.subsampling.bit_length() - 1
         self.convolutions = nn.ModuleList()
-        bands, inside = source.mel_bins, 1
+        bands, in_channels = source.mel_bins, 1
         for _ in range(halvings):
-            self.convolutions.append(nn.Conv2d(inside, source.channels, 3, 2, 1))
-            bands, inside = -(-bands // 2), source.channels
-        self.project = nn.Linear(bands * inside, options.width)
+            self.convolutions.append(nn.Conv2d(in_channels, source.channels, 3, 2, 1))
+            bands, in_channels = -(-bands // 2), source.channels
+        self.project = nn.Linear(bands * in_channels, options.width)
         self.norm = nn.LayerNorm(options.width)
         self.attribution_point = AttributionPoint()
         self.place: Sinusoidal | Learned | None = None
@@ -34,9 +34,9 @@ class AudioStem(nn.Module):
         elif options.position == "learned":
             self.place = Learned(options.max_positions, options.width)
         self.dropout = Dropout(options.dropout)
-        for part in self.convolutions:
-            assert isinstance(part, nn.Conv2d)
-            nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+        for convolution in self.convolutions:
+            assert isinstance(convolution, nn.Conv2d)
+            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
 
     def read(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """source [B, T, F] and mask [B, T] -> both with fewer positions."""

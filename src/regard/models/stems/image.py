@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 ATTENTION: dict[str, type[SqueezeExcitation | CBAM]] = {"se": SqueezeExcitation, "cbam": CBAM}
 
 
-class _Grid(nn.Module):
-    """Cells row by row, each with a learned position embedding."""
+class _GridStem(nn.Module):
+    """Cells row by row, each with a learned position embedding [T, E]."""
 
     def __init__(self, source: "ImageSource", width: int, dropout: float) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class _Grid(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.attribution_point = AttributionPoint()
         self.dropout = Dropout(dropout)
-        nn.init.normal_(self.place, std=0.3)  # large enough to tell positions apart from the start
+        nn.init.normal_(self.place, std=0.3)  # large enough to distinguish positions from the start
 
     def _add_positions(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """[B, E, H, W] -> [B, H W, E], and a mask that is True everywhere."""
@@ -33,32 +33,32 @@ class _Grid(nn.Module):
         return x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
 
 
-class PatchStem(_Grid):
+class PatchStem(_GridStem):
     """Patches of pixels, each projected (Dosovitskiy et al. 2020, arXiv:2010.11929)."""
 
     def __init__(self, source: "ImageSource", settings: "Patches", width: int, *, dropout: float) -> None:
         super().__init__(source, width, dropout)
-        side = settings.patch_size
-        self.project = nn.Conv2d(source.channels, width, side, stride=side)
+        size = settings.patch_size
+        self.project = nn.Conv2d(source.channels, width, size, stride=size)
 
     def read(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """[B, C, S, S] -> [B, T, E]."""
         return self._add_positions(self.project(source))
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """Two convolutions and a shortcut; channel attention before the sum."""
 
-    def __init__(self, inside: int, outside: int, stride: int, channel_attention: str) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int, channel_attention: str) -> None:
         super().__init__()
-        self.first = _convolution(inside, outside, stride)
-        self.first_norm = _norm(outside)
-        self.second = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
-        self.second_norm = _norm(outside)
-        self.attention = _build_attention(channel_attention, outside)
+        self.first = _build_convolution(in_channels, out_channels, stride)
+        self.first_norm = _build_norm(out_channels)
+        self.second = nn.Conv2d(out_channels, out_channels, 3, 1, 1, bias=False)
+        self.second_norm = _build_norm(out_channels)
+        self.attention = _build_attention(channel_attention, out_channels)
         self.around: nn.Module = nn.Identity()
-        if stride > 1 or inside != outside:
-            self.around = nn.Conv2d(inside, outside, stride, stride, bias=False)
+        if stride > 1 or in_channels != out_channels:
+            self.around = nn.Conv2d(in_channels, out_channels, stride, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.relu(self.first_norm(self.first(x)))
@@ -66,7 +66,7 @@ class Block(nn.Module):
         return torch.relu(y + self.around(x))
 
 
-class ResidualStem(_Grid):
+class ResidualStem(_GridStem):
     """Stages of residual blocks; the last stage's positions are the cells.
 
     Group instead of batch normalization (Wu and He 2018, arXiv:1803.08494): the output for an image must not depend on
@@ -75,17 +75,17 @@ class ResidualStem(_Grid):
 
     def __init__(self, source: "ImageSource", settings: "Residual", width: int, *, dropout: float) -> None:
         super().__init__(source, width, dropout)
-        self.first = _convolution(source.channels, settings.widths[0], settings.stride)
-        self.first_norm = _norm(settings.widths[0])
+        self.first = _build_convolution(source.channels, settings.widths[0], settings.stride)
+        self.first_norm = _build_norm(settings.widths[0])
         self.blocks = nn.ModuleList()
-        inside = settings.widths[0]
-        for stage, outside in enumerate(settings.widths):
+        in_channels = settings.widths[0]
+        for stage, out_channels in enumerate(settings.widths):
             for number in range(settings.blocks):
                 stride = 2 if stage and not number else 1
-                self.blocks.append(Block(inside, outside, stride, settings.channel_attention))
-                inside = outside
+                self.blocks.append(ResidualBlock(in_channels, out_channels, stride, settings.channel_attention))
+                in_channels = out_channels
         self.drop = nn.Dropout2d(settings.dropout)
-        self.project = nn.Conv2d(inside, width, 1)
+        self.project = nn.Conv2d(in_channels, width, 1)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
@@ -99,11 +99,11 @@ class ResidualStem(_Grid):
 
     def channel_attention(self, source: Tensor) -> list[dict[str, Tensor]]:
         """The weights of each block's attention: "channels" [B, C] and "positions" [B, H, W], where it has them."""
-        found: list[dict[str, Tensor]] = []
+        weights_by_block: list[dict[str, Tensor]] = []
         handles = []
 
-        def hook(module: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> None:
-            (x,) = given
+        def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            (x,) = inputs
             if isinstance(module, CBAM):
                 weights = {
                     "channels": module.channel.weights(x),
@@ -112,7 +112,7 @@ class ResidualStem(_Grid):
             else:
                 assert isinstance(module, SqueezeExcitation | ECA)
                 weights = {"channels": module.weights(x)}
-            found.append(weights)
+            weights_by_block.append(weights)
 
         for block in self.blocks:
             attention = block.attention
@@ -124,13 +124,13 @@ class ResidualStem(_Grid):
         finally:
             for handle in handles:
                 handle.remove()
-        return found
+        return weights_by_block
 
 
-def _convolution(inside: int, outside: int, stride: int) -> nn.Conv2d:
+def _build_convolution(in_channels: int, out_channels: int, stride: int) -> nn.Conv2d:
     """The kernel is twice as wide as the stride: no pixel is skipped, and each cell is the center of what it covers."""
     size, padding = (3, 1) if stride == 1 else (2 * stride, stride // 2)
-    return nn.Conv2d(inside, outside, size, stride, padding, bias=False)
+    return nn.Conv2d(in_channels, out_channels, size, stride, padding, bias=False)
 
 
 def _build_attention(name: str, channels: int) -> nn.Module:
@@ -141,6 +141,6 @@ def _build_attention(name: str, channels: int) -> nn.Module:
     return ECA(channels) if name == "eca" else ATTENTION[name](channels, reduction=reduction)
 
 
-def _norm(channels: int) -> nn.GroupNorm:
+def _build_norm(channels: int) -> nn.GroupNorm:
     groups = next(count for count in (8, 4, 2, 1) if channels % count == 0)
     return nn.GroupNorm(groups, channels)

@@ -32,7 +32,7 @@ class PoolingHead(DecoderSettings):
     activation: Literal["relu", "tanh"] = "relu"
 
     @model_validator(mode="after")
-    def _uses_the_source(self) -> Self:
+    def _check_pool(self) -> Self:
         if self.pool == "none" and not self.encoder_state:
             raise RegardError(
                 "with pool = none and encoder_state = false nothing of the source would be seen; change one"

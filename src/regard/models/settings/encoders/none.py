@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @ENCODERS.register("none")
 class NoEncoder(EncoderSettings):
-    """The stem's output is attended to as it is: the cells of an image, as in "Show, attend and tell"."""
+    """The stem's output is the memory: the cells of an image, as in "Show, attend and tell"."""
 
     is_identity: ClassVar[bool] = True
 

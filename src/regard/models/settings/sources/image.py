@@ -102,7 +102,7 @@ class ImageSource(SourceSettings):
         return True
 
     @model_validator(mode="after")
-    def _has_positions(self) -> "ImageSource":
+    def _check_size(self) -> "ImageSource":
         self.stem.check(self.size)
         return self
 

@@ -33,7 +33,7 @@ class TextSource(SourceSettings):
     separators: Literal[1, 2] = 1
 
     @model_validator(mode="after")
-    def _segments_fit(self) -> "TextSource":
+    def _check_segments(self) -> "TextSource":
         if self.sentence_segments and self.segments < 2:
             raise RegardError("sentence_segments = true needs segments: how many sentences are told apart, such as 64")
         if self.unit == "sentence" and not self.sentence_segments:
