@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from bench.measure import Claim, report
 from regard.alignment.alignment_head import AlignmentHead
-from regard.interpret.captured import Axis, Captured, Kind, Weights
+from regard.interpret.captured_attention import Axis, CapturedAttention, Kind, Weights
 from regard.views.page import write_page
 
 LAYERS, HEADS = 6, 8
@@ -33,7 +33,7 @@ PANS = """async () => {
 }"""
 
 
-def drawn(length: int) -> Captured:
+def drawn(length: int) -> CapturedAttention:
     dice = np.random.default_rng(1)
 
     def layers(*, causal: bool = False) -> list[Weights]:
@@ -49,7 +49,9 @@ def drawn(length: int) -> Captured:
     before = Axis(("<s>", *words), (True, *[False] * (length - 1)))
     weights: dict[Kind, list[Weights]] = {"cross": layers(), "encoder": layers(), "decoder": layers(causal=True)}
     choice = AlignmentHead(2, 1)
-    return Captured(side, side, before, weights, aligned=choice.select(weights["cross"]), choice=choice)
+    return CapturedAttention(
+        side, side, before, weights, alignment_weights=choice.select(weights["cross"]), alignment_head=choice
+    )
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ def test_what_cannot_be_filled_is_told(model: Predictor) -> None:
 def test_what_words_look_at_is_seen(model: Predictor) -> None:
     seen = model.attend("the cat sat on the mat")
     assert seen.kinds == ["encoder"]
-    rows = seen.without_special().merged().rows("encoder").labels
+    rows = seen.without_special().merge_words().rows("encoder").labels
     assert rows == ("the", "cat", "sat", "on", "the", "mat")
     assert seen.matrix("encoder", 0, 0).sum(1) == pytest.approx(np.ones(len(seen.source)), abs=1e-5)
 

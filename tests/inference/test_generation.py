@@ -120,7 +120,7 @@ def test_perplexity_is_that_of_every_token_by_itself(model: Predictor) -> None:
 
 
 def test_what_each_word_looks_back_at_is_seen(model: Predictor) -> None:
-    seen = model.attend("the cat sat on the mat").without_special().merged()
+    seen = model.attend("the cat sat on the mat").without_special().merge_words()
     assert seen.kinds == ["decoder"]
     assert seen.rows("decoder").labels == ("the", "cat", "sat", "on", "the", "mat")
     weights = seen.matrix("decoder", 0, 1)

@@ -100,17 +100,17 @@ def test_each_language_has_its_own_beginning() -> None:
 def test_what_was_looked_at_comes_with_what_it_was() -> None:
     reads = translator("images")
     seen = reads.attend(picture_bytes())
-    assert seen.shown is not None
-    assert seen.shown.values.shape == (3, 32, 32)
+    assert seen.source_media is not None
+    assert seen.source_media.values.shape == (3, 32, 32)
     assert len(seen.source) == 64
     assert seen.source.unit == "cells"
     hears = translator("speech")
     heard = hears.attend(recording_bytes(), "one two")
-    assert heard.shown is not None
-    assert heard.shown.kind == "spectrogram"
-    assert heard.shown.sound.startswith(b"RIFF")
+    assert heard.source_media is not None
+    assert heard.source_media.kind == "spectrogram"
+    assert heard.source_media.audio.startswith(b"RIFF")
     assert heard.source.unit == "frames"
-    assert 0.5 < heard.shown.seconds < 2
+    assert 0.5 < heard.source_media.seconds < 2
 
 
 @pytest.mark.parametrize("kind", ["images", "speech"])

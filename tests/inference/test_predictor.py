@@ -219,12 +219,12 @@ def test_attention_is_captured_by_one_forced_pass(
 def test_any_pair_can_be_looked_at(subwords: SubwordTokenizer, encoder: str, decoder: str) -> None:
     translator = predictor_of(bundle_of(subwords, encoder, decoder))
     seen = translator.attend("the cat", "Hund", attribution=True)
-    assert seen.source.merged().labels == ("the", "cat", "</s>")
-    assert seen.target.merged().labels == ("Hund", "</s>")
+    assert seen.source.merge_words().labels == ("the", "cat", "</s>")
+    assert seen.target.merge_words().labels == ("Hund", "</s>")
     assert seen.before.labels == ("<s>", *seen.target.labels[:-1])
     wanted = {"encoder": encoder == "transformer", "cross": decoder != "cho", "decoder": decoder == "transformer"}
     assert seen.kinds == [kind for kind in ("cross", "encoder", "decoder") if wanted[kind]]
-    assert (seen.aligned is not None) == (decoder != "cho")
+    assert (seen.alignment_weights is not None) == (decoder != "cho")
     assert seen.attribution["source"].shape == (len(seen.target), len(seen.source))
     assert np.abs(seen.attribution["source"]).max() > 0
     assert not np.triu(seen.attribution["before"], 1).any(), "what comes later explains nothing"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.interpret.captured import Axis, Captured
+from regard.interpret.captured_attention import Axis, CapturedAttention
 from regard.interpret.measures import entropy, flow, rollout, statistics
 from regard.native import disabled
 from tests.views.samples import sample
@@ -16,23 +16,23 @@ BEFORE = Axis(("<s>", "▁a", "▁b"), (True, False, False))
 
 def test_statistics_by_hand() -> None:
     one = np.array([[[1, 0, 0], [0.5, 0.5, 0], [0, 0.25, 0.75]]], np.float32)
-    (found,) = statistics(Captured(PLACES, PLACES, BEFORE, {"encoder": [one]}))
+    (found,) = statistics(CapturedAttention(PLACES, PLACES, BEFORE, {"encoder": [one]}))
     bits = [0, 1, 0.25 * 2 + 0.75 * np.log2(4 / 3)]
     assert found.entropy == pytest.approx(np.mean(bits), abs=1e-6)
-    assert found.spread == pytest.approx(np.mean(bits) / np.log2(3), abs=1e-6)
+    assert found.normalized_entropy == pytest.approx(np.mean(bits) / np.log2(3), abs=1e-6)
     assert found.distance == pytest.approx((0 + 0.5 + 0.25) / 3)
-    assert found.peak == pytest.approx((1 + 0.5 + 0.75) / 3)
-    assert found.special == pytest.approx(0.75 / 3)
-    (causal,) = statistics(Captured(PLACES, PLACES, BEFORE, {"decoder": [one]}))
-    assert causal.spread == pytest.approx((0 + 1 + bits[2] / np.log2(3)) / 3, abs=1e-6)
-    assert causal.special == pytest.approx((1 + 0.5) / 3)
+    assert found.max_weight == pytest.approx((1 + 0.5 + 0.75) / 3)
+    assert found.special_weight == pytest.approx(0.75 / 3)
+    (causal,) = statistics(CapturedAttention(PLACES, PLACES, BEFORE, {"decoder": [one]}))
+    assert causal.normalized_entropy == pytest.approx((0 + 1 + bits[2] / np.log2(3)) / 3, abs=1e-6)
+    assert causal.special_weight == pytest.approx((1 + 0.5) / 3)
 
 
 def test_distance_to_the_source_is_from_the_diagonal() -> None:
     source = Axis(tuple("abcde"), (False,) * 5)
     weights = np.zeros((1, 3, 5), np.float32)
     weights[0, [0, 1, 2], [0, 2, 4]] = 1
-    (found,) = statistics(Captured(source, PLACES, BEFORE, {"cross": [weights]}))
+    (found,) = statistics(CapturedAttention(source, PLACES, BEFORE, {"cross": [weights]}))
     assert found.distance == 0
     assert found.entropy == 0
 
@@ -60,7 +60,7 @@ def test_rollout_by_hand() -> None:
 
 
 def test_measures_want_attention_as_it_was_captured() -> None:
-    for changed in (sample(1).merged(), sample(1).without_special()):
+    for changed in (sample(1).merge_words(), sample(1).without_special()):
         for measure in (statistics, rollout, flow):
             with pytest.raises(ValueError, match="as it was captured"):
                 measure(changed)
@@ -99,5 +99,5 @@ def test_flow_wants_rows_that_are_there(rows: list[int], error: type[Exception])
 def test_nothing_flows_in_a_model_that_does_not_attend() -> None:
     seen = sample(1)
     with pytest.raises(ValueError, match="does not attend"):
-        flow(Captured(seen.source, seen.target, seen.before, {}))
+        flow(CapturedAttention(seen.source, seen.target, seen.before, {}))
     assert [each.shape for each in flow(seen, rows=[])] == [(0, len(seen.source)), (0, len(seen.target))]

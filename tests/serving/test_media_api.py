@@ -82,10 +82,10 @@ def test_what_was_looked_at_is_that_of_python(server: Server, runs: list[Path]) 
     answer = send(server, "/v1/look?model=spoken&target=one+two&attribution=true", recording_bytes()).json()
     found = from_record(answer["attention"])
     seen = regard.load(runs[2]).attend(recording_bytes(), "one two", attribution=True)
-    assert found.shown is not None
-    assert seen.shown is not None
-    assert np.array_equal(found.shown.values, seen.shown.values)
-    assert found.shown.sound == seen.shown.sound
+    assert found.source_media is not None
+    assert seen.source_media is not None
+    assert np.array_equal(found.source_media.values, seen.source_media.values)
+    assert found.source_media.audio == seen.source_media.audio
     assert np.allclose(found.weights["cross"][0], seen.weights["cross"][0], atol=2e-5)
     assert np.allclose(found.attribution["source"], seen.attribution["source"], rtol=1e-4, atol=1e-9)
     plain = send(server, "/v1/look?model=captions", picture_bytes()).json()

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.interpret.captured import Axis, Captured, Kind
+from regard.interpret.captured_attention import Axis, CapturedAttention, Kind
 
 
-def sample(seed: int, layers: int = 2, heads: int = 3) -> Captured:
+def sample(seed: int, layers: int = 2, heads: int = 3) -> CapturedAttention:
     """Attention of every kind, over three to six words of one to three tokens."""
     dice = np.random.default_rng(seed)
 
@@ -46,12 +46,12 @@ def sample(seed: int, layers: int = 2, heads: int = 3) -> Captured:
         "before": dice.normal(size=(T, T)).astype(np.float32),
     }
     choice = AlignmentHead(layers - 1, 0, shifted=bool(seed % 2))
-    return Captured(
+    return CapturedAttention(
         **axes,
         weights=weights,
         attribution=attribution,
-        aligned=choice.select(weights["cross"]),
-        choice=choice,
+        alignment_weights=choice.select(weights["cross"]),
+        alignment_head=choice,
         model="sample",
     )
 

@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator, Page
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.interpret.captured import Axis, Captured
+from regard.interpret.captured_attention import Axis, CapturedAttention
 from regard.loading import predictor_of
-from regard.views.notebook import CapturedView, render_frame
+from regard.views.notebook import AttentionView, render_frame
 from tests.browser import needed, watched
 from tests.media import media_bundle, picture_bytes, recording_bytes
 from tests.views.samples import sample
@@ -26,7 +26,7 @@ HARMLESS = "about:srcdoc"
 
 
 @pytest.fixture(scope="module")
-def captures() -> dict[str, Captured]:
+def captures() -> dict[str, CapturedAttention]:
     """A text, a picture and a recording."""
     sees: Any = predictor_of(media_bundle("images"))
     hears: Any = predictor_of(media_bundle("speech"))
@@ -39,13 +39,13 @@ def captures() -> dict[str, Captured]:
 
 @contextmanager
 def open_notebook(
-    browser: Browser, folder: Path, seen: Captured, width: int = 1200
+    browser: Browser, folder: Path, seen: CapturedAttention, width: int = 1200
 ) -> Iterator[tuple[Page, FrameLocator]]:
     """The page of a notebook, and the frame in it."""
     path = folder / "notebook.html"
     path.write_text(
         "<!doctype html><meta charset=utf-8><title>notebook</title><style>body { margin: 0 } .output { overflow: auto }"
-        f"</style><div class=output>{CapturedView.of(seen)._repr_html_()}</div>",
+        f"</style><div class=output>{AttentionView.from_captured(seen)._repr_html_()}</div>",
         "utf-8",
     )
     with watched(browser, path.as_uri(), harmless=HARMLESS, viewport={"width": width, "height": 1000}) as page:
@@ -63,7 +63,7 @@ def visible(page: Page, frame: FrameLocator, selector: str) -> bool:
 @needed
 @pytest.mark.parametrize("width", [1200, 850])
 def test_an_image_fits_below_its_words(
-    browser: Browser, captures: dict[str, Captured], tmp_path: Path, width: int
+    browser: Browser, captures: dict[str, CapturedAttention], tmp_path: Path, width: int
 ) -> None:
     with open_notebook(browser, tmp_path, captures["picture"], width) as (page, frame):
         frame.locator("canvas.picture").wait_for()
@@ -87,7 +87,7 @@ def test_an_image_fits_below_its_words(
 
 
 @needed
-def test_a_recording_can_be_played(browser: Browser, captures: dict[str, Captured], tmp_path: Path) -> None:
+def test_a_recording_can_be_played(browser: Browser, captures: dict[str, CapturedAttention], tmp_path: Path) -> None:
     with open_notebook(browser, tmp_path, captures["recording"]) as (page, frame):
         frame.locator("canvas.spectrogram").wait_for()
         assert visible(page, frame, "audio")
@@ -99,18 +99,20 @@ def test_a_recording_can_be_played(browser: Browser, captures: dict[str, Capture
                 sound.play().catch(reject);
             })"""
         )
-        heard = captures["recording"].shown
+        heard = captures["recording"].source_media
         assert heard is not None
         assert abs(seconds - heard.seconds) < 0.15
 
 
-def capture_of_length(count: int) -> Captured:
+def capture_of_length(count: int) -> CapturedAttention:
     """Attention of so many words, and the end token, over five positions."""
     ends = (False,) * count, (True,)
     target = Axis((*(f"▁w{number}" for number in range(count)), "</s>"), ends[0] + ends[1])
     source = Axis(tuple(f"▁source{number}" for number in range(5)), (False,) * 5)
     weights = np.full((1, count + 1, 5), 0.2, np.float32)
-    return Captured(source, target, target, {"cross": [weights]}, aligned=weights[0], choice=AlignmentHead(0))
+    return CapturedAttention(
+        source, target, target, {"cross": [weights]}, alignment_weights=weights[0], alignment_head=AlignmentHead(0)
+    )
 
 
 @needed
@@ -127,7 +129,9 @@ def test_the_frame_is_as_high_as_the_matrix_needs(browser: Browser, tmp_path: Pa
 
 
 @needed
-def test_every_view_opens_and_can_be_saved(browser: Browser, captures: dict[str, Captured], tmp_path: Path) -> None:
+def test_every_view_opens_and_can_be_saved(
+    browser: Browser, captures: dict[str, CapturedAttention], tmp_path: Path
+) -> None:
     with open_notebook(browser, tmp_path, captures["text"]) as (page, frame):
         for view in ("arcs", "heads", "steps", "table", "matrix"):
             frame.locator(f"[data-view={view}]").click()
@@ -163,17 +167,17 @@ class Text(HTMLParser):
         self.text += data
 
 
-def test_the_text_representation_is_one_line(captures: dict[str, Captured]) -> None:
+def test_the_text_representation_is_one_line(captures: dict[str, CapturedAttention]) -> None:
     """A notebook stores it beside the page, and shows it if the notebook is not trusted."""
-    for seen in (*captures.values(), hostile(), hostile().merged()):
+    for seen in (*captures.values(), hostile(), hostile().merge_words()):
         line = repr(seen)
         assert "\n" not in line
         assert len(line) < 250
         assert unescape(Text(render_frame("name", seen)).text).startswith(line)
     assert repr(captures["picture"]).startswith(
-        "<Captured 'a red circle' over 64 cells; layers × heads: cross 1 × 1; grad"
+        "<CapturedAttention 'a red circle' over 64 cells; layers × heads: cross 1 × 1; grad"
     )
-    assert len(repr(captures["recording"].shown)) < 50
+    assert len(repr(captures["recording"].source_media)) < 50
     assert "gradient" not in repr(replace(captures["recording"], attribution={}))
 
 
@@ -182,5 +186,5 @@ def test_results_show_their_attention() -> None:
     result = hears.translate(recording_bytes(), attention=True)
     assert result._repr_html_() == result.attention._repr_html_()
     assert np.array_equal(result.attention.weights["cross"][0], hears.attend(recording_bytes()).weights["cross"][0])
-    assert result.attention.shown.sound.startswith(b"RIFF"), "it can be played"
+    assert result.attention.source_media.audio.startswith(b"RIFF"), "it can be played"
     assert hears.translate(recording_bytes())._repr_html_() is None

@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from regard.inference.media_inputs import MediaInputs
-from regard.interpret.captured import Axis, Captured, Shown
+from regard.interpret.captured_attention import Axis, CapturedAttention, SourceMedia
 from regard.loading import predictor_of
 from regard.views import channel_attention as channels
 from regard.views.overlay import in_terminal, write_overlay
@@ -21,26 +21,28 @@ from tests.media import media_bundle, picture_bytes, recording_bytes
 
 
 @pytest.fixture(scope="module")
-def seen() -> Captured:
+def seen() -> CapturedAttention:
     found = predictor_of(media_bundle("images")).attend(picture_bytes(), "a red circle")
     weights = np.zeros_like(found.weights["cross"][0])
-    pieces = len(found.without_special().merged().target)
+    pieces = len(found.without_special().merge_words().target)
     assert pieces == 3
     # Down the diagonal, word by word.
-    weights[0, np.arange(weights.shape[1]), 9 * np.minimum(np.array(found.target.words), 7)] = 1
-    return replace(found, weights={"cross": [weights]}, aligned=weights[0])
+    weights[0, np.arange(weights.shape[1]), 9 * np.minimum(np.array(found.target.word_indices), 7)] = 1
+    return replace(found, weights={"cross": [weights]}, alignment_weights=weights[0])
 
 
 @pytest.fixture(scope="module")
-def heard() -> Captured:
+def heard() -> CapturedAttention:
     return predictor_of(media_bundle("speech")).attend(recording_bytes(), "one two")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_a_picture_has_a_panel_for_each_word(seen: Captured, heard: Captured, tmp_path: Path, suffix: str) -> None:
+def test_a_picture_has_a_panel_for_each_word(
+    seen: CapturedAttention, heard: CapturedAttention, tmp_path: Path, suffix: str
+) -> None:
     path = tmp_path / f"x{suffix}"
-    shown = seen.without_special().merged()
-    sound = heard.without_special().merged()
+    shown = seen.without_special().merge_words()
+    sound = heard.without_special().merge_words()
     assert write_overlay([("one", shown, shown.matrix()), ("two", sound, sound.matrix())], path) == []
     assert path.stat().st_size > 3000
     if suffix == ".svg":
@@ -49,18 +51,20 @@ def test_a_picture_has_a_panel_for_each_word(seen: Captured, heard: Captured, tm
             assert word in text
 
 
-def test_other_endings_are_refused(seen: Captured, tmp_path: Path) -> None:
+def test_other_endings_are_refused(seen: CapturedAttention, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="pictures are written as"):
         write_overlay([("", seen, seen.matrix())], tmp_path / "x.gif")
 
 
 @pytest.mark.parametrize("shade", [0, 255])
 def test_where_it_does_not_look_it_is_grey_be_the_picture_dark_or_light(
-    seen: Captured, tmp_path: Path, shade: int
+    seen: CapturedAttention, tmp_path: Path, shade: int
 ) -> None:
-    shown = seen.without_special().merged()
-    assert shown.shown is not None
-    shown = replace(shown, shown=replace(shown.shown, values=np.full_like(shown.shown.values, shade)))
+    shown = seen.without_special().merge_words()
+    assert shown.source_media is not None
+    shown = replace(
+        shown, source_media=replace(shown.source_media, values=np.full_like(shown.source_media.values, shade))
+    )
     even = np.full_like(shown.matrix(), 1 / 64)
 
     def grey(weights: np.ndarray) -> float:
@@ -72,45 +76,52 @@ def test_where_it_does_not_look_it_is_grey_be_the_picture_dark_or_light(
     assert grey(shown.matrix()) > grey(even) + 0.2
 
 
-def test_in_the_terminal_each_word_has_its_grid(seen: Captured, heard: Captured) -> None:
-    shown = seen.without_special().merged()
+def test_in_the_terminal_each_word_has_its_grid(seen: CapturedAttention, heard: CapturedAttention) -> None:
+    shown = seen.without_special().merge_words()
     lines = in_terminal(shown, shown.matrix(), 100).splitlines()
     assert lines[0].split() == list(shown.target.labels)
     assert len(lines) == 9
     assert lines[1].startswith("|██")
-    sound = heard.without_special().merged()
+    sound = heard.without_special().merge_words()
     rows = in_terminal(sound, sound.matrix(), 80).splitlines()
     assert [row.split()[0] for row in rows[:-1]] == list(sound.target.labels)
-    assert sound.shown is not None
-    assert rows[-1].endswith(f"{sound.shown.seconds:.1f} s")
+    assert sound.source_media is not None
+    assert rows[-1].endswith(f"{sound.source_media.seconds:.1f} s")
 
 
-def test_of_a_long_recording_the_largest_is_still_told_from_the_rest(heard: Captured) -> None:
+def test_of_a_long_recording_the_largest_is_still_told_from_the_rest(heard: CapturedAttention) -> None:
     """Several places share a column; what is no share of a whole, as gradients are not, sums to more than one."""
     row = np.full((1, 720), 0.2, np.float32)
     row[0, 360:370] = 1
-    one = heard.target.only([0])
+    one = heard.target.select([0])
     long = replace(
-        heard, source=Axis(("",) * 720, (False,) * 720, "frames"), target=one, before=one, weights={}, aligned=None
+        heard,
+        source=Axis(("",) * 720, (False,) * 720, "frames"),
+        target=one,
+        before=one,
+        weights={},
+        alignment_weights=None,
     )
-    line = in_terminal(replace(long, choice=None, attribution={"source": row}), row, 100).splitlines()[0][18:]
+    line = in_terminal(replace(long, alignment_head=None, attribution={"source": row}), row, 100).splitlines()[0][18:]
     assert line == 36 * "░" + "█" + 35 * "░"
 
 
 @pytest.mark.parametrize("suffix", [".json", ".safetensors"])
-def test_files_keep_what_is_shown(seen: Captured, heard: Captured, tmp_path: Path, suffix: str) -> None:
+def test_files_keep_what_is_shown(
+    seen: CapturedAttention, heard: CapturedAttention, tmp_path: Path, suffix: str
+) -> None:
     for each in (seen, heard):
         path = tmp_path / f"x{suffix}"
         save(each, path)
         again = load(path)
-        assert again.shown is not None
-        assert each.shown is not None
-        assert np.array_equal(again.shown.values, each.shown.values)
-        assert (again.shown.kind, again.shown.sound) == (each.shown.kind, each.shown.sound)
+        assert again.source_media is not None
+        assert each.source_media is not None
+        assert np.array_equal(again.source_media.values, each.source_media.values)
+        assert (again.source_media.kind, again.source_media.audio) == (each.source_media.kind, each.source_media.audio)
         assert again.source == each.source
 
 
-def test_damaged_pictures_in_files_are_told(seen: Captured, tmp_path: Path) -> None:
+def test_damaged_pictures_in_files_are_told(seen: CapturedAttention, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     save(seen, path)
     record = json.loads(path.read_text())
@@ -119,11 +130,11 @@ def test_damaged_pictures_in_files_are_told(seen: Captured, tmp_path: Path) -> N
         with pytest.raises(ValueError, match=r"x\.json"):
             load(path)
     with pytest.raises(ValueError, match="what is shown"):
-        Shown("picture", np.zeros((4, 4), np.uint8))
+        SourceMedia("picture", np.zeros((4, 4), np.uint8))
 
 
 @needed
-def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: Captured, tmp_path: Path) -> None:
+def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: CapturedAttention, tmp_path: Path) -> None:
     write_page([("captions", seen)], tmp_path / "x.html")
     with watched(browser, (tmp_path / "x.html").as_uri()) as page:
         page.wait_for_selector(".source-overlay canvas.picture")
@@ -155,7 +166,7 @@ def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: Cap
 
 
 @needed
-def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: Captured, tmp_path: Path) -> None:
+def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: CapturedAttention, tmp_path: Path) -> None:
     write_page([("spoken", heard)], tmp_path / "x.html")
     with watched(browser, (tmp_path / "x.html").as_uri()) as page:
         page.wait_for_selector(".source-overlay canvas.spectrogram")
@@ -167,8 +178,8 @@ def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: Captured
                 sound.addEventListener('error', () => reject(new Error('it cannot be played')));
             })"""
         )
-        assert heard.shown is not None
-        assert abs(seconds - heard.shown.seconds) < 0.15
+        assert heard.source_media is not None
+        assert abs(seconds - heard.source_media.seconds) < 0.15
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])

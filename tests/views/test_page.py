@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Position
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.interpret.captured import Axis, Branch, Captured, Kind, Weights
+from regard.interpret.captured_attention import Axis, BeamHypothesis, CapturedAttention, Kind, Weights
 from regard.views.page import write_page
 from regard.views.storage import from_record
 from tests.browser import needed, watched
@@ -23,7 +23,7 @@ CELL = 24  # pixels of a cell of a small matrix
 VIEWS = ["matrix", "arcs", "heads", "steps", "table"]
 
 
-def open_page(browser: Browser, folder: Path, *captures: Captured, **context: Any):
+def open_page(browser: Browser, folder: Path, *captures: CapturedAttention, **context: Any):
     write_page([(f"model {number}", captured) for number, captured in enumerate(captures, 1)], folder / "x.html")
     return watched(browser, (folder / "x.html").as_uri(), **context)
 
@@ -42,7 +42,7 @@ def status(page: Page) -> str:
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
-def first_cell(page: Page, shown: Captured) -> Position:
+def first_cell(page: Page, shown: CapturedAttention) -> Position:
     """The middle of the first cell of a matrix. Its cells end 2 pixels before the end of what can be scrolled."""
     extent = page.locator(".scroll-extent").evaluate(
         "box => [parseFloat(box.style.width), parseFloat(box.style.height)]"
@@ -54,11 +54,11 @@ def first_cell(page: Page, shown: Captured) -> Position:
 
 def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> None:
     seen = sample(11)
-    words = seen.without_special().merged()
+    words = seen.without_special().merge_words()
     with open_page(browser, tmp_path, seen) as page:
-        close(table(page), words.aligned, atol=6e-4)
+        close(table(page), words.alignment_weights, atol=6e-4)
         page.check("#special")
-        close(table(page), seen.merged().aligned, atol=6e-4)
+        close(table(page), seen.merge_words().alignment_weights, atol=6e-4)
         page.uncheck("#words")
         for kind in seen.kinds:
             page.select_option("#kind", value=kind)
@@ -96,11 +96,11 @@ def test_every_view_fits_in_both_themes_and_on_a_phone(browser: Browser, tmp_pat
 
 def test_pointing_at_a_cell_or_word_reports_its_weights(browser: Browser, tmp_path: Path) -> None:
     seen = sample(5)
-    words = seen.without_special().merged()
+    words = seen.without_special().merge_words()
     with open_page(browser, tmp_path, seen) as page:
         page.hover("canvas.matrix", position=first_cell(page, words))
         assert status(page).startswith(
-            f"{words.target.labels[0]} → {words.source.labels[0]}: {words.aligned[0, 0]:.3f}"
+            f"{words.target.labels[0]} → {words.source.labels[0]}: {words.alignment_weights[0, 0]:.3f}"
         )
         page.click("[data-view=arcs]")
         page.hover("text.word >> nth=0")
@@ -109,12 +109,12 @@ def test_pointing_at_a_cell_or_word_reports_its_weights(browser: Browser, tmp_pa
 
 def test_every_view_can_be_used_with_the_keyboard(browser: Browser, tmp_path: Path) -> None:
     seen = sample(6)
-    words = seen.without_special().merged()
+    words = seen.without_special().merge_words()
     with open_page(browser, tmp_path, seen) as page:
         page.focus("canvas.matrix")
         page.keyboard.press("End")
         page.keyboard.press("End")
-        last = f"{words.target.labels[-1]} → {words.source.labels[-1]}: {words.aligned[-1, -1]:.3f}"
+        last = f"{words.target.labels[-1]} → {words.source.labels[-1]}: {words.alignment_weights[-1, -1]:.3f}"
         assert status(page).startswith(last)
         page.keyboard.press("Home")
         assert status(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}")
@@ -138,7 +138,7 @@ def test_search_counts_matching_words(browser: Browser, tmp_path: Path) -> None:
     seen = sample(6)
     with open_page(browser, tmp_path, seen) as page:
         page.fill("#find", "t0")
-        wanted = sum("t0" in label for label in (*seen.source.merged().labels, *seen.target.merged().labels))
+        wanted = sum("t0" in label for label in (*seen.source.merge_words().labels, *seen.target.merge_words().labels))
         assert status(page) == f"{wanted} found"
 
 
@@ -156,13 +156,13 @@ def test_pictures_and_weights_can_be_downloaded(browser: Browser, tmp_path: Path
             page.click("#json")
         download.value.save_as(tmp_path / "saved.json")
     again = from_record(json.loads((tmp_path / "saved.json").read_text()))
-    assert (again.source, again.target, again.choice) == (seen.source, seen.target, seen.choice)
+    assert (again.source, again.target, again.alignment_head) == (seen.source, seen.target, seen.alignment_head)
     for kind in seen.kinds:
         for one, other in zip(again.weights[kind], seen.weights[kind], strict=True):
             close(one, other, atol=2e-5)
 
 
-def hostile() -> Captured:
+def hostile() -> CapturedAttention:
     words = [
         "▁</script><script>alert(1)</script>",
         "▁<img src=x onerror=alert(1)>",
@@ -178,9 +178,11 @@ def hostile() -> Captured:
     weights: dict[Kind, list[Weights]] = {"cross": [np.full((2, T, T), 1 / T, np.float32)]}
     aligned = AlignmentHead(0).select(weights["cross"])
     other = replace(side, labels=(*words[::-1], "</s>"))
-    beam = tuple(Branch(-0.5, (-0.1,) * T, each, aligned) for each in (side, other))
+    beam = tuple(BeamHypothesis(-0.5, (-0.1,) * T, each, aligned) for each in (side, other))
     attribution = {"source": aligned}
-    return Captured(side, side, before, weights, {}, attribution, aligned, choice=AlignmentHead(0), beam=beam)
+    return CapturedAttention(
+        side, side, before, weights, {}, attribution, aligned, alignment_head=AlignmentHead(0), beam=beam
+    )
 
 
 def test_labels_are_never_markup_in_any_view(browser: Browser, tmp_path: Path) -> None:
@@ -222,13 +224,15 @@ def test_the_beam_is_a_prefix_tree(browser: Browser, tmp_path: Path) -> None:
     dice = np.random.default_rng(1)
     weights = [dice.dirichlet(np.ones(len(seen.source)), 3).astype(np.float32) for _ in said]
     scores = [(-0.1, -0.2, -0.3), (-0.1, -1.0, -0.3), (-2.0, -0.2, -0.1)]
-    beam = tuple(Branch(-0.1 * n, scores[n], said[n], weights[n]) for n in range(3))
+    beam = tuple(BeamHypothesis(-0.1 * n, scores[n], said[n], weights[n]) for n in range(3))
     with open_page(browser, tmp_path, replace(seen, beam=beam)) as page:
         page.click("[data-view=beam]")
         assert page.locator("svg text.word").count() == 8, "common prefixes are drawn once"
         page.focus("svg text.word >> nth=3")
-        words = replace(seen, target=said[1], before=said[1], weights={}, attribution={}, aligned=weights[1]).merged()
-        row = words.without_special().aligned[1]
+        words = replace(
+            seen, target=said[1], before=said[1], weights={}, attribution={}, alignment_weights=weights[1]
+        ).merge_words()
+        row = words.without_special().alignment_weights[1]
         best = words.source.labels[int(row.argmax())]
         wanted = f"·c: probability {np.exp(-1.0):.3f}, from {best} {row.max():.3f}"
         assert status(page) == wanted
@@ -237,7 +241,9 @@ def test_the_beam_is_a_prefix_tree(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_two_captures_are_side_by_side(browser: Browser, tmp_path: Path) -> None:
-    only = Captured(sample(2).source, sample(2).target, sample(2).before, {"cross": sample(2).weights["cross"][:1]})
+    only = CapturedAttention(
+        sample(2).source, sample(2).target, sample(2).before, {"cross": sample(2).weights["cross"][:1]}
+    )
     with open_page(browser, tmp_path, sample(1), only, viewport={"width": 1300, "height": 800}) as page:
         boxes = [page.locator(".panel").nth(number).bounding_box() for number in range(2)]
         assert boxes[0]["y"] == boxes[1]["y"]
@@ -283,13 +289,18 @@ def test_it_opens_with_the_initial_selection(browser: Browser, tmp_path: Path) -
         assert (page.is_checked("#words"), page.is_checked("#special")) == (False, True)
 
 
-def characters(text: str) -> Captured:
+def characters(text: str) -> CapturedAttention:
     """Attention of a character-level model: a text without blanks is one word."""
     labels, special = (*text, "</s>"), (*[False] * len(text), True)
     axis = Axis(labels, special)
     weights = np.full((1, len(axis), len(axis)), 1 / len(axis), np.float32)
-    return Captured(
-        axis, axis, axis, {"cross": [weights], "decoder": [weights]}, aligned=weights[0], choice=AlignmentHead(0)
+    return CapturedAttention(
+        axis,
+        axis,
+        axis,
+        {"cross": [weights], "decoder": [weights]},
+        alignment_weights=weights[0],
+        alignment_head=AlignmentHead(0),
     )
 
 
@@ -336,7 +347,7 @@ def test_weight_on_hidden_special_tokens_is_reported_in_every_view(browser: Brow
 
 def test_tapping_a_cell_reports_its_weight(browser: Browser, tmp_path: Path) -> None:
     seen = sample(5)
-    words = seen.without_special().merged()
+    words = seen.without_special().merge_words()
     with open_page(browser, tmp_path, seen, has_touch=True, viewport={"width": 390, "height": 700}) as page:
         page.locator("canvas.matrix").tap(position=first_cell(page, words))
         assert status(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}: ")
@@ -355,22 +366,22 @@ def test_playing_stops_when_another_view_is_shown(browser: Browser, tmp_path: Pa
 
 
 def test_a_slider_selects_a_capture_over_time(browser: Browser, tmp_path: Path) -> None:
-    whole = sample(4).aligned
+    whole = sample(4).alignment_weights
     assert whole is not None
-    several = [replace(sample(4), aligned=whole * np.float32(0.5**seed)) for seed in range(3)]
+    several = [replace(sample(4), alignment_weights=whole * np.float32(0.5**seed)) for seed in range(3)]
     path = tmp_path / "x.html"
     write_page([(f"step {seed}", each) for seed, each in enumerate(several)], path, over_time=True)
     with watched(browser, path.as_uri()) as page:
         assert page.locator("#timeline output").text_content() == "step 2"
-        close(table(page), several[2].without_special().merged().aligned, atol=6e-4)
+        close(table(page), several[2].without_special().merge_words().alignment_weights, atol=6e-4)
         page.focus("#timeline input")
         page.keyboard.press("Home")
         assert page.locator(".panel").count() == 1
-        close(table(page), several[0].without_special().merged().aligned, atol=6e-4)
+        close(table(page), several[0].without_special().merge_words().alignment_weights, atol=6e-4)
 
 
 def test_attribution_of_a_model_without_attention_is_shown(browser: Browser, tmp_path: Path) -> None:
-    seen = replace(sample(2), weights={}, aligned=None, choice=None)
+    seen = replace(sample(2), weights={}, alignment_weights=None, alignment_head=None)
     with open_page(browser, tmp_path, seen, sample(3)) as page:
         page.select_option("#layer", value="attribution")
         assert page.locator(".panel").nth(0).locator("canvas.matrix").count() == 1
@@ -380,7 +391,7 @@ def test_attribution_of_a_model_without_attention_is_shown(browser: Browser, tmp
         assert "does not attend" in (page.locator(".panel").nth(0).text_content() or "")
     with open_page(browser, tmp_path, seen) as page:
         assert page.input_value("#layer") == "attribution"
-        of_words = np.abs(seen.without_special().merged().attribution["source"])
+        of_words = np.abs(seen.without_special().merge_words().attribution["source"])
         close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
         with page.expect_download() as download:
             page.click("#json")
@@ -395,12 +406,12 @@ def test_tiny_attribution_is_scaled(browser: Browser, tmp_path: Path) -> None:
     tiny = {over: values * np.float32(1e-9) for over, values in seen.attribution.items()}
     write_page([("", replace(seen, attribution=tiny))], tmp_path / "x.html", initial={"layer": "attribution"})
     with watched(browser, (tmp_path / "x.html").as_uri()) as page:
-        of_words = np.abs(seen.without_special().merged().attribution["source"])
+        of_words = np.abs(seen.without_special().merge_words().attribution["source"])
         close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
 
 
 def test_a_model_without_attention_says_so(browser: Browser, tmp_path: Path) -> None:
-    none = Captured(sample(2).source, sample(2).target, sample(2).before, {})
+    none = CapturedAttention(sample(2).source, sample(2).target, sample(2).before, {})
     with open_page(browser, tmp_path, none) as page:
         assert "does not attend" in page.locator("#panels").text_content()
 
@@ -422,7 +433,7 @@ def test_only_the_largest_weights_of_a_large_capture_are_kept(
         close(found, np.where(kept, whole, 0), atol=6e-4)
 
 
-@pytest.mark.parametrize("how", ["merged", "without_special"])
+@pytest.mark.parametrize("how", ["merge_words", "without_special"])
 def test_a_capture_that_was_already_merged_is_shown(browser: Browser, tmp_path: Path, how: str) -> None:
     seen = getattr(sample(7), how)()
     with open_page(browser, tmp_path, seen) as page:
@@ -430,4 +441,4 @@ def test_a_capture_that_was_already_merged_is_shown(browser: Browser, tmp_path: 
             page.click(f"[data-view={view}]")
         page.check("#special")
         page.select_option("#layer", value="1")
-        close(table(page), seen.merged().matrix("cross", 1), atol=6e-4)
+        close(table(page), seen.merge_words().matrix("cross", 1), atol=6e-4)

@@ -8,27 +8,27 @@ import numpy as np
 import pytest
 from safetensors.numpy import save as save_tensors
 
-from regard.interpret.captured import Captured
+from regard.interpret.captured_attention import CapturedAttention
 from regard.views.storage import as_record, from_record, load, save
 from tests.views.samples import close, sample
 
 
-def same(one: Captured, other: Captured, within: float) -> None:
+def same(one: CapturedAttention, other: CapturedAttention, within: float) -> None:
     assert (one.source, one.target, one.before) == (other.source, other.target, other.before)
-    assert (one.choice, one.model, one.kinds) == (other.choice, other.model, other.kinds)
+    assert (one.alignment_head, one.model, one.kinds) == (other.alignment_head, other.model, other.kinds)
     for kind in one.kinds:
         assert len(one.weights[kind]) == len(other.weights[kind])
         for a, b in zip(one.weights[kind], other.weights[kind], strict=True):
             assert b.dtype == np.float32
             close(a, b, atol=within, rtol=0)
-    assert one.hidden.keys() == other.hidden.keys()
-    for kind, layers in one.hidden.items():
-        for a, b in zip(layers, other.hidden[kind], strict=True):
+    assert one.hidden_weights.keys() == other.hidden_weights.keys()
+    for kind, layers in one.hidden_weights.items():
+        for a, b in zip(layers, other.hidden_weights[kind], strict=True):
             close(a, b, atol=within, rtol=0)
     assert one.attribution.keys() == other.attribution.keys()
     for over, values in one.attribution.items():
         close(values, other.attribution[over], atol=within, rtol=0)
-    close(one.aligned, other.aligned, atol=within, rtol=0)
+    close(one.alignment_weights, other.alignment_weights, atol=within, rtol=0)
 
 
 def test_tiny_attributions_keep_their_digits(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.inference.options import Options
-    from regard.interpret.captured import Captured
+    from regard.interpret.captured_attention import CapturedAttention
     from regard.views.rendering import Captures, Selection
 
 STRIP_PANELS, TERMINAL_PANELS = 6, 3  # of attention over time
@@ -146,11 +146,11 @@ def _capture(
     selection: "Selection",
     form: _Form,
     device: str,
-) -> "list[tuple[str, Captured]]":
+) -> "list[tuple[str, CapturedAttention]]":
     """Every text, read by every run; the target is that of the first text."""
     from regard.inference.captures import capture
 
-    found: list[tuple[str, Captured]] = []
+    found: list[tuple[str, CapturedAttention]] = []
     for run in runs:
         predictor, name = Loading(run, device=device).predictor(), run.resolve().name
         for number, text in enumerate(texts):
@@ -172,10 +172,10 @@ def _show(captures: "Captures", selection: "Selection", form: _Form) -> None:
         if len(captures) > 1:
             raise RegardError(f"-o: a {form.suffix} has one capture; leave out --compare and --also.")
         storage.save(captures[0][1], form.output, top=form.top)
-        typer.echo(f"{form.output}: {captures[0][1].about}")
+        typer.echo(f"{form.output}: {captures[0][1].summary}")
     elif form.output is not None and form.suffix == ".html":
         _write_page(captures, selection, form.output, over_time=False)
-        typer.echo(f"{form.output}: {captures[0][1].about}; open it in a browser")
+        typer.echo(f"{form.output}: {captures[0][1].summary}; open it in a browser")
     else:
         _draw(captures, selection, form.output)
 

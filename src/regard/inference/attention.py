@@ -13,16 +13,16 @@ from regard.inference.options import Options
 from regard.inference.pipeline import Pipeline, PipelineWithInputs
 from regard.inference.results import Result
 from regard.inference.text_inputs import TextInputs
-from regard.interpret.attribution import attributed
-from regard.interpret.capture import axis, captured
-from regard.interpret.captured import Branch
-from regard.interpret.forced_pass import AT_ONCE, forced
-from regard.views.notebook import CapturedView
+from regard.interpret.attribution import compute_attribution
+from regard.interpret.capture import build_captured_attention, token_axis
+from regard.interpret.captured_attention import BeamHypothesis
+from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
+from regard.views.notebook import AttentionView
 
 
-def captured_view(*given: Any, **more: Any) -> CapturedView:
-    """Captured attention, as `regard.interpret.capture.captured` builds it, that a notebook shows."""
-    return CapturedView.of(captured(*given, **more))
+def captured_view(*given: Any, **more: Any) -> AttentionView:
+    """Captured attention, as `regard.interpret.capture.build_captured_attention` builds it, that a notebook shows."""
+    return AttentionView.from_captured(build_captured_attention(*given, **more))
 
 
 def attend(
@@ -32,7 +32,7 @@ def attend(
     *,
     attribution: bool = False,
     to: str = "",
-) -> CapturedView:
+) -> AttentionView:
     """What a model attends to over a source and a target: a given one, a result of a search, or a new search's."""
     run = pipeline.run
     if attribution:
@@ -42,13 +42,13 @@ def attend(
         return pipeline.results([given], Options() if not to else Options(to=to))[0]
 
     tokens = pipeline.inputs.source_and_target(source, target, to, predict)
-    result = forced(run.bundle, [tokens[0]], [tokens[1]])[0]
-    gradients = attributed(run.bundle, *tokens) if attribution else None
+    result = run_forced_pass(run.bundle, [tokens[0]], [tokens[1]])[0]
+    gradients = compute_attribution(run.bundle, *tokens) if attribution else None
     view = captured_view(
         (run.source_side, run.target_side),
         tokens,
         result.weights,
-        choice=run.alignment_head,
+        alignment_head=run.alignment_head,
         originals=pipeline.inputs.originals(source),
         attribution=gradients,
     )
@@ -62,7 +62,7 @@ def with_forced_pass(
     run = pipeline.run
     sides = run.source_side, run.target_side
     present = [number for number, result in enumerate(results) if result.tokens]
-    passes = forced(
+    passes = run_forced_pass(
         run.bundle,
         [results[number].source_tokens for number in present],
         [results[number].tokens for number in present],
@@ -79,28 +79,28 @@ def with_forced_pass(
             result = replace(result, alignment=word_alignment(cross, *pieces, run.alignment_head))
         if options.attention:
             originals = pipeline.inputs.originals(inputs[number])
-            view = captured_view(sides, tokens, found.weights, choice=run.alignment_head, originals=originals)
+            view = captured_view(sides, tokens, found.weights, alignment_head=run.alignment_head, originals=originals)
             result = replace(result, attention=pipeline.inputs.complete_view(view, inputs[number]))
         results[number] = result
     return results
 
 
-def branches(pipeline: Pipeline, result: Result) -> tuple[Branch, ...]:
+def branches(pipeline: Pipeline, result: Result) -> tuple[BeamHypothesis, ...]:
     """All outputs of a search with their attention, the best first."""
     if not (result.tokens and isinstance(pipeline, PipelineWithInputs)):
         return ()
     run = pipeline.run
     outputs = [(result.score, result.tokens), *((other.score, other.tokens) for other in result.others)]
     tokens = [each for _, each in outputs]
-    passes = forced(run.bundle, [result.source_tokens] * len(tokens), tokens)
+    passes = run_forced_pass(run.bundle, [result.source_tokens] * len(tokens), tokens)
     originals = pipeline.inputs.originals(result.source)
     found = []
     for (score, output), each in zip(outputs, passes, strict=True):
         cross = each.weights.get("cross", [])
         if cross:
             weights = (run.alignment_head or AlignmentHead.default(cross)).select(cross)
-            target = axis(run.target_side, output, originals)
-            found.append(Branch(score, tuple(each.token_scores), target, weights))
+            target = token_axis(run.target_side, output, originals)
+            found.append(BeamHypothesis(score, tuple(each.token_scores), target, weights))
     return tuple(found)
 
 
@@ -124,9 +124,9 @@ def align_pairs(
                 tokens[number] = sides
     on_done(len(pairs) - len(tokens))
     order = sorted(tokens, key=lambda number: max(map(len, tokens[number])))
-    for at in range(0, len(order), AT_ONCE):
-        some = order[at : at + AT_ONCE]
-        passes = forced(run.bundle, [tokens[n][0] for n in some], [tokens[n][1] for n in some])
+    for at in range(0, len(order), MAX_BATCH_SIZE):
+        some = order[at : at + MAX_BATCH_SIZE]
+        passes = run_forced_pass(run.bundle, [tokens[n][0] for n in some], [tokens[n][1] for n in some])
         for number, each in zip(some, passes, strict=True):
             source_tokens, target_tokens = tokens[number]
             pieces = in_text(run.source_side).pieces(source_tokens), run.target_side.pieces(target_tokens)

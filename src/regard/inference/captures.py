@@ -6,7 +6,7 @@ from typing import Any
 from regard.inference.attention import branches
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 SEARCHES_TEXTS = frozenset({"search", "alignment"})  # groups of options of tasks that search outputs for texts
 
@@ -20,7 +20,7 @@ def capture(
     name: str,
     attribution: bool = False,
     tree: bool = False,
-) -> CapturedView:
+) -> AttentionView:
     """Attention over a source and a target, or the model's own output if there is none. name: of the model.
 
     tree: with the other outputs of the beam, where outputs for texts are searched. Raises RegardError.

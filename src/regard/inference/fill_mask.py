@@ -20,7 +20,7 @@ from regard.inference.results import Alternative, Result
 from regard.inference.text_inputs import TextInputs
 from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import END, MASK, MASK_SIGN
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 GAP = re.compile(r"\[MASK\]|<mask>|_{3,}")  # how people write a gap
 
@@ -72,7 +72,7 @@ class FillMaskPipeline:
 
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
-    ) -> CapturedView:
+    ) -> AttentionView:
         """Self-attention over a text. Raises RegardError for what cannot be read."""
         if attribution:
             raise RegardError("attend: gradient times input is for models that write something of what they read.")

@@ -9,7 +9,7 @@ from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.requests import Request
 from regard.inference.results import Constraints, Result
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 INVALID_TEXT = "it is not UTF-8, or has half a character (a lone surrogate)"
 
@@ -51,7 +51,7 @@ class Inputs(Protocol):
         """Raise RegardError if gradients cannot be taken with respect to such inputs."""
         ...
 
-    def complete_view(self, view: CapturedView, given: Any) -> CapturedView:
+    def complete_view(self, view: AttentionView, given: Any) -> AttentionView:
         """Captured attention with what only the input itself has, such as the sound of a recording."""
         ...
 

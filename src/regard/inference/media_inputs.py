@@ -19,7 +19,7 @@ from regard.inference.results import Result
 from regard.models.stems.image import ResidualStem
 from regard.special_tokens import END
 from regard.views.channel_attention import BlockAttention
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 
 class MediaInputs:
@@ -76,11 +76,11 @@ class MediaInputs:
     def check_attribution(self) -> None:
         """Gradients can be taken of every file."""
 
-    def complete_view(self, view: CapturedView, given: Any) -> CapturedView:
+    def complete_view(self, view: AttentionView, given: Any) -> AttentionView:
         """With the recording itself, so that it can be played; of what was decoded before it is not known any more."""
-        if view.shown is None or isinstance(given, DecodedMedia):
+        if view.source_media is None or isinstance(given, DecodedMedia):
             return view
-        return replace(view, shown=replace(view.shown, sound=self.sound(given)))
+        return replace(view, source_media=replace(view.source_media, audio=self.sound(given)))
 
     def sound(self, given: Any) -> bytes:
         """A recording as a WAV file; nothing of an image."""

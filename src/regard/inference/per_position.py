@@ -17,9 +17,9 @@ from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.pipeline import OnDone, ignore_progress
 from regard.inference.results import Result
-from regard.interpret.forced_pass import forced
+from regard.interpret.forced_pass import run_forced_pass
 from regard.special_tokens import END
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 BATCH_TOKENS = 4096  # padding counted
 
@@ -89,7 +89,7 @@ class PerPositionPipeline:
 
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
-    ) -> CapturedView:
+    ) -> AttentionView:
         """Self-attention over a text. Raises RegardError for what cannot be read."""
         if attribution:
             raise RegardError("attend: gradient times input is for models that write something, or predict a class.")
@@ -120,8 +120,8 @@ def position_logits(run: LoadedRun, rows: Sequence[list[int]]) -> list[Tensor]:
     return found
 
 
-def self_attention_view(run: LoadedRun, tokens: list[int]) -> CapturedView:
+def self_attention_view(run: LoadedRun, tokens: list[int]) -> AttentionView:
     """What the tokens of a text attend to among themselves."""
     tokenizer = in_text(run.source_side)
-    weights = forced(run.bundle, [tokens], [[END]], scores=False)[0].weights
+    weights = run_forced_pass(run.bundle, [tokens], [[END]], scores=False)[0].weights
     return captured_view((tokenizer, tokenizer), (tokens, [END]), weights)

@@ -7,7 +7,7 @@ from regard.inference.inputs import Inputs
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.results import Result
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 OnDone = Callable[[int], None]  # called with how many more inputs are finished
 
@@ -31,7 +31,7 @@ class Pipeline(Protocol):
 
     def attend(
         self, source: Any, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
-    ) -> CapturedView:
+    ) -> AttentionView:
         """What the model attends to over a source and a target: a given one, a result, or its own prediction."""
         ...
 

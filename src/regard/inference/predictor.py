@@ -15,7 +15,7 @@ from regard.inference.options import Options
 from regard.inference.pipeline import OnDone, Pipeline, ignore_progress
 from regard.inference.results import Result
 from regard.runs.folder import RunDescription
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 WINDOW = 4096  # inputs of a stream that are sorted into batches together
 
@@ -113,7 +113,7 @@ class Predictor:
 
     def attend(
         self, source: Any, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
-    ) -> CapturedView:
+    ) -> AttentionView:
         """What the model attends to over a source and a target: a given one, a result, or its own prediction.
 
         attribution: with gradient times input. to: the language, of a model of several. Raises RegardError.

@@ -14,7 +14,7 @@ from regard.inference.options import Options
 from regard.inference.requests import Request
 from regard.inference.results import Constraints, Result
 from regard.special_tokens import END
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 NO_SOURCE = np.zeros(0, np.uint8)
 
@@ -79,7 +79,7 @@ class PromptInputs:
     def check_attribution(self) -> None:
         raise RegardError("attend: gradient times input is for models that have a source.")
 
-    def complete_view(self, view: CapturedView, given: Any) -> CapturedView:
+    def complete_view(self, view: AttentionView, given: Any) -> AttentionView:
         return view
 
     @property

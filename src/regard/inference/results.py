@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from regard.errors import RegardError
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 LENGTH_STEP = 32  # length limits are multiples of this, so that sources of similar length share one
 SMALL_VOCABULARY = 1000  # entries, below which the end-of-sequence token is always among the most likely ones
@@ -142,7 +142,7 @@ class Result:
     others: list[Alternative] = field(default_factory=list)  # the next best, on request
     parts: int = 1  # in which it was translated: more where it is longer than the model reads
     token_scores: list[float] | None = None  # log-probability of each token, on request
-    attention: CapturedView | None = None  # every layer and head, on request
+    attention: AttentionView | None = None  # every layer and head, on request
     alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0, on request
     missing: list[str] = field(default_factory=list)  # placeholders and terms that could not be kept
     error: str = ""  # why there is no output, in words

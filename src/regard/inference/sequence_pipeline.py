@@ -20,7 +20,7 @@ from regard.inference.pipeline import OnDone, ignore_progress
 from regard.inference.requests import Request, contains_terms, count_phrase, keeps_placeholders
 from regard.inference.results import Alternative, Hypothesis, Result, SearchConfig
 from regard.special_tokens import END
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 MAX_BATCH = 256  # inputs searched together
 
@@ -58,7 +58,7 @@ class SequencePipeline:
 
     def attend(
         self, source: Any, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
-    ) -> CapturedView:
+    ) -> AttentionView:
         """What the model attends to over a source and a target: a given one, a result, or its own prediction.
 
         attribution: with gradient times input. to: of several languages. Raises RegardError for what is too long.

@@ -10,7 +10,7 @@ from regard.data.vocabulary import in_text
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.results import Alternative, Result
-from regard.interpret.forced_pass import forced
+from regard.interpret.forced_pass import run_forced_pass
 
 
 def replace_terms(
@@ -20,7 +20,7 @@ def replace_terms(
     outputs = [[result.tokens, *(other.tokens for other in result.others)] for result in results]
     flat = [(number, tokens) for number, some in enumerate(outputs) for tokens in some]
     sources = [results[number].source_tokens for number, _ in flat]
-    told = forced(run.bundle, sources, [tokens for _, tokens in flat])
+    told = run_forced_pass(run.bundle, sources, [tokens for _, tokens in flat])
     translations = {said: run.target_tokens(said) for said in options.glossary.values()}
     made: list[list[list[int] | None]] = [[] for _ in results]
     for (number, tokens), source, each in zip(flat, sources, told, strict=True):
@@ -40,7 +40,7 @@ def _with_outputs(
     run: LoadedRun, result: Result, outputs: list[list[int]], originals: tuple[str, ...], options: Options
 ) -> Result:
     """A result with these outputs, and what the model thinks of them."""
-    passes = forced(run.bundle, [result.source_tokens] * len(outputs), outputs, attention=False)
+    passes = run_forced_pass(run.bundle, [result.source_tokens] * len(outputs), outputs, attention=False)
     scores = [
         sum(each.token_scores) / len(tokens) ** options.length_penalty
         for each, tokens in zip(passes, outputs, strict=True)

@@ -18,7 +18,7 @@ from regard.inference.per_position import self_attention_view
 from regard.inference.pipeline import OnDone, ignore_progress
 from regard.inference.results import Result
 from regard.inference.text_inputs import TextInputs
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 BATCH_TOKENS = 1024  # padding counted
 
@@ -69,7 +69,7 @@ class EmbeddingPipeline:
 
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
-    ) -> CapturedView:
+    ) -> AttentionView:
         """Self-attention over a text. Raises RegardError for what cannot be read."""
         if attribution or target is not None:
             raise RegardError("attend: this model writes nothing; give it one text.")

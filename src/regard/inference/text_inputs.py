@@ -27,7 +27,7 @@ from regard.inference.options import Options
 from regard.inference.requests import Request
 from regard.inference.results import Result
 from regard.special_tokens import END
-from regard.views.notebook import CapturedView
+from regard.views.notebook import AttentionView
 
 KEPT_APART = re.compile(r"(\n|[!-~]{100,})")  # line ends, and long runs that are no words: a key, a data URL
 
@@ -182,7 +182,7 @@ class TextInputs:
     def check_attribution(self) -> None:
         """Gradients can be taken of every text."""
 
-    def complete_view(self, view: CapturedView, given: Any) -> CapturedView:
+    def complete_view(self, view: AttentionView, given: Any) -> AttentionView:
         return view
 
     @cached_property

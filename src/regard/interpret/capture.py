@@ -1,7 +1,6 @@
 """Captured attention from the weights of one forced pass."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,111 +12,111 @@ from regard.data.pairs import PairDataset
 from regard.data.placeholders import restore
 from regard.data.target_languages import language_of
 from regard.data.vocabulary import Given, SourceSide, Vocabulary
-from regard.interpret.captured import SPACE, Axis, Captured, Kind, Shown, Weights
-from regard.interpret.forced_pass import AT_ONCE, forced
+from regard.interpret.captured_attention import SPACE, Axis, CapturedAttention, Kind, SourceMedia, Weights
+from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
 from regard.runs.bundle import Bundle
 from regard.special_tokens import BEGIN, END, MASK_SIGN
 
-if TYPE_CHECKING:
-    pass
-
-GAP = "___"  # how what is to be guessed is shown
-JUDGED = 500  # examples that a layer and a head are chosen by
+MASK_LABEL = "___"  # of a masked token
+MAX_SELECTION_EXAMPLES = 500  # by which the alignment head is chosen
 
 
-def axis(subwords: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...] = ()) -> Axis:
-    """Tokens with their mark, and the placeholders that symbols among them stand for."""
-    labels = [restore(piece, originals) for piece in subwords.pieces(tokens)]
-    if not subwords.has_eos:
+def token_axis(vocabulary: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...] = ()) -> Axis:
+    """Tokens as positions. originals: the texts that placeholders among the tokens stand for."""
+    labels = [restore(piece, originals) for piece in vocabulary.pieces(tokens)]
+    if not vocabulary.has_eos:
         return Axis(tuple(label.removeprefix(SPACE) for label in labels), (False,) * len(labels), "labels")
-    inside = len(tokens) - 1
-    between = [token == END and at < inside for at, token in enumerate(tokens)]  # the end of a part, not of all
-    labels = [label.replace(MASK_SIGN, GAP) for label in labels]
-    shown = ["|" if divides else label for divides, label in zip(between, labels, strict=True)]
+    last = len(tokens) - 1
+    separators = [token == END and index < last for index, token in enumerate(tokens)]  # ends of segments, not of all
+    labels = [label.replace(MASK_SIGN, MASK_LABEL) for label in labels]
+    shown = ["|" if separates else label for separates, label in zip(separators, labels, strict=True)]
     languages = [language_of(label.removeprefix(SPACE)) for label in labels]
-    # A blank before a language's sign is part of it.
-    signs = [
-        bool(said) or (label == SPACE and bool(then))
-        for label, said, then in zip(labels, languages, [*languages[1:], ""], strict=True)
+    # A blank before a language token belongs to it.
+    language_tokens = [
+        bool(language) or (label == SPACE and bool(following))
+        for label, language, following in zip(labels, languages, [*languages[1:], ""], strict=True)
     ]
-    marks = [
-        (token in (BEGIN, END) and not divides) or sign
-        for token, divides, sign in zip(tokens, between, signs, strict=True)
+    special = [
+        (token in (BEGIN, END) and not separates) or is_language
+        for token, separates, is_language in zip(tokens, separators, language_tokens, strict=True)
     ]
     return Axis(
-        tuple(f"<{said}>" if said else label for label, said in zip(shown, languages, strict=True)), tuple(marks)
+        tuple(f"<{language}>" if language else label for label, language in zip(shown, languages, strict=True)),
+        tuple(special),
     )
 
 
-def source_axis(side: SourceSide, given: Given, count: int, originals: tuple[str, ...]) -> tuple[Axis, Shown | None]:
-    """The places of a source, so many if that is known, and what is shown of one that is no text."""
+def source_axis(
+    side: SourceSide, given: Given, count: int, originals: tuple[str, ...]
+) -> tuple[Axis, SourceMedia | None]:
+    """The positions of a source, and its image or spectrogram if it is not text. count: of positions; 0 if unknown."""
     if not isinstance(side, Medium):
-        if count and count != len(given):  # sentences are its places, not words
-            texts = side.decode(_ended(given))
+        if count and count != len(given):  # its positions are sentences, not tokens
+            texts = side.decode(_segments(given))
             return Axis(tuple(restore(text, originals) for text in texts), (False,) * len(texts), "sentences"), None
-        return axis(side, given, originals), None
+        return token_axis(side, given, originals), None
     if isinstance(side, ImageMedium):
         grid = side.settings.grid
-        labels = tuple(f"{at // grid + 1}, {at % grid + 1}" for at in range(count))
-        return Axis(labels, (False,) * count, "cells"), Shown("picture", side.reshape(np.asarray(given)))
+        labels = tuple(f"{index // grid + 1}, {index % grid + 1}" for index in range(count))
+        return Axis(labels, (False,) * count, "cells"), SourceMedia("picture", side.reshape(np.asarray(given)))
     if isinstance(side, NoMedium):
         return Axis((), ()), None
     assert isinstance(side, AudioMedium)
     frames = side.reshape(np.asarray(given))
     seconds = len(frames) * side.settings.hop / max(1, count)
-    labels = tuple(f"{at * seconds:.2f} s" for at in range(count))
+    labels = tuple(f"{index * seconds:.2f} s" for index in range(count))
     shades = ((np.clip(frames.astype(np.float32), -2, 3) + 2) * 51).astype(np.uint8)
-    return Axis(labels, (False,) * count, "frames"), Shown("spectrogram", shades, seconds * count)
+    return Axis(labels, (False,) * count, "frames"), SourceMedia("spectrogram", shades, seconds * count)
 
 
-def _ended(tokens: Sequence[int]) -> list[list[int]]:
-    """The parts of a source, each up to its end."""
-    parts: list[list[int]] = [[]]
+def _segments(tokens: Sequence[int]) -> list[list[int]]:
+    """The segments of a source, each with its end token."""
+    segments: list[list[int]] = [[]]
     for token in tokens:
-        parts[-1].append(token)
+        segments[-1].append(token)
         if token == END:
-            parts.append([])
-    return parts[:-1]
+            segments.append([])
+    return segments[:-1]
 
 
-def captured(
+def build_captured_attention(
     sides: tuple[SourceSide, Vocabulary],
     tokens: tuple[Given, Sequence[int]],
     weights: dict[Kind, list[Weights]],
     *,
-    choice: AlignmentHead | None = None,
+    alignment_head: AlignmentHead | None = None,
     originals: tuple[str, ...] = (),
     attribution: dict[str, Weights] | None = None,
-) -> Captured:
-    """Of source and target tokens, each with its end."""
+) -> CapturedAttention:
+    """Captured attention over source and target tokens, each with its end of sequence."""
     source, target = tokens
     cross = weights.get("cross", [])
-    where = (choice or AlignmentHead.default(cross)) if cross else None
+    head = (alignment_head or AlignmentHead.default(cross)) if cross else None
     over_source = [*cross, *weights.get("encoder", [])]
-    if attribution:  # of a model that does not attend, too
+    if attribution:  # a model without attention has it, too
         over_source.append(attribution["source"])
     count = over_source[0].shape[-1] if over_source else 0
-    places, shown = source_axis(sides[0], source, count, originals)
-    return Captured(
-        places,
-        axis(sides[1], target, originals),
-        axis(sides[1], [BEGIN, *target[:-1]], originals),
+    positions, source_media = source_axis(sides[0], source, count, originals)
+    return CapturedAttention(
+        positions,
+        token_axis(sides[1], target, originals),
+        token_axis(sides[1], [BEGIN, *target[:-1]], originals),
         weights,
         attribution=attribution or {},
-        aligned=where.select(cross) if where else None,
-        choice=where,
-        shown=shown,
+        alignment_weights=head.select(cross) if head else None,
+        alignment_head=head,
+        source_media=source_media,
     )
 
 
-def chosen(bundle: Bundle, pairs: PairDataset, lexicon: Lexicon) -> AlignmentHead | None:
-    """Where a model's alignment is seen best, by the first examples of these; None if it does not attend."""
+def choose_alignment_head(bundle: Bundle, pairs: PairDataset, lexicon: Lexicon) -> AlignmentHead | None:
+    """The layer and head that align best on the first examples of a dataset; None for a model without attention."""
 
-    def seen() -> Iterable[tuple[Sequence[int], Sequence[int], Sequence[Weights]]]:
-        examples = [pairs.tokens(number) for number in range(min(JUDGED, len(pairs)))]
-        for at in range(0, len(examples), AT_ONCE):
-            some = examples[at : at + AT_ONCE]
-            told = forced(bundle, [source for source, _ in some], [target for _, target in some])
-            yield from ((*pair, each.weights.get("cross", [])) for pair, each in zip(some, told, strict=True))
+    def examples_with_weights() -> Iterable[tuple[Sequence[int], Sequence[int], Sequence[Weights]]]:
+        examples = [pairs.tokens(number) for number in range(min(MAX_SELECTION_EXAMPLES, len(pairs)))]
+        for start in range(0, len(examples), MAX_BATCH_SIZE):
+            batch = examples[start : start + MAX_BATCH_SIZE]
+            passes = run_forced_pass(bundle, [source for source, _ in batch], [target for _, target in batch])
+            yield from ((*pair, each.weights.get("cross", [])) for pair, each in zip(batch, passes, strict=True))
 
-    return find_alignment_head(seen(), lexicon)[0]
+    return find_alignment_head(examples_with_weights(), lexicon)[0]

@@ -1,6 +1,6 @@
-"""One forced pass over finished outputs: what each token was worth, and what was attended to.
+"""One forced pass (teacher forcing) over finished outputs: the log-probability of each token, and attention weights.
 
-Search keeps none of this, so it costs nothing when nobody asks, and any engine, beam and batch gives the same.
+Search stores neither, so they cost nothing unless they are requested, and any engine, beam and batch gives the same.
 """
 
 from collections.abc import Sequence
@@ -10,74 +10,76 @@ import torch
 
 from regard.data.batching import collate_sources, pad_sequences
 from regard.data.vocabulary import Given
-from regard.interpret.captured import KINDS, Kind, Weights
+from regard.interpret.captured_attention import KINDS, Kind, Weights
 from regard.models.logits import mask_reserved_tokens
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
 from regard.special_tokens import BEGIN
 
-AT_ONCE = 64  # outputs in one pass
-ROOM = 1 << 26  # weights held by one pass, at most
+MAX_BATCH_SIZE = 64  # outputs in one pass
+MAX_BATCH_WEIGHTS = 1 << 26  # attention weights in memory at once
 
 
-class Forced(NamedTuple):
-    """Of one output."""
+class ForcedPass(NamedTuple):
+    """The result for one output."""
 
-    token_scores: list[float]  # log-probability of each token, the end included
-    weights: dict[Kind, list[Weights]]  # of each kind and layer, ends included
+    token_scores: list[float]  # log-probability of each token, the end of sequence included
+    weights: dict[Kind, list[Weights]]  # for each kind, [heads, rows, columns] of each layer, special tokens included
 
 
 @torch.inference_mode()
-def forced(
+def run_forced_pass(
     bundle: Bundle,
     sources: Sequence[Given],
     outputs: Sequence[Sequence[int]],
     *,
     attention: bool = True,
     scores: bool = True,
-) -> list[Forced]:
-    """Of each source and its output, tokens with their ends. scores: what each token was worth, which a model that says
-    nothing step by step cannot tell."""
+) -> list[ForcedPass]:
+    """The result for each source and its output, tokens with their end of sequence. attention: with weights. scores:
+    with log-probabilities, which models without an output per step do not have; zeros without."""
     device = next(bundle.model.parameters()).device
-    found: list[Forced] = []
-    at_once = AT_ONCE
+    found: list[ForcedPass] = []
+    batch_size = MAX_BATCH_SIZE
     if attention and sources:
-        longest = max(max(map(len, side)) for side in (sources, outputs))
-        at_once = max(1, min(AT_ONCE, ROOM // (longest**2 * _heads(bundle.model.settings))))
-    for at in range(0, len(sources), at_once):
-        some, theirs = sources[at : at + at_once], outputs[at : at + at_once]
-        source, mask = (each.to(device) for each in collate_sources(bundle.source_side, some))
-        after = pad_sequences([list(each) for each in theirs]).to(device)
-        before = pad_sequences([[BEGIN, *each[:-1]] for each in theirs]).to(device)
-        decoded = bundle.model(source, mask, before, need_weights=attention)
-        logs = torch.zeros(after.shape)
+        max_length = max(max(map(len, side)) for side in (sources, outputs))
+        batch_size = max(
+            1, min(MAX_BATCH_SIZE, MAX_BATCH_WEIGHTS // (max_length**2 * _head_count(bundle.model.settings)))
+        )
+    for start in range(0, len(sources), batch_size):
+        batch_sources, batch_outputs = sources[start : start + batch_size], outputs[start : start + batch_size]
+        source, mask = (each.to(device) for each in collate_sources(bundle.source_side, batch_sources))
+        targets = pad_sequences([list(each) for each in batch_outputs]).to(device)
+        decoder_input = pad_sequences([[BEGIN, *each[:-1]] for each in batch_outputs]).to(device)
+        decoded = bundle.model(source, mask, decoder_input, need_weights=attention)
+        log_probabilities = torch.zeros(targets.shape)
         if scores:
-            logs = (
+            log_probabilities = (
                 mask_reserved_tokens(bundle.model.scores(decoded, source))
                 .log_softmax(-1)
-                .gather(2, after[..., None])[..., 0]
+                .gather(2, targets[..., None])[..., 0]
             )
-        places = decoded.source_lengths.tolist()
-        of_kind = {
+        source_lengths = decoded.source_lengths.tolist()
+        tensors = {
             "cross": decoded.cross_attention,
             "encoder": decoded.encoder_attention,
             "decoder": decoded.self_attention,
         }
-        layers = {kind: [each.float().cpu().numpy() for each in of_kind[kind]] for kind in KINDS}
-        for row, said in enumerate(theirs):
-            sizes = {"source": places[row], "target": len(said), "before": len(said)}
+        layers = {kind: [each.float().cpu().numpy() for each in tensors[kind]] for kind in KINDS}
+        for row, output in enumerate(batch_outputs):
+            sizes = {"source": source_lengths[row], "target": len(output), "before": len(output)}
             # Copies: a view would keep the whole batch's weights alive.
             weights = {
-                kind: [each[row, :, : sizes[looks], : sizes[seen]].copy() for each in layers[kind]]
-                for kind, (looks, seen) in KINDS.items()
+                kind: [each[row, :, : sizes[query], : sizes[key]].copy() for each in layers[kind]]
+                for kind, (query, key) in KINDS.items()
                 if layers[kind]
             }
-            found.append(Forced(logs[row, : len(said)].tolist(), weights))
+            found.append(ForcedPass(log_probabilities[row, : len(output)].tolist(), weights))
     return found
 
 
-def _heads(settings: ModelSettings) -> int:
+def _head_count(settings: ModelSettings) -> int:
     """How many matrices of weights a model has."""
     encoder, decoder = settings.encoder, settings.decoder
-    own = encoder.layers * getattr(encoder, "heads", 0)
-    return own + decoder.layers * 2 * getattr(decoder, "heads", 1)
+    encoder_heads = encoder.layers * getattr(encoder, "heads", 0)
+    return encoder_heads + decoder.layers * 2 * getattr(decoder, "heads", 1)

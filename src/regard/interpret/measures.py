@@ -1,5 +1,4 @@
-"""What can be said of captured attention in numbers: how sharp and how far each head looks, and what reaches what
-through all layers."""
+"""Measures of captured attention: entropy and distance of each head, and rollout and flow through all layers."""
 
 import ctypes
 import operator
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
-from regard.interpret.captured import Axis, Captured, Kind
+from regard.interpret.captured_attention import Axis, CapturedAttention, Kind
 from regard.native import library
 
 Matrix = NDArray[np.float64]
@@ -19,158 +18,166 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HeadStatistics:
-    """Of one head, means over its rows.
+    """Statistics of one head, means over its rows.
 
-    entropy: in bits; 0 looks at one place. spread: the same as a share of the most that is possible. distance: between
-    the place that looks and where it looks, in places; for attention to the source, from the diagonal. peak: the
-    largest weight. special: the weight on marks such as the end.
+    entropy: in bits; 0 if all weight is on one position. normalized_entropy: as a share of the largest possible.
+    distance: from query to key, in positions; for cross-attention, from the diagonal. max_weight: the largest weight.
+    special_weight: the weight on special tokens, such as the end of sequence.
     """
 
     kind: Kind
     layer: int
     head: int
     entropy: float
-    spread: float
+    normalized_entropy: float
     distance: float
-    peak: float
-    special: float
+    max_weight: float
+    special_weight: float
 
 
-def _whole(captured: Captured) -> None:
-    """Raises RegardError where places were taken away or merged: what reaches what can no longer be told."""
-    if not captured.whole:
+def _check_unmodified(captured: CapturedAttention) -> None:
+    """Raise RegardError if positions were removed or merged."""
+    if not captured.is_unmodified:
         raise RegardError(
             "measures are taken of attention as it was captured, before words are merged or marks hidden."
         )
 
 
-def statistics(captured: Captured) -> list[HeadStatistics]:
-    """Of every head."""
-    _whole(captured)
+def statistics(captured: CapturedAttention) -> list[HeadStatistics]:
+    """Statistics of every head."""
+    _check_unmodified(captured)
     found: list[HeadStatistics] = []
     for kind in captured.kinds:
         rows, columns = captured.rows(kind), captured.columns(kind)
-        for number, layer in enumerate(captured.weights[kind]):
-            found += [_of_head(kind, number, head, each, rows, columns) for head, each in enumerate(layer)]
+        for layer, matrices in enumerate(captured.weights[kind]):
+            found += [_head_statistics(kind, layer, head, each, rows, columns) for head, each in enumerate(matrices)]
     return found
 
 
 def entropy(weights: Matrix) -> Matrix:
-    """[..., columns] -> [...], in bits; of what a row gives away, where that is not one."""
+    """[..., columns] -> [...], in bits; of the row divided by its sum, where that is not one."""
     total = weights.sum(-1, keepdims=True)
     shares = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     bits: Matrix = -(shares * np.log2(shares, out=np.zeros_like(shares), where=shares > 0)).sum(-1)
     return bits
 
 
-def _of_head(
-    kind: Kind, layer: int, head: int, given: NDArray[np.float32], rows: Axis, columns: Axis
+def _head_statistics(
+    kind: Kind, layer: int, head: int, matrix: NDArray[np.float32], rows: Axis, columns: Axis
 ) -> HeadStatistics:
-    weights = given.astype(np.float64)
+    weights = matrix.astype(np.float64)
     if not weights.size:
         return HeadStatistics(kind, layer, head, 0.0, 0.0, 0.0, 0.0, 0.0)
-    here, there = np.arange(len(rows), dtype=np.float64)[:, None], np.arange(len(columns))[None]
+    query, key = np.arange(len(rows), dtype=np.float64)[:, None], np.arange(len(columns))[None]
     if kind == "cross":
-        here = here * (len(columns) - 1) / max(1, len(rows) - 1)
-    # What a row can see: a step of a decoder only what went before it.
-    room = np.arange(1, len(rows) + 1) if kind == "decoder" else np.full(len(rows), len(columns))
+        query = query * (len(columns) - 1) / max(1, len(rows) - 1)
+    # How many keys a row can attend to; a decoder is causal.
+    key_counts = np.arange(1, len(rows) + 1) if kind == "decoder" else np.full(len(rows), len(columns))
     bits = entropy(weights)
-    most = np.log2(np.maximum(room, 2))
+    max_bits = np.log2(np.maximum(key_counts, 2))
     total = weights.sum(-1)
-    distance = (weights * np.abs(here - there)).sum(-1) / np.where(total > 0, total, 1)
+    distance = (weights * np.abs(query - key)).sum(-1) / np.where(total > 0, total, 1)
     special = weights[:, np.array(columns.special, bool)].sum(-1)
-    means = [float(each.mean()) for each in (bits, bits / most, distance, weights.max(-1), special)]
+    means = [float(each.mean()) for each in (bits, bits / max_bits, distance, weights.max(-1), special)]
     return HeadStatistics(kind, layer, head, *means)
 
 
-def rollout(captured: Captured) -> tuple[Matrix, Matrix]:
-    """How much of each source place, [target, source], and of each place before, [target, before], is in each step.
+def rollout(captured: CapturedAttention) -> tuple[Matrix, Matrix]:
+    """Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928): [target, source] and [target, before].
 
-    Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928): heads are averaged, half of each layer is what it
-    found and half what it had, and layers are multiplied. Steps of a decoder mix both sides; together they sum to one.
+    Heads are averaged, each layer is half attention and half the residual connection, and layers are multiplied. Rows
+    of the two matrices together sum to one.
     """
-    _whole(captured)
-    encoder, own, cross = _layers(captured)
+    _check_unmodified(captured)
+    encoder, decoder, cross = _layer_matrices(captured)
     T, S = len(captured.target), len(captured.source)
-    of_source = np.eye(S)
-    for mixed in encoder:
-        of_source = mixed @ of_source
+    encoder_rollout = np.eye(S)
+    for matrix in encoder:
+        encoder_rollout = matrix @ encoder_rollout
     source, before = np.zeros((T, S)), np.eye(T)
-    for mixed, looked in zip(own, cross, strict=True):
-        source = 0.5 * (mixed @ source) + 0.5 * (looked @ of_source)
-        before = 0.5 * (mixed @ before)
+    for self_matrix, cross_matrix in zip(decoder, cross, strict=True):
+        source = 0.5 * (self_matrix @ source) + 0.5 * (cross_matrix @ encoder_rollout)
+        before = 0.5 * (self_matrix @ before)
     return source, before
 
 
-def _layers(captured: Captured) -> tuple[list[Matrix], list[Matrix], list[Matrix]]:
-    """Of the encoder, of the decoder over what went before, and over the encoder."""
-    cross = [_shares(layer.mean(0)) for layer in captured.weights.get("cross", [])]
-    own = _mixed(captured, "decoder") or [np.eye(len(captured.target))] * len(cross)
-    return _mixed(captured, "encoder"), own, cross
+def _layer_matrices(captured: CapturedAttention) -> tuple[list[Matrix], list[Matrix], list[Matrix]]:
+    """Means over heads of each layer: self-attention of the encoder and of the decoder, and cross-attention."""
+    cross = [_normalize_rows(layer.mean(0)) for layer in captured.weights.get("cross", [])]
+    decoder = _with_residual(captured, "decoder") or [np.eye(len(captured.target))] * len(cross)
+    return _with_residual(captured, "encoder"), decoder, cross
 
 
-def _shares(matrix: NDArray[np.float32]) -> Matrix:
-    """Rows that sum to one, or are nothing."""
+def _normalize_rows(matrix: NDArray[np.float32]) -> Matrix:
+    """Rows that sum to one, or are zero."""
     weights = matrix.astype(np.float64)
     total = weights.sum(-1, keepdims=True)
     shares: Matrix = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
     return shares
 
 
-def _mixed(captured: Captured, kind: Kind) -> list[Matrix]:
-    """Of each layer, half what it found and half what it had."""
-    return [0.5 * _shares(layer.mean(0)) + 0.5 * np.eye(layer.shape[-1]) for layer in captured.weights.get(kind, [])]
+def _with_residual(captured: CapturedAttention, kind: Kind) -> list[Matrix]:
+    """Of each layer, half its attention and half the residual connection."""
+    return [
+        0.5 * _normalize_rows(layer.mean(0)) + 0.5 * np.eye(layer.shape[-1]) for layer in captured.weights.get(kind, [])
+    ]
 
 
-def flow(captured: Captured, rows: Sequence[int] | None = None) -> tuple[Matrix, Matrix]:
-    """The greatest flow from each step to each source place, [rows, source], and to each place before, [rows, before].
+def flow(captured: CapturedAttention, rows: Sequence[int] | None = None) -> tuple[Matrix, Matrix]:
+    """Attention flow (Abnar and Zuidema 2020, arXiv:2005.00928): [rows, source] and [rows, before].
 
-    Attention flow (Abnar and Zuidema 2020, arXiv:2005.00928): layers as in rollout are a network whose edges hold as
-    much as their weights. rows: of the target, all if none are named; the time grows with the cube of the length.
+    The maximum flow from each target row to each position of the source and of the decoder's input, in a network of the
+    layers as in rollout, whose edges have their weights as capacities. rows: of the target, from 0; all if none are
+    given. The time grows with the cube of the length.
     """
-    _whole(captured)
-    encoder, own, cross = _layers(captured)
+    _check_unmodified(captured)
+    encoder, decoder, cross = _layer_matrices(captured)
     T, S = len(captured.target), len(captured.source)
-    wanted = list(range(T)) if rows is None else [operator.index(row) for row in rows]
+    selected = list(range(T)) if rows is None else [operator.index(row) for row in rows]
     if not cross:
         raise RegardError("this model does not attend: nothing flows.")
-    if beyond := [row for row in wanted if not 0 <= row < T]:
-        raise RegardError(f"rows: there are {T}, from 0; there is no {beyond[0]}.")
-    top, bottom = len(encoder) * S, (len(encoder) + 1) * S  # the encoder's last layer; where the decoder's begin
-    parts: list[tuple[int, int, Matrix]] = [(S * (at + 1), S * at, mixed) for at, mixed in enumerate(encoder)]
-    for at, (mixed, looked) in enumerate(zip(own, cross, strict=True)):
-        here = bottom + T * (at + 1)
-        parts += [(here, here - T, 0.5 * mixed), (here, top, 0.5 * looked)]
+    if invalid := [row for row in selected if not 0 <= row < T]:
+        raise RegardError(f"rows: there are {T}, from 0; there is no {invalid[0]}.")
+    # Nodes: the encoder's input and layers, S each, then the decoder's input and layers, T each.
+    encoder_output, decoder_input = len(encoder) * S, (len(encoder) + 1) * S
+    blocks: list[tuple[int, int, Matrix]] = [  # first node of the rows, first node of the columns, capacities
+        (S * (layer + 1), S * layer, matrix) for layer, matrix in enumerate(encoder)
+    ]
+    for layer, (self_matrix, cross_matrix) in enumerate(zip(decoder, cross, strict=True)):
+        first = decoder_input + T * (layer + 1)
+        blocks += [(first, first - T, 0.5 * self_matrix), (first, encoder_output, 0.5 * cross_matrix)]
     edges: list[tuple[NDArray[np.int32], NDArray[np.int32], Matrix]] = []
-    for upper, lower, capacity in parts:
-        down, across = np.nonzero(capacity > 0)
-        edges.append(((upper + down).astype(np.int32), (lower + across).astype(np.int32), capacity[down, across]))
-    ends = [*range(S), *range(bottom, bottom + T)]
-    pairs = [(bottom + T * len(cross) + row, end) for row in wanted for end in ends]
-    joined: list[NDArray[Any]] = [np.concatenate([each[part] for each in edges]) for part in range(3)]
-    found = _flows(joined[0], joined[1], joined[2], pairs, bottom + T * (len(cross) + 1)).reshape(len(wanted), S + T)
-    return found[:, :S], found[:, S:]
+    for first_row, first_column, capacity in blocks:
+        row, column = np.nonzero(capacity > 0)
+        tails, heads = (first_row + row).astype(np.int32), (first_column + column).astype(np.int32)
+        edges.append((tails, heads, capacity[row, column]))
+    sinks = [*range(S), *range(decoder_input, decoder_input + T)]
+    pairs = [(decoder_input + T * len(cross) + row, sink) for row in selected for sink in sinks]
+    arrays: list[NDArray[Any]] = [np.concatenate([each[field] for each in edges]) for field in range(3)]
+    nodes = decoder_input + T * (len(cross) + 1)
+    flows = _max_flows(arrays[0], arrays[1], arrays[2], pairs, nodes).reshape(len(selected), S + T)
+    return flows[:, :S], flows[:, S:]
 
 
-def _flows(
-    above: NDArray[np.int32], below: NDArray[np.int32], capacity: Matrix, pairs: Sequence[tuple[int, int]], nodes: int
+def _max_flows(
+    tails: NDArray[np.int32], heads: NDArray[np.int32], capacity: Matrix, pairs: Sequence[tuple[int, int]], nodes: int
 ) -> Matrix:
-    """The greatest flow of each pair of nodes."""
+    """The maximum flow of each pair of nodes, over edges from tails to heads."""
     lib = library()
     if lib is None:
         import networkx
 
         graph = networkx.DiGraph()
         graph.add_nodes_from(range(nodes))
-        edges = zip(above.tolist(), below.tolist(), capacity.tolist(), strict=True)
+        edges = zip(tails.tolist(), heads.tolist(), capacity.tolist(), strict=True)
         graph.add_edges_from((a, b, {"capacity": c}) for a, b, c in edges)
         values = [networkx.maximum_flow_value(graph, a, b) if a != b else 0.0 for a, b in pairs]
         return np.array(values, np.float64)
     sources, sinks = np.array(pairs, np.int32).reshape(-1, 2).T
-    found: Matrix = np.zeros(len(pairs))
-    arrays: list[NDArray[Any]] = [np.ascontiguousarray(each, np.int32) for each in (above, below)]
-    arrays += [np.ascontiguousarray(capacity, np.float64), sources.copy(), sinks.copy(), found]
+    flows: Matrix = np.zeros(len(pairs))
+    arrays: list[NDArray[Any]] = [np.ascontiguousarray(each, np.int32) for each in (tails, heads)]
+    arrays += [np.ascontiguousarray(capacity, np.float64), sources.copy(), sinks.copy(), flows]
     pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in arrays]
     if lib.regard_max_flow_compute(*pointers, 0, len(pairs), nodes, len(capacity)):
         raise MemoryError
-    return found
+    return flows

@@ -26,7 +26,7 @@ from regard.views.storage import as_record
 if TYPE_CHECKING:
     from regard.serving.app import Service
 
-AT_ONCE = 2  # files that are decoded together: each may take some hundred megabytes for a moment
+MAX_BATCH_SIZE = 2  # files that are decoded together: each may take some hundred megabytes for a moment
 WAITING = 64  # files at most that wait for that, each of them held in memory
 T = TypeVar("T")
 
@@ -99,8 +99,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
                 within_reach(predictor, said, service.limits, inputs.length(source.array))
             captured = predictor.attend(source, found or target, attribution=attribution, to=to)
             captured = replace(captured, model=chosen.name)
-            if captured.shown is not None:
-                captured = replace(captured, shown=replace(captured.shown, sound=sound))
+            if captured.source_media is not None:
+                captured = replace(captured, source_media=replace(captured.source_media, audio=sound))
             record = pack_capture(captured, chosen.name) if as_packed else as_record(captured)
             return {"model": chosen.name, "text": target if found is None else found.text, "attention": record}
 
@@ -143,7 +143,7 @@ class _Room:
     """Where files are decoded, few at a time; who waits too long, or finds too many waiting, is sent away."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._free, self._waiting = seconds, asyncio.Semaphore(AT_ONCE), 0
+        self._seconds, self._free, self._waiting = seconds, asyncio.Semaphore(MAX_BATCH_SIZE), 0
 
     async def decoded(self, work: Callable[[], T]) -> T:
         """What is made of a file that was sent. Raises Refused."""

@@ -10,9 +10,9 @@ from regard.alignment.alignment_head import AlignmentHead
 from regard.data.dataset import Corpus
 from regard.data.pairs import PairDataset
 from regard.errors import RegardError
-from regard.interpret.capture import captured
-from regard.interpret.captured import Captured
-from regard.interpret.forced_pass import forced
+from regard.interpret.capture import build_captured_attention
+from regard.interpret.captured_attention import CapturedAttention
+from regard.interpret.forced_pass import run_forced_pass
 from regard.runs.bundle import Bundle
 from regard.runs.folder import write_durably
 from regard.views.storage import as_bytes, load
@@ -39,16 +39,19 @@ def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
     model.eval()
     try:
         with torch.inference_mode():
-            cross = forced(bundle, [tokens[0]], [tokens[1]])[0].weights.get("cross")
+            cross = run_forced_pass(bundle, [tokens[0]], [tokens[1]])[0].weights.get("cross")
     finally:
         model.train(training)
     if cross:
-        seen = captured((bundle.source_side, bundle.target_side), tokens, {"cross": cross})
+        seen = build_captured_attention((bundle.source_side, bundle.target_side), tokens, {"cross": cross})
         (run / FOLDER).mkdir(exist_ok=True)
-        write_durably(run / FOLDER / f"{step:08d}.safetensors", as_bytes(replace(seen, choice=None, aligned=None)))
+        write_durably(
+            run / FOLDER / f"{step:08d}.safetensors",
+            as_bytes(replace(seen, alignment_head=None, alignment_weights=None)),
+        )
 
 
-def over_time(run: Path, choice: AlignmentHead | None) -> list[tuple[int, Captured]]:
+def over_time(run: Path, choice: AlignmentHead | None) -> list[tuple[int, CapturedAttention]]:
     """What was kept, by step; aligned as `choice` says. Raises RegardError if nothing was."""
     paths = sorted(path for path in (run / FOLDER).glob("*.safetensors") if path.stem.isdigit())
     if not paths:
@@ -59,5 +62,7 @@ def over_time(run: Path, choice: AlignmentHead | None) -> list[tuple[int, Captur
     for path in paths:
         seen = load(path)
         where = choice or AlignmentHead.default(seen.weights["cross"])
-        found.append((int(path.stem), replace(seen, choice=where, aligned=where.select(seen.weights["cross"]))))
+        found.append(
+            (int(path.stem), replace(seen, alignment_head=where, alignment_weights=where.select(seen.weights["cross"])))
+        )
     return found

@@ -99,11 +99,11 @@ def _draw(predictor: Predictor, data: SyntheticData, folder: Path, seed: int) ->
         record: dict[str, Any] = {"source": source, "text": result.text, "drawing": "(this model does not attend)"}
         captured = predictor.attend(given, result)
         if captured.kinds:
-            captured = captured.without_special() if data.by_token else captured.without_special().merged()
+            captured = captured.without_special() if data.by_token else captured.without_special().merge_words()
             weights = captured.matrix("cross", -1)
             record |= {"attention": weights.tolist(), "pieces": list(captured.target.labels)}
             record["source_pieces"] = list(captured.source.labels)
-            if captured.shown is not None:
+            if captured.source_media is not None:
                 record["drawing"] = in_terminal(captured, weights)
                 overlays.append((f"{source}: {result.text}", captured, weights))
             else:

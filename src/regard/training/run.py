@@ -30,7 +30,7 @@ from regard.data.pairs import PairDataset
 from regard.data.vocabulary import in_text
 from regard.errors import RegardError
 from regard.inference.results import SMALL_VOCABULARY
-from regard.interpret.capture import chosen
+from regard.interpret.capture import choose_alignment_head
 from regard.models.settings import ModelSettings
 from regard.plugins import required_by
 from regard.runs.bundle import Bundle, new_model
@@ -200,7 +200,9 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     lexicon = learn_lexicon(examples, target_vocabulary=vocabulary, max_cooccurrences=max_cooccurrences)
     assert isinstance(corpus.valid, PairDataset)
     choice = (
-        chosen(bundle, corpus.valid, lexicon) if corpus.train.linked is None else guided_head(bundle.model.settings)
+        choose_alignment_head(bundle, corpus.valid, lexicon)
+        if corpus.train.linked is None
+        else guided_head(bundle.model.settings)
     )
     if choice is not None:
         record = {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted}

@@ -4,7 +4,7 @@ import html
 from dataclasses import fields
 from typing import Self
 
-from regard.interpret.captured import Captured
+from regard.interpret.captured_attention import CapturedAttention
 from regard.views.page import render_page
 
 MIN_HEIGHT, MAX_HEIGHT = 500, 720  # pixels: room for the arcs, and less than a screen
@@ -12,19 +12,19 @@ CONTROLS_HEIGHT = 350  # around the matrix: the controls, the labels of its colu
 ROW_HEIGHT = 24
 
 
-class CapturedView(Captured):
+class AttentionView(CapturedAttention):
     """Captured attention that a notebook shows as the page."""
 
     @classmethod
-    def of(cls, captured: Captured) -> Self:
-        """A view of the same attention."""
+    def from_captured(cls, captured: CapturedAttention) -> Self:
+        """The same attention as a view."""
         return cls(**{each.name: getattr(captured, each.name) for each in fields(captured)})
 
     def _repr_html_(self) -> str:
         return render_frame(self.model or "attention", self)
 
 
-def render_frame(name: str, captured: Captured) -> str:
+def render_frame(name: str, captured: CapturedAttention) -> str:
     """The page as an iframe.
 
     Its script runs under the frame's own policy and has no access to the notebook, so it cannot set the frame's height.
@@ -38,9 +38,9 @@ def render_frame(name: str, captured: Captured) -> str:
     )
 
 
-def _height(captured: Captured) -> int:
+def _height(captured: CapturedAttention) -> int:
     """Pixels for the first view: an image or a recording below its words, or the matrix."""
-    if captured.shown is not None:
+    if captured.source_media is not None:
         return MAX_HEIGHT
-    rows = captured.target.merged() if captured.target.merges_by_default else captured.target
+    rows = captured.target.merge_words() if captured.target.merges_by_default else captured.target
     return min(MAX_HEIGHT, max(MIN_HEIGHT, CONTROLS_HEIGHT + ROW_HEIGHT * len(rows)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from regard.errors import RegardError
-from regard.interpret.captured import Captured, Weights
+from regard.interpret.captured_attention import CapturedAttention, Weights
 from regard.views.alignment_plot import SUFFIXES, families, undrawable
 from regard.views.terminal import shade, short, visible, width
 
@@ -19,7 +19,7 @@ COLUMNS = 72  # of a recording in the terminal
 GREY = 0.45
 
 
-def write_overlay(several: Sequence[tuple[str, Captured, Weights]], path: Path) -> list[str]:
+def write_overlay(several: Sequence[tuple[str, CapturedAttention, Weights]], path: Path) -> list[str]:
     """Captures of pictures or recordings with a title and the weights [target, places] to show, into one picture; the
     characters that no font here can draw."""
     if path.suffix.lower() not in SUFFIXES:
@@ -33,9 +33,9 @@ def write_overlay(several: Sequence[tuple[str, Captured, Weights]], path: Path) 
         figure = Figure(figsize=(9, sum(heights)), dpi=130, layout="constrained")
         parts = figure.subfigures(len(several), 1, squeeze=False, height_ratios=heights)[:, 0]
         for part, (title, captured, weights) in zip(parts, several, strict=True):
-            assert captured.shown is not None
+            assert captured.source_media is not None
             part.suptitle(visible(title), fontsize=9, parse_math=False)
-            (_cells if captured.shown.kind == "picture" else _frames)(part, captured, weights)
+            (_cells if captured.source_media.kind == "picture" else _frames)(part, captured, weights)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph", UserWarning)  # which are told below
             figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
@@ -43,17 +43,17 @@ def write_overlay(several: Sequence[tuple[str, Captured, Weights]], path: Path) 
     return [] if path.suffix.lower() == ".svg" else undrawable(texts)
 
 
-def _height(captured: Captured) -> float:
-    assert captured.shown is not None
-    if captured.shown.kind == "picture":
+def _height(captured: CapturedAttention) -> float:
+    assert captured.source_media is not None
+    if captured.source_media.kind == "picture":
         return 0.3 + 1.7 * math.ceil((len(captured.target) + 1) / ACROSS)
     return 2.0 + 0.24 * len(captured.target)
 
 
-def _cells(part: Any, captured: Captured, weights: Weights) -> None:
+def _cells(part: Any, captured: CapturedAttention, weights: Weights) -> None:
     """The picture, and again for each word, grey where it does not look, so that dark and light are seen alike."""
-    assert captured.shown is not None
-    pixels = np.moveaxis(captured.shown.values, 0, -1)
+    assert captured.source_media is not None
+    pixels = np.moveaxis(captured.source_media.values, 0, -1)
     pixels = pixels if pixels.shape[2] == 3 else np.repeat(pixels, 3, 2)
     size = pixels.shape[0]
     grid = math.isqrt(weights.shape[1])
@@ -73,9 +73,9 @@ def _cells(part: Any, captured: Captured, weights: Weights) -> None:
             panel.set_title(name, fontsize=9, parse_math=False)
 
 
-def _frames(part: Any, captured: Captured, weights: Weights) -> None:
+def _frames(part: Any, captured: CapturedAttention, weights: Weights) -> None:
     """The spectrogram, and below it a row for each word over the same time."""
-    shown = captured.shown
+    shown = captured.source_media
     assert shown is not None
     if not len(weights):
         weights = np.zeros((1, weights.shape[1]), np.float32)  # nothing was written: an empty row
@@ -91,11 +91,11 @@ def _frames(part: Any, captured: Captured, weights: Weights) -> None:
         panel.tick_params(length=0, labelsize=8)
 
 
-def in_terminal(captured: Captured, weights: Weights, wide: int = 100) -> str:
+def in_terminal(captured: CapturedAttention, weights: Weights, wide: int = 100) -> str:
     """Of a picture a small grid for each word, side by side; of a recording a row for each word."""
-    assert captured.shown is not None
+    assert captured.source_media is not None
     names = [visible(label) for label in captured.target.labels]
-    if captured.shown.kind == "spectrogram":
+    if captured.source_media.kind == "spectrogram":
         count = min(COLUMNS, weights.shape[1], max(10, wide - 20))
         edges = np.linspace(0, weights.shape[1], count + 1).astype(int)
         pooled = np.stack([weights[:, a:b].sum(1) for a, b in pairwise(edges)], 1)
@@ -104,7 +104,7 @@ def in_terminal(captured: Captured, weights: Weights, wide: int = 100) -> str:
             f"{short(name, 16):>16}  " + "".join(shade(float(w)) for w in row)
             for name, row in zip(names, shares, strict=True)
         ]
-        return "\n".join([*lines, " " * 18 + "0" + f"{captured.shown.seconds:.1f} s".rjust(count - 1)])
+        return "\n".join([*lines, " " * 18 + "0" + f"{captured.source_media.seconds:.1f} s".rjust(count - 1)])
     grid = math.isqrt(weights.shape[1])
     cell = 2 * grid + 2
     at_once = max(1, wide // cell)

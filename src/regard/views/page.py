@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.interpret.captured import Axis, Captured
+from regard.interpret.captured_attention import Axis, CapturedAttention
 from regard.interpret.measures import rollout, statistics
 from regard.views.es_modules import bundle_modules
 from regard.views.storage import attribution_record, shown_record
@@ -30,7 +30,7 @@ FULL_WEIGHT = 65535  # a weight of 1
 
 
 def write_page(
-    captures: Sequence[tuple[str, Captured]],
+    captures: Sequence[tuple[str, CapturedAttention]],
     path: Path,
     *,
     over_time: bool = False,
@@ -41,7 +41,10 @@ def write_page(
 
 
 def render_page(
-    captures: Sequence[tuple[str, Captured]], *, over_time: bool = False, initial: Mapping[str, Any] | None = None
+    captures: Sequence[tuple[str, CapturedAttention]],
+    *,
+    over_time: bool = False,
+    initial: Mapping[str, Any] | None = None,
 ) -> str:
     """The HTML of the page.
 
@@ -77,7 +80,7 @@ def _csp_hash(content: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
-def pack_capture(captured: Captured, name: str) -> dict[str, Any]:
+def pack_capture(captured: CapturedAttention, name: str) -> dict[str, Any]:
     """A record for the page: weights in 16 bits, and only the largest of each row where there are many."""
     weights = {kind: captured.weights[kind] for kind in captured.kinds}
     many = sum(layer.size for layers in weights.values() for layer in layers) > MAX_DENSE_WEIGHTS
@@ -90,10 +93,10 @@ def pack_capture(captured: Captured, name: str) -> dict[str, Any]:
         "weights": {
             kind: [[_pack_matrix(head, top) for head in layer] for layer in layers] for kind, layers in weights.items()
         },
-        "aligned": None if captured.aligned is None else _pack_matrix(captured.aligned),
-        "choice": captured.choice and astuple(captured.choice),
+        "aligned": None if captured.alignment_weights is None else _pack_matrix(captured.alignment_weights),
+        "choice": captured.alignment_head and astuple(captured.alignment_head),
         "rollout": _pack_matrix(rollout(captured)[0].astype(np.float32))
-        if weights.get("cross") and captured.whole and captured.shown is None
+        if weights.get("cross") and captured.is_unmodified and captured.source_media is None
         else None,
         "attribution": attribution_record(captured.attribution, digits=5),
         "beam": [
@@ -101,12 +104,12 @@ def pack_capture(captured: Captured, name: str) -> dict[str, Any]:
                 "score": branch.score,
                 "token_scores": [round(each, 4) for each in branch.token_scores],
                 "labels": [_encodable(label) for label in branch.target.labels],
-                "aligned": _pack_matrix(branch.aligned),
+                "aligned": _pack_matrix(branch.alignment_weights),
             }
             for branch in captured.beam
         ],
-        "shown": captured.shown and shown_record(captured.shown),
-        "statistics": [astuple(each) for each in statistics(captured)] if captured.whole else [],
+        "shown": captured.source_media and shown_record(captured.source_media),
+        "statistics": [astuple(each) for each in statistics(captured)] if captured.is_unmodified else [],
     }
 
 
@@ -115,9 +118,9 @@ def _pack_axis(axis: Axis) -> dict[str, Any]:
         "labels": [_encodable(label) for label in axis.labels],
         "special": list(axis.special),
         "unit": axis.unit,
-        "words": list(axis.words),
+        "words": list(axis.word_indices),
         "merge": axis.merges_by_default,
-        "word_labels": [_encodable(label) for label in axis.merged().labels],
+        "word_labels": [_encodable(label) for label in axis.merge_words().labels],
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.interpret.captured import KINDS, Captured, Kind, Weights
+from regard.interpret.captured_attention import KINDS, CapturedAttention, Kind, Weights
 from regard.views.alignment_plot import SUFFIXES, Alignment, write_picture
 from regard.views.overlay import in_terminal, write_overlay
 from regard.views.terminal import below, matrix
@@ -19,7 +19,7 @@ FILE_SUFFIXES = (*SUFFIXES, ".html", *NUMBER_SUFFIXES)
 MIN_REPORTED_SHARE = 0.02  # of the weight on special tokens
 CAVEAT = "Weights say where a model looked, not why it wrote a word"
 ATTRIBUTION_HINT = "--attribution says what would change it."
-Captures = Sequence[tuple[str, Captured]]  # each with its name
+Captures = Sequence[tuple[str, CapturedAttention]]  # each with its name
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Panel:
     """One drawing: a title, the capture without what is not shown, and the weights of each row."""
 
     title: str
-    captured: Captured
+    captured: CapturedAttention
     weights: Weights
     kind: Kind
 
@@ -97,7 +97,7 @@ class Panel:
     @property
     def is_overlay(self) -> bool:
         """Whether it is drawn over an image or a recording."""
-        return self.captured.shown is not None and self.kind == "cross"
+        return self.captured.source_media is not None and self.kind == "cross"
 
 
 def check_drawable(captures: Captures) -> None:
@@ -114,7 +114,7 @@ def select_panels(captures: Captures, selection: Selection, *, strip: bool = Fal
     panels = []
     for name, captured in captures:
         shown = captured if selection.special else captured.without_special()
-        shown = shown.merged() if words else shown
+        shown = shown.merge_words() if words else shown
         weights, description = _weights(shown, kind, selection)
         title = name if strip else description if len(captures) == 1 else f"{name}: {description}"
         panels.append(Panel(title, shown, weights, kind))
@@ -167,20 +167,20 @@ def _draw_matrix(panel: Panel, width: int) -> str:
     return matrix(alignment.weights, alignment.source, alignment.target, width, **how)
 
 
-def _weights(captured: Captured, kind: Kind, selection: Selection) -> tuple[Weights, str]:
+def _weights(captured: CapturedAttention, kind: Kind, selection: Selection) -> tuple[Weights, str]:
     """The matrix to draw, and a description of it."""
     if selection.attribution:
         values = abs(captured.attribution["source"])
         largest = values.max(1, keepdims=True, initial=1e-30)
         return values / largest, "gradient times input: its size, the largest of each row full"
-    head, unselected = captured.choice, selection.layer is None and selection.head is None
-    if kind == "cross" and unselected and captured.aligned is not None and head is not None:
+    head, unselected = captured.alignment_head, selection.layer is None and selection.head is None
+    if kind == "cross" and unselected and captured.alignment_weights is not None and head is not None:
         description = (
             f"attention, {_position(head.layer, head.head)}, "
             + ("since nothing is known of which aligns best" if head.guessed else "which aligns best")
             + ("; of the step after each word's own" if head.shifted else "")
         )
-        return captured.aligned, description + _share_on_special(captured, kind, head.layer, head.head)
+        return captured.alignment_weights, description + _share_on_special(captured, kind, head.layer, head.head)
     selection.check_position([("", captured)], kind)
     layer = None if selection.layer is None else selection.layer - 1
     one = None if selection.head is None else selection.head - 1
@@ -188,9 +188,9 @@ def _weights(captured: Captured, kind: Kind, selection: Selection) -> tuple[Weig
     return captured.matrix(kind, layer, one), description + _share_on_special(captured, kind, layer, one)
 
 
-def _share_on_special(captured: Captured, kind: Kind, layer: int | None, head: int | None) -> str:
+def _share_on_special(captured: CapturedAttention, kind: Kind, layer: int | None, head: int | None) -> str:
     """How much of the weight is on special tokens that are not shown, if that matters."""
-    layers = captured.hidden.get(kind) or []
+    layers = captured.hidden_weights.get(kind) or []
     some = layers if layer is None else layers[layer : layer + 1]
     means = [float((each if head is None else each[head]).mean()) for each in some if each.size]
     hidden = sum(means) / max(1, len(means))
@@ -205,5 +205,5 @@ def _position(layer: int | None, head: int | None) -> str:
     return f"{one}, {'the mean of its heads' if head is None else f'head {head + 1}'}"
 
 
-def _list(captured: Captured) -> str:
+def _list(captured: CapturedAttention) -> str:
     return ", ".join(captured.kinds) or "none"

@@ -17,13 +17,13 @@ from safetensors.numpy import save as save_tensors
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.errors import RegardError
-from regard.interpret.captured import KINDS, Axis, Captured, Kind, Shown, Weights
+from regard.interpret.captured_attention import KINDS, Axis, CapturedAttention, Kind, SourceMedia, Weights
 
 FORMAT = "regard attention 1"
 DIGITS = 6  # of a weight in JSON
 
 
-def as_record(captured: Captured, *, top: int | None = None) -> dict[str, Any]:
+def as_record(captured: CapturedAttention, *, top: int | None = None) -> dict[str, Any]:
     """What JSON says. top: so many weights of each row at most, the largest."""
     return {
         **_about(captured),
@@ -31,14 +31,14 @@ def as_record(captured: Captured, *, top: int | None = None) -> dict[str, Any]:
             kind: [[[_row(row, top) for row in head] for head in layer] for layer in captured.weights[kind]]
             for kind in captured.kinds
         },
-        "hidden": {kind: [_rounded(layer) for layer in layers] for kind, layers in captured.hidden.items()},
+        "hidden": {kind: [_rounded(layer) for layer in layers] for kind, layers in captured.hidden_weights.items()},
         "attribution": attribution_record(captured.attribution),
-        "aligned": None if captured.aligned is None else _rounded(captured.aligned),
-        "shown": captured.shown and shown_record(captured.shown),
+        "aligned": None if captured.alignment_weights is None else _rounded(captured.alignment_weights),
+        "shown": captured.source_media and shown_record(captured.source_media),
     }
 
 
-def from_record(record: Any) -> Captured:
+def from_record(record: Any) -> CapturedAttention:
     """Of what JSON says. Raises RegardError if it is not what `as_record` writes."""
     try:
         if record["format"] != FORMAT:
@@ -52,23 +52,25 @@ def from_record(record: Any) -> Captured:
                     np.array([[_dense(row, columns) for row in head] for head in layer], np.float32)
                     for layer in record["weights"][kind]
                 ]
-        return Captured(
+        return CapturedAttention(
             axes["source"],
             axes["target"],
             axes["before"],
             weights=weights,
-            hidden={kind: [np.array(layer, np.float32) for layer in of] for kind, of in record["hidden"].items()},
+            hidden_weights={
+                kind: [np.array(layer, np.float32) for layer in of] for kind, of in record["hidden"].items()
+            },
             attribution={over: np.array(values, np.float32) for over, values in record["attribution"].items()},
-            aligned=None if record["aligned"] is None else np.array(record["aligned"], np.float32),
-            choice=None if record["choice"] is None else _choice(record["choice"]),
+            alignment_weights=None if record["aligned"] is None else np.array(record["aligned"], np.float32),
+            alignment_head=None if record["choice"] is None else _choice(record["choice"]),
             model=str(record["model"]),
-            shown=None if record.get("shown") is None else _shown(record["shown"]),
+            source_media=None if record.get("shown") is None else _shown(record["shown"]),
         )
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise RegardError(f"this is no captured attention: {type(error).__name__} at {error}.") from None
 
 
-def save(captured: Captured, path: str | Path, *, top: int | None = None) -> None:
+def save(captured: CapturedAttention, path: str | Path, *, top: int | None = None) -> None:
     """Into a .json or a .safetensors file."""
     path = Path(path)
     if path.suffix.lower() == ".json":
@@ -79,22 +81,22 @@ def save(captured: Captured, path: str | Path, *, top: int | None = None) -> Non
         raise RegardError(f"{path}: attention is saved as .json or .safetensors.")
 
 
-def as_bytes(captured: Captured) -> bytes:
+def as_bytes(captured: CapturedAttention) -> bytes:
     """A safetensors file's content."""
     tensors = {
         f"{kind}.{number}": layer for kind in captured.kinds for number, layer in enumerate(captured.weights[kind])
     }
-    for kind, layers in captured.hidden.items():
+    for kind, layers in captured.hidden_weights.items():
         tensors |= {f"hidden.{kind}.{number}": layer for number, layer in enumerate(layers)}
     tensors |= {f"attribution.{over}": values for over, values in captured.attribution.items()}
-    if captured.aligned is not None:
-        tensors["aligned"] = captured.aligned
-    shown = {"shown": captured.shown and shown_record(captured.shown)}
+    if captured.alignment_weights is not None:
+        tensors["aligned"] = captured.alignment_weights
+    shown = {"shown": captured.source_media and shown_record(captured.source_media)}
     about = {"regard": json.dumps(_about(captured) | shown)}
     return save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}, about)
 
 
-def load(path: str | Path) -> Captured:
+def load(path: str | Path) -> CapturedAttention:
     """From a file that `save` has written. Raises RegardError if it is none."""
     path = Path(path)
     try:
@@ -107,7 +109,7 @@ def load(path: str | Path) -> Captured:
         raise RegardError(f"{path}: {error}") from None
 
 
-def _checked(captured: Captured) -> Captured:
+def _checked(captured: CapturedAttention) -> CapturedAttention:
     """Raises RegardError if its weights are none."""
     for kind, layers in captured.weights.items():
         if not all(((layer >= 0) & (layer < np.inf)).all() for layer in layers):
@@ -115,7 +117,7 @@ def _checked(captured: Captured) -> Captured:
     return captured
 
 
-def _from_tensors(raw: bytes) -> Captured:
+def _from_tensors(raw: bytes) -> CapturedAttention:
     tensors = load_tensors(raw)
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     record = json.loads(header.get("__metadata__", {}).get("regard", "{}"))
@@ -139,25 +141,27 @@ def _from_tensors(raw: bytes) -> Captured:
     empty = from_record({**record, **nothing})
     choice = None if record.get("choice") is None else _choice(record["choice"])
     axes = empty.source, empty.target, empty.before
-    return Captured(*axes, weights, hidden, attribution, aligned, choice, empty.model, shown=empty.shown)
+    return CapturedAttention(
+        *axes, weights, hidden, attribution, aligned, choice, empty.model, source_media=empty.source_media
+    )
 
 
-def shown_record(shown: Shown) -> dict[str, Any]:
+def shown_record(shown: SourceMedia) -> dict[str, Any]:
     """What a source that is no text looks like, its bytes in base 64."""
     return {
         "kind": shown.kind,
         "shape": list(shown.values.shape),
         "values": base64.b64encode(np.ascontiguousarray(shown.values).tobytes()).decode(),
         "seconds": shown.seconds,
-        "sound": base64.b64encode(shown.sound).decode(),
+        "sound": base64.b64encode(shown.audio).decode(),
     }
 
 
-def _shown(record: Any) -> Shown:
+def _shown(record: Any) -> SourceMedia:
     raw = base64.b64decode(record["values"], validate=True)
     values = np.frombuffer(raw, np.uint8).reshape([int(size) for size in record["shape"]])
     sound = base64.b64decode(record["sound"], validate=True)
-    return Shown(record["kind"], values, float(record["seconds"]), sound)
+    return SourceMedia(record["kind"], values, float(record["seconds"]), sound)
 
 
 def _choice(record: Any) -> AlignmentHead:
@@ -169,9 +173,9 @@ def _choice(record: Any) -> AlignmentHead:
     return AlignmentHead(layer, head, shifted, guessed)
 
 
-def _about(captured: Captured) -> dict[str, Any]:
+def _about(captured: CapturedAttention) -> dict[str, Any]:
     axes = {name: getattr(captured, name) for name in ("source", "target", "before")}
-    choice = captured.choice
+    choice = captured.alignment_head
     return {
         "format": FORMAT,
         "model": captured.model,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.interpret.captured import Axis, Captured, text_of_pieces
+from regard.interpret.captured_attention import Axis, CapturedAttention, join_pieces
 from tests.views.samples import close, sample
 
 
@@ -25,10 +25,10 @@ from tests.views.samples import close, sample
 )
 def test_subwords_make_words(labels: list[str], special: list[int], words: list[int], texts: list[str]) -> None:
     axis = Axis(tuple(labels), tuple(map(bool, special)))
-    assert list(axis.words) == words
-    assert list(axis.merged().labels) == texts
-    assert axis.merged().merged() == axis.merged()
-    assert axis.merged().special.count(True) == sum(special)
+    assert list(axis.word_indices) == words
+    assert list(axis.merge_words().labels) == texts
+    assert axis.merge_words().merge_words() == axis.merge_words()
+    assert axis.merge_words().special.count(True) == sum(special)
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,17 @@ def test_views_show_tokens_if_merging_leaves_fewer_than_three_words(
 
 
 def test_pieces_that_are_nothing_but_a_blank_can_be_seen() -> None:
-    assert text_of_pieces(["▁"]) == "▁"
+    assert join_pieces(["▁"]) == "▁"
 
 
 @given(st.integers(0, 99))
 def test_rows_stay_shares_whatever_is_merged_or_hidden(seed: int) -> None:
     whole = sample(seed)
-    for seen in (whole.merged(), whole.without_special(), whole.merged().without_special()):
+    for seen in (whole.merge_words(), whole.without_special(), whole.merge_words().without_special()):
         for kind in whole.kinds:
-            hidden = seen.hidden.get(kind) or [np.zeros(layer.shape[:2], np.float32) for layer in seen.weights[kind]]
+            hidden = seen.hidden_weights.get(kind) or [
+                np.zeros(layer.shape[:2], np.float32) for layer in seen.weights[kind]
+            ]
             for layer, mass in zip(seen.weights[kind], hidden, strict=True):
                 assert layer.shape[1:] == (len(seen.rows(kind)), len(seen.columns(kind)))
                 close(layer.sum(-1) + mass, np.ones(layer.shape[:2]), atol=1e-5)
@@ -68,14 +70,14 @@ def test_rows_stay_shares_whatever_is_merged_or_hidden(seed: int) -> None:
 
 @given(st.integers(0, 99))
 def test_merging_and_hiding_may_come_in_any_order(seed: int) -> None:
-    one, other = sample(seed).merged().without_special(), sample(seed).without_special().merged()
+    one, other = sample(seed).merge_words().without_special(), sample(seed).without_special().merge_words()
     assert (one.source, one.target, one.before) == (other.source, other.target, other.before)
     for kind in one.kinds:
         for a, b in zip(one.weights[kind], other.weights[kind], strict=True):
             close(a, b, atol=1e-5)
-        for a, b in zip(one.hidden[kind], other.hidden[kind], strict=True):
+        for a, b in zip(one.hidden_weights[kind], other.hidden_weights[kind], strict=True):
             close(a, b, atol=1e-5)
-    close(one.aligned, other.aligned, atol=1e-5)
+    close(one.alignment_weights, other.alignment_weights, atol=1e-5)
     for over in one.attribution:
         close(one.attribution[over], other.attribution[over], atol=1e-5)
 
@@ -85,16 +87,16 @@ def test_words_by_hand() -> None:
     target = Axis(("▁x", "y", "</s>"), (False, False, True))
     before = Axis(("<s>", "▁x", "y"), (True, False, False))
     weights = np.array([[[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.2, 0.2], [0, 0, 0, 1]]], np.float32)
-    seen = Captured(
-        source, target, before, {"cross": [weights]}, aligned=AlignmentHead(0, shifted=True).select([weights])
+    seen = CapturedAttention(
+        source, target, before, {"cross": [weights]}, alignment_weights=AlignmentHead(0, shifted=True).select([weights])
     )
-    words = seen.merged()
+    words = seen.merge_words()
     assert words.source.labels == ("ab", "c", "</s>")
     close(words.matrix(), [[0.45, 0.25, 0.3], [0, 0, 1]], atol=1e-6)
-    close(words.aligned, [[0.3, 0.1, 0.6], [0, 0, 1]], atol=1e-6)
+    close(words.alignment_weights, [[0.3, 0.1, 0.6], [0, 0, 1]], atol=1e-6)
     plain = words.without_special()
     close(plain.matrix(), [[0.45, 0.25]], atol=1e-6)
-    close(plain.hidden["cross"][0], [[0.3]], atol=1e-6)
+    close(plain.hidden_weights["cross"][0], [[0.3]], atol=1e-6)
 
 
 def test_layers_and_heads_are_chosen_or_averaged() -> None:
@@ -110,7 +112,7 @@ def test_layers_and_heads_are_chosen_or_averaged() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             seen.matrix(**wrong)
-    recurrent = Captured(seen.source, seen.target, seen.before, {"cross": layers})
+    recurrent = CapturedAttention(seen.source, seen.target, seen.before, {"cross": layers})
     assert recurrent.kinds == ["cross"]
     with pytest.raises(ValueError, match="no attention of the kind 'encoder'; it has cross"):
         recurrent.matrix("encoder")
@@ -119,13 +121,15 @@ def test_layers_and_heads_are_chosen_or_averaged() -> None:
 def test_what_does_not_fit_its_places_is_refused() -> None:
     seen = sample(1)
     with pytest.raises(ValueError, match="their places are"):
-        Captured(seen.source, seen.source, seen.before, seen.weights)
+        CapturedAttention(seen.source, seen.source, seen.before, seen.weights)
     with pytest.raises(ValueError, match="marks of what is special"):
         Axis(("a", "b"), (True,))
     with pytest.raises(ValueError, match="which are not its places"):
-        Captured(seen.source, seen.target, seen.before, {}, attribution={"source": np.zeros((1, 1), np.float32)})
+        CapturedAttention(
+            seen.source, seen.target, seen.before, {}, attribution={"source": np.zeros((1, 1), np.float32)}
+        )
     with pytest.raises(ValueError, match="its places are not"):
-        Captured(seen.source, seen.target, seen.before, {}, aligned=np.zeros((1, 1), np.float32))
+        CapturedAttention(seen.source, seen.target, seen.before, {}, alignment_weights=np.zeros((1, 1), np.float32))
 
 
 def test_of_one_head_nothing_is_guessed() -> None:
