@@ -22,7 +22,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.settings import merged
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from regard.tasks.presets import preset_settings
-from regard.training.allocator import keep_memory
+from regard.training.allocator import raise_malloc_thresholds
 from regard.training.objective import Objective, batch_loss
 from regard.training.settings import RunSettings
 
@@ -88,7 +88,7 @@ def batch_of(task: str) -> Batch:
 
 def main() -> None:
     torch.set_num_threads(1)
-    keep_memory()
+    raise_malloc_thresholds()
     claims = []
     for task in sys.argv[1:] or ("mask", "language"):
         batch = batch_of(task)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from bench.workers import serve
 from regard.data.batch_plan import plan_epoch
 from regard.data.batching import Batch, collate_tokens
-from regard.training.allocator import keep_memory
+from regard.training.allocator import raise_malloc_thresholds
 
 VOCABULARY, TOKENS, BATCHES = 10_000, 4096, 3
 OWN = "joeynmt's own batches"  # the same model, fed as its own loop feeds it
@@ -245,7 +245,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(1)
     if malloc == "tuned":
-        assert keep_memory()
+        assert raise_malloc_thresholds()
     shape = SHAPES[size]
     preset = {"tiny": "transformer-tiny", "base": "transformer-base", "recurrent": "bahdanau"}[size]
     if name.startswith("ours"):

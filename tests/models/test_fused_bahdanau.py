@@ -12,7 +12,7 @@ from regard import native
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.outputs import EncoderOutput
 from regard.models.settings import RecurrentDecoder as RecurrentDecoderSettings
-from regard.training.precision import products_in
+from regard.training.precision import matmul_precision
 
 LANES = native.lanes()
 pytestmark = pytest.mark.skipif(native.library() is None, reason="no compiler here")
@@ -121,7 +121,7 @@ def test_rounded_products_change_little(cell: str) -> None:
     memory, states = as_type(memory_of(40, 7, 128))
     targets = torch.randint(0, WORDS, (40, 6))
     expected = with_gradients(made(targets, memory).features, [states, *made.parameters()])
-    with products_in("bfloat16"):
+    with matmul_precision("bfloat16"):
         features = made(targets, memory).features
     found = with_gradients(features, [states, *made.parameters()])
     assert any(not mine.equal(theirs) for mine, theirs in zip(found, expected, strict=True))

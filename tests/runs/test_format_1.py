@@ -11,7 +11,7 @@ from regard.models.settings import RecurrentDecoder
 from regard.runs.folder import open_run
 from regard.settings import read_toml
 from regard.tasks.base import task_of
-from regard.training.run import settings_of
+from regard.training.run import read_run_settings
 from regard.training.settings import run_settings
 
 RUN = Path(__file__).parent / "format-1"
@@ -19,7 +19,7 @@ EXPECTED = [("number  number: dog red", -0.70773), ("number 1: cat big", -0.9592
 
 
 def test_settings_of_format_1_are_migrated() -> None:
-    settings = settings_of(RUN)
+    settings = read_run_settings(RUN)
     assert settings.task == "translation"
     assert settings.training.metric == "chrf"
     assert settings.training.coverage_loss == pytest.approx(0.1)

@@ -8,9 +8,9 @@ import pytest
 LOOK = """
 import ctypes, resource, torch
 ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # no huge pages, of which one fault fills hundreds of small ones
-from regard.training.allocator import keep_memory
+from regard.training.allocator import raise_malloc_thresholds
 if {asked}:
-    assert keep_memory()
+    assert raise_malloc_thresholds()
 def work():  # tensors of a step's sizes, all held and then freed: below the largest threshold glibc takes
     held = [torch.zeros(6 << 20).add_(1) for _ in range(4)]
 for _ in range(3):

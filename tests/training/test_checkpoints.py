@@ -18,14 +18,14 @@ def checkpoint(step: int, **state: Any) -> Checkpoint:
 
 def newest(store: Checkpoints) -> tuple[int | None, list[str]]:
     said: list[str] = []
-    found = store.newest(said.append)
+    found = store.load_newest(said.append)
     return (None if found is None else found.step), said
 
 
 def test_what_was_saved_comes_back(tmp_path: Path) -> None:
     store = Checkpoints(tmp_path)
     store.save(checkpoint(3, tokens=7))
-    found = store.newest(print)
+    found = store.load_newest(print)
     assert found is not None
     assert found.state == {"step": 3, "tokens": 7}
     assert torch.equal(found.groups["weights"]["w"], torch.full((50,), 3.0))
@@ -70,33 +70,33 @@ def test_nothing_written_is_nothing_and_nothing_whole_is_an_error(tmp_path: Path
 def test_a_candidate_that_is_named_and_lost_makes_the_checkpoint_unusable(tmp_path: Path) -> None:
     store = Checkpoints(tmp_path)
     store.save(checkpoint(1))
-    digest = store.keep_candidate(2, {"w": torch.ones(3)})
+    digest = store.save_best_weights(2, {"w": torch.ones(3)})
     store.save(checkpoint(2, best=[{"step": 2, "merit": [1.0, 0.0], "hash": digest}]))
     assert newest(store) == (2, [])
-    assert torch.equal(store.candidate(2)["w"], torch.ones(3))
-    (store.candidates / "00000002.safetensors").write_bytes(b"x")
+    assert torch.equal(store.load_best_weights(2)["w"], torch.ones(3))
+    (store.best_folder / "00000002.safetensors").write_bytes(b"x")
     assert newest(store)[0] == 1
 
 
 def test_candidates_that_nobody_names_are_removed(tmp_path: Path) -> None:
     store = Checkpoints(tmp_path)
     for step in (1, 2, 3, 4):
-        digest = store.keep_candidate(step, {"w": torch.ones(3)})
+        digest = store.save_best_weights(step, {"w": torch.ones(3)})
         store.save(checkpoint(step, best=[{"step": step, "merit": [0.0, 0.0], "hash": digest}]))
-    assert sorted(path.stem for path in store.candidates.iterdir()) == ["00000003", "00000004"]
+    assert sorted(path.stem for path in store.best_folder.iterdir()) == ["00000003", "00000004"]
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Checkpoints(tmp_path)
     store.save(checkpoint(1))
-    real = checkpoints._write
+    real = checkpoints._write_synced
 
     def full(path: Path, content: bytes) -> str:
         if path.name == "state.json":
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         return real(path, content)
 
-    monkeypatch.setattr(checkpoints, "_write", full)
+    monkeypatch.setattr(checkpoints, "_write_synced", full)
     with pytest.raises(OSError, match="No space left"):
         store.save(checkpoint(2))
     assert [path.name for path in store.folder.iterdir()] == ["00000001"], "what was half written is gone"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.precision import chosen, products_in
+from regard.training.precision import matmul_precision, resolve_precision
 
 
 def test_products_are_rounded_inside_and_whole_outside() -> None:
@@ -12,9 +12,9 @@ def test_products_are_rounded_inside_and_whole_outside() -> None:
     layer = nn.Linear(256, 256)
     x = torch.randn(64, 256, requires_grad=True)
     whole = layer(x)
-    with products_in("float32"):
+    with matmul_precision("float32"):
         assert torch.equal(layer(x), whole)
-    with products_in("bfloat16"):
+    with matmul_precision("bfloat16"):
         rounded = layer(x)
     assert rounded.dtype == torch.float32
     assert not torch.equal(rounded, whole)
@@ -30,7 +30,7 @@ def test_gradients_are_those_of_the_product_to_bfloat16s_digits() -> None:
     g = torch.randn(4, 32, 256)
     found = []
     for precision in ("float32", "bfloat16"):
-        with products_in(precision):
+        with matmul_precision(precision):
             y = layer(x)
         found.append(torch.autograd.grad(y, (x, layer.weight, layer.bias), g))
     for whole, rounded in zip(*found, strict=True):
@@ -44,7 +44,7 @@ def test_small_products_and_other_types_are_left_alone() -> None:
     double = nn.Linear(256, 256).double()
     y = torch.randn(64, 256, dtype=torch.float64)
     expected = layer(x), double(y)
-    with products_in("bfloat16"):
+    with matmul_precision("bfloat16"):
         assert torch.equal(layer(x), expected[0])
         assert torch.equal(double(y), expected[1])
 
@@ -52,5 +52,5 @@ def test_small_products_and_other_types_are_left_alone() -> None:
 @pytest.mark.parametrize("wish", ["float32", "bfloat16"])
 def test_a_wish_is_granted_and_auto_is_one_of_them(wish: str) -> None:
     device = torch.device("cpu")
-    assert chosen(wish, device) == wish
-    assert chosen("auto", device) in ("float32", "bfloat16")
+    assert resolve_precision(wish, device) == wish
+    assert resolve_precision("auto", device) in ("float32", "bfloat16")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from regard.training.run_lock import only_here
+from regard.training.run_lock import lock_run
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from regard.training.run_lock import only_here
-with only_here(Path(sys.argv[1])):
+from regard.training.run_lock import lock_run
+with lock_run(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -24,11 +24,11 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(ValueError, match="another process is training in it"), only_here(tmp_path):
+        with pytest.raises(ValueError, match="another process is training in it"), lock_run(tmp_path):
             pass
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
-    with only_here(tmp_path):
+    with lock_run(tmp_path):
         pass
-    with only_here(tmp_path):
+    with lock_run(tmp_path):
         pass

@@ -8,7 +8,7 @@ import torch
 from regard.models.settings import ModelSettings
 from regard.settings import merged
 from regard.tasks.presets import preset_settings
-from regard.training.threads import NARROW, threads_for
+from regard.training.threads import MAX_SINGLE_THREAD_WIDTH, limit_threads
 
 
 def model(name: str, width: int | None = None) -> ModelSettings:
@@ -27,15 +27,20 @@ def _two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("which", "threads"),
-    [(model("bahdanau"), 1), (model("bahdanau", NARROW + 8), 2), (model("transformer-tiny"), 2), (model("conv"), 2)],
+    [
+        (model("bahdanau"), 1),
+        (model("bahdanau", MAX_SINGLE_THREAD_WIDTH + 8), 2),
+        (model("transformer-tiny"), 2),
+        (model("conv"), 2),
+    ],
 )
 def test_narrow_recurrent_models_get_one_thread(which: ModelSettings, threads: int) -> None:
-    with threads_for(which):
+    with limit_threads(which):
         assert torch.get_num_threads() == threads
     assert torch.get_num_threads() == 2
 
 
 def test_who_says_how_many_gets_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    with threads_for(model("bahdanau")):
+    with limit_threads(model("bahdanau")):
         assert torch.get_num_threads() == 2

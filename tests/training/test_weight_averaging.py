@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.training.weight_averaging import MovingAverage, mean, wearing
+from regard.training.weight_averaging import MovingAverage, mean_weights, temporary_weights
 
 
 def test_the_moving_average_follows_its_formula() -> None:
@@ -21,7 +21,7 @@ def test_the_moving_average_follows_its_formula() -> None:
 
 def test_the_mean_of_several_sets() -> None:
     sets = [{"w": torch.tensor([1.0, 4.0])}, {"w": torch.tensor([3.0, 0.0])}]
-    assert torch.equal(mean(sets)["w"], torch.tensor([2.0, 2.0]))
+    assert torch.equal(mean_weights(sets)["w"], torch.tensor([2.0, 2.0]))
 
 
 def test_borrowed_weights_are_given_back_even_after_an_error() -> None:
@@ -30,7 +30,7 @@ def test_borrowed_weights_are_given_back_even_after_an_error() -> None:
     other = {name: torch.zeros_like(value) for name, value in layer.named_parameters()}
 
     def fail() -> None:
-        with wearing(layer, other):
+        with temporary_weights(layer, other):
             assert not layer.weight.any()
             raise RuntimeError("inside")
 

@@ -199,10 +199,11 @@ def _show_channels(run: Path, picture: str, output: Path | None, device: str) ->
 def _show_over_time(run: Path, form: _Form, selection: "Selection") -> None:
     """A strip of pictures, a page with a slider, or one below the other in the terminal."""
     from regard.runs.folder import open_run
-    from regard.training.attention_history import over_time
+    from regard.training.attention_history import load_attention_history
     from regard.views.rendering import NUMBER_SUFFIXES, spread
 
-    captures = [(f"step {step:,}", captured) for step, captured in over_time(run, open_run(run).alignment_head())]
+    history = load_attention_history(run, open_run(run).alignment_head())
+    captures = [(f"step {step:,}", captured) for step, captured in history]
     if form.output is not None and form.suffix == ".html":
         _write_page(captures, selection, form.output, over_time=True)
         typer.echo(f"{form.output}: {len(captures)} validations; open it in a browser")

@@ -12,7 +12,7 @@ from regard.cli.common import Device, Files, Json, Media, Set
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.training.command_settings import RunChoices, TrainingFiles
+    from regard.training.command_settings import RunOptions, TrainingFiles
     from regard.training.settings import RunSettings
 
 COUNTED_SUBWORDS = 4000  # of a vocabulary, where the parameters of presets are counted
@@ -131,79 +131,79 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a model on your pairs, into a folder. Ctrl-C stops it safely; --resume goes on."""
-    from regard.training.command_settings import RunChoices, TrainingFiles, check_resume
+    from regard.training.command_settings import RunOptions, TrainingFiles, check_resume
 
     files = TrainingFiles(
         *(pairs, source, target, alignment, valid, valid_source, valid_target),
         *(media, source_language, target_language),
     )
-    choices = RunChoices(task, preset, init, config, folder, tuple(assignments))
+    options = RunOptions(task, preset, init, config, folder, tuple(assignments))
     limits = {"minutes": minutes, "steps": steps, "seed": seed}
     limits = {name: value for name, value in limits.items() if value is not None}
     reporting = _Reporting(device, tensorboard, quiet, as_json)
     if resume is not None:
-        check_resume(files, choices, {"output": output, "seed": seed})
+        check_resume(files, options, {"output": output, "seed": seed})
         if overwrite:
             raise RegardError("--resume: a run goes on or is overwritten, not both.")
         _resume(resume, limits, reporting)
     elif output is None:
         raise RegardError("-o: name the folder of the run, as in: regard train pairs.tsv -o run")
     else:
-        _begin(files, choices, limits, output, overwrite, reporting)
+        _begin(files, options, limits, output, overwrite, reporting)
 
 
 def _resume(run: Path, limits: dict[str, Any], reporting: _Reporting) -> None:
-    from regard.training.run import settings_of
+    from regard.training.run import read_run_settings
 
-    _train(settings_of(run, limits), run, reporting, resume=True, further=bool(limits))
+    _train(read_run_settings(run, limits), run, reporting, resume=True, extend=bool(limits))
 
 
 def _begin(
     files: "TrainingFiles",
-    choices: "RunChoices",
+    options: "RunOptions",
     limits: dict[str, Any],
     output: Path,
     overwrite: bool,
     reporting: _Reporting,
 ) -> None:
     from regard.data.dataset import fingerprint
-    from regard.training.command_settings import detects_task, settings_from_command
-    from regard.training.run import begin, restarted
+    from regard.training.command_settings import is_task_detected, settings_from_command
+    from regard.training.run import create_run, is_restart_or_worker
 
-    settings = settings_from_command(files, choices, limits)
+    settings = settings_from_command(files, options, limits)
     fingerprint(settings.data, settings.model.source)  # before a folder is made: all files are there
-    if not restarted():
-        begin(settings, output, overwrite=overwrite)
-    if detects_task(choices) and not (reporting.quiet or reporting.as_json):
+    if not is_restart_or_worker():
+        create_run(settings, output, overwrite=overwrite)
+    if is_task_detected(options) and not (reporting.quiet or reporting.as_json):
         typer.echo(f"Task: {settings.task}, detected from the files; choose another with --task.", err=True)
     _train(settings, output, reporting)
 
 
 def _train(
-    settings: "RunSettings", run: Path, reporting: _Reporting, *, resume: bool = False, further: bool = False
+    settings: "RunSettings", run: Path, reporting: _Reporting, *, resume: bool = False, extend: bool = False
 ) -> None:
-    from regard.training.distributed import leads
+    from regard.training.distributed import is_main_process
     from regard.training.run import train as start
 
     trained = start(
         settings,
         run,
         resume=resume,
-        further=further,
+        extend=extend,
         quiet=reporting.quiet,
         device=reporting.device,
         tensorboard=reporting.tensorboard,
     )
-    if not leads():
+    if not is_main_process():
         return
     if reporting.as_json:
         typer.echo(json.dumps(trained.as_dict(), ensure_ascii=False))
-    elif trained.where.done:
+    elif trained.state.done:
         from regard.tasks.base import get_task
 
         test = get_task(settings.task).test_file
         typer.echo(f"{run}: trained. Judge it with: regard evaluate {run} {test}")
-    if not trained.where.done:
+    if not trained.state.done:
         # Somebody asked it to stop: what comes after must not take it for finished.
         raise typer.Exit(STOPPED + trained.stopped_by)
 

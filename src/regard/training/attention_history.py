@@ -1,4 +1,4 @@
-"""How an alignment forms: the attention over one validation example, kept at each validation."""
+"""Cross-attention over one validation example, saved at each validation: how an alignment forms in training."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,23 +18,23 @@ from regard.runs.folder import write_durably
 from regard.views.storage import as_bytes, load
 
 FOLDER = "attention"
-SHORTEST, LONGEST = 6, 30  # tokens on either side of the example, if there is such a one
+MIN_TOKENS, MAX_TOKENS = 6, 30  # preferred tokens on each side of the example
 
 
-def example(pairs: PairDataset) -> int:
-    """The first of a length that fits a picture."""
-    sizes = [pairs.target_lengths] + ([pairs.source_lengths] if pairs.medium is None else [])
-    fits = np.all([(each >= SHORTEST) & (each <= LONGEST) for each in sizes], 0)
-    return int(np.argmax(fits))
+def select_example(pairs: PairDataset) -> int:
+    """The index of the first pair short enough to plot; 0 if there is none."""
+    lengths = [pairs.target_lengths] + ([pairs.source_lengths] if pairs.medium is None else [])
+    in_range = np.all([(each >= MIN_TOKENS) & (each <= MAX_TOKENS) for each in lengths], 0)
+    return int(np.argmax(in_range))
 
 
-def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
-    """What the model attends to now, over the example's own target; nothing for a model that does not attend."""
+def save_attention(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
+    """Save the cross-attention of a forced pass over the example; does nothing for a model without cross-attention."""
     decoder = bundle.description.model.decoder
     if not isinstance(corpus.valid, PairDataset) or not decoder.has_output or decoder.per_position:
         return
     model = bundle.model
-    tokens = corpus.valid.tokens(example(corpus.valid))
+    tokens = corpus.valid.tokens(select_example(corpus.valid))
     training = model.training
     model.eval()
     try:
@@ -43,26 +43,25 @@ def keep(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
     finally:
         model.train(training)
     if cross:
-        seen = build_captured_attention((bundle.source_side, bundle.target_side), tokens, {"cross": cross})
+        attention = build_captured_attention((bundle.source_side, bundle.target_side), tokens, {"cross": cross})
         (run / FOLDER).mkdir(exist_ok=True)
         write_durably(
             run / FOLDER / f"{step:08d}.safetensors",
-            as_bytes(replace(seen, alignment_head=None, alignment_weights=None)),
+            as_bytes(replace(attention, alignment_head=None, alignment_weights=None)),
         )
 
 
-def over_time(run: Path, choice: AlignmentHead | None) -> list[tuple[int, CapturedAttention]]:
-    """What was kept, by step; aligned as `choice` says. Raises RegardError if nothing was."""
+def load_attention_history(run: Path, choice: AlignmentHead | None) -> list[tuple[int, CapturedAttention]]:
+    """The saved attention by step, aligned by the head `choice`. Raises RegardError if none was saved."""
     paths = sorted(path for path in (run / FOLDER).glob("*.safetensors") if path.stem.isdigit())
     if not paths:
         raise RegardError(
             f"{run}: there is no attention of its training; it is kept at each validation, if it attends."
         )
-    found = []
+    history = []
     for path in paths:
-        seen = load(path)
-        where = choice or AlignmentHead.default(seen.weights["cross"])
-        found.append(
-            (int(path.stem), replace(seen, alignment_head=where, alignment_weights=where.select(seen.weights["cross"])))
-        )
-    return found
+        attention = load(path)
+        head = choice or AlignmentHead.default(attention.weights["cross"])
+        weights = head.select(attention.weights["cross"])
+        history.append((int(path.stem), replace(attention, alignment_head=head, alignment_weights=weights)))
+    return history

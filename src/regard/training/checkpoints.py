@@ -1,8 +1,9 @@
 """Checkpoints that survive a kill at any moment, even inside a save.
 
-A checkpoint is written into a temporary folder beside its place, every file forced to disk, sealed by a manifest with
-the hash of each file, then renamed. Resuming takes the newest whose manifest verifies; a damaged one is passed over and
-said so. The candidates for the final average are files of their own, written before the checkpoint that names them.
+A checkpoint is written into a temporary folder next to the final one, every file is fsynced, a manifest with the hash
+of each file is added, then the folder is renamed. Resuming loads the newest checkpoint whose manifest verifies; a
+damaged one is reported and skipped. The best weights so far, which are averaged at the end, are files of their own,
+written before the checkpoint that refers to them.
 """
 
 import hashlib
@@ -20,12 +21,12 @@ from regard.errors import RegardError
 from regard.runs.bundle import read_tensors, serialize_tensors
 from regard.runs.folder import read_json, sync_folder, write_durably
 
-KEPT = 2  # checkpoints on disk: the newest, and one before it in case it is damaged
+MAX_CHECKPOINTS = 2  # on disk: the newest, and the one before it in case the newest is damaged
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything a run needs to go on: named groups of tensors, and plain data."""
+    """Everything a run needs to resume: named groups of tensors, and JSON data."""
 
     step: int
     groups: dict[str, dict[str, Tensor]]
@@ -36,113 +37,114 @@ class Checkpoints:
     """The checkpoints of one run."""
 
     def __init__(self, run: Path) -> None:
-        self.folder, self.candidates = run / "checkpoints", run / "candidates"
+        self.folder, self.best_folder = run / "checkpoints", run / "candidates"
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write and seal one, then remove what is no longer needed. Raises OSError; what was there before stays."""
+        """Write a checkpoint, then remove those no longer needed. Raises OSError; earlier checkpoints are kept then."""
         self.folder.mkdir(exist_ok=True)
-        self._sweep()
-        place = self.folder / f"{checkpoint.step:08d}"
-        if place.exists() and self._flaw(place) is None:
+        self._remove_stale_folders()
+        path = self.folder / f"{checkpoint.step:08d}"
+        if path.exists() and self._find_damage(path) is None:
             return
-        beside = self.folder / f"{place.name}.tmp"
+        temporary = self.folder / f"{path.name}.tmp"
         try:
-            beside.mkdir()
+            temporary.mkdir()
             hashes = {}
             for name, tensors in checkpoint.groups.items():
-                hashes[f"{name}.safetensors"] = _write(beside / f"{name}.safetensors", serialize_tensors(tensors))
-            hashes["state.json"] = _write(beside / "state.json", json.dumps(checkpoint.state).encode())
-            _write(beside / "manifest.json", json.dumps({"step": checkpoint.step, "files": hashes}).encode())
-            sync_folder(beside)
-            if place.exists():  # damaged: its replacement is whole
-                shutil.rmtree(place)
-            os.replace(beside, place)
+                content = serialize_tensors(tensors)
+                hashes[f"{name}.safetensors"] = _write_synced(temporary / f"{name}.safetensors", content)
+            hashes["state.json"] = _write_synced(temporary / "state.json", json.dumps(checkpoint.state).encode())
+            _write_synced(temporary / "manifest.json", json.dumps({"step": checkpoint.step, "files": hashes}).encode())
+            sync_folder(temporary)
+            if path.exists():  # damaged
+                shutil.rmtree(path)
+            os.replace(temporary, path)
             sync_folder(self.folder)
         except OSError:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             raise
         self._prune(checkpoint.state)
 
-    def newest(self, tell: Callable[[str], None]) -> Checkpoint | None:
-        """The newest that is whole, or None where there never was one. `tell` hears of each that is not.
+    def load_newest(self, report: Callable[[str], None]) -> Checkpoint | None:
+        """The newest undamaged checkpoint, or None if there is none at all. `report` is called for each damaged one.
 
         Raises RegardError if all are damaged.
         """
-        places = sorted(self._places(), reverse=True)
-        for place in places:
-            flaw = self._flaw(place)
-            if flaw is None:
-                return self._read(place)
-            tell(f"The checkpoint of step {int(place.name):,} is damaged ({flaw}).")
-        if places:
+        paths = sorted(self._checkpoint_folders(), reverse=True)
+        for path in paths:
+            damage = self._find_damage(path)
+            if damage is None:
+                return self._read(path)
+            report(f"The checkpoint of step {int(path.name):,} is damaged ({damage}).")
+        if paths:
             raise RegardError(
                 f"{self.folder}: no checkpoint is whole, so this run cannot go on; to train anew, say the same as at "
                 f"first, with --overwrite."
             )
         return None
 
-    def keep_candidate(self, step: int, tensors: Mapping[str, Tensor]) -> str:
-        """Write one set of weights that may be averaged at the end; its hash."""
-        self.candidates.mkdir(exist_ok=True)
+    def save_best_weights(self, step: int, tensors: Mapping[str, Tensor]) -> str:
+        """Write weights that are among the best so far, to be averaged at the end. Returns their hash."""
+        self.best_folder.mkdir(exist_ok=True)
         content = serialize_tensors(tensors)
-        write_durably(self._candidate(step), content)
+        write_durably(self._best_weights_path(step), content)
         return hashlib.sha256(content).hexdigest()
 
-    def candidate(self, step: int) -> dict[str, Tensor]:
-        """Read one back."""
-        return read_tensors(self._candidate(step))
+    def load_best_weights(self, step: int) -> dict[str, Tensor]:
+        """The weights saved by `save_best_weights`."""
+        return read_tensors(self._best_weights_path(step))
 
-    def _candidate(self, step: int) -> Path:
-        return self.candidates / f"{step:08d}.safetensors"
+    def _best_weights_path(self, step: int) -> Path:
+        return self.best_folder / f"{step:08d}.safetensors"
 
-    def _places(self) -> list[Path]:
+    def _checkpoint_folders(self) -> list[Path]:
         if not self.folder.is_dir():
             return []
-        return [place for place in self.folder.iterdir() if place.is_dir() and place.name.isdigit()]
+        return [path for path in self.folder.iterdir() if path.is_dir() and path.name.isdigit()]
 
-    def _flaw(self, place: Path) -> str | None:
-        """What is wrong with a checkpoint, or None."""
+    def _find_damage(self, path: Path) -> str | None:
+        """A description of the damage to a checkpoint, or None if it is intact."""
         try:
-            files = read_json(place / "manifest.json")["files"]
+            files = read_json(path / "manifest.json")["files"]
             assert isinstance(files, dict)
             for name, expected in files.items():
-                if _hash(place / Path(name).name) != expected:
+                if _file_hash(path / Path(name).name) != expected:
                     return f"{name} has changed"
-            best = read_json(place / "state.json").get("best", [])
+            best = read_json(path / "state.json").get("best", [])
             assert isinstance(best, list)
-            for candidate in best:
-                if _hash(self._candidate(int(candidate["step"]))) != candidate["hash"]:
-                    return f"the candidate of step {candidate['step']} has changed"
+            for entry in best:
+                if _file_hash(self._best_weights_path(int(entry["step"]))) != entry["hash"]:
+                    return f"the candidate of step {entry['step']} has changed"
         except (OSError, ValueError, KeyError, AssertionError, TypeError):
             return "a file is missing or unreadable"
         return None
 
-    def _read(self, place: Path) -> Checkpoint:
-        groups = {path.stem: read_tensors(path) for path in sorted(place.glob("*.safetensors"))}
-        return Checkpoint(int(place.name), groups, read_json(place / "state.json"))
+    def _read(self, path: Path) -> Checkpoint:
+        groups = {file.stem: read_tensors(file) for file in sorted(path.glob("*.safetensors"))}
+        return Checkpoint(int(path.name), groups, read_json(path / "state.json"))
 
-    def _sweep(self) -> None:
-        """Remove what a killed save left behind."""
+    def _remove_stale_folders(self) -> None:
+        """Remove temporary folders of interrupted saves."""
         for stale in self.folder.glob("*.tmp"):
             shutil.rmtree(stale, ignore_errors=True)
 
     def _prune(self, state: dict[str, Any]) -> None:
-        for place in sorted(self._places())[:-KEPT]:
-            shutil.rmtree(place, ignore_errors=True)
-        named = {f"{candidate['step']:08d}" for candidate in state.get("best", [])}
-        for place in self._places():
+        for path in sorted(self._checkpoint_folders())[:-MAX_CHECKPOINTS]:
+            shutil.rmtree(path, ignore_errors=True)
+        referenced = {f"{entry['step']:08d}" for entry in state.get("best", [])}
+        for folder in self._checkpoint_folders():
             try:
-                older = read_json(place / "state.json").get("best", [])
+                older = read_json(folder / "state.json").get("best", [])
             except ValueError:
                 continue
             assert isinstance(older, list)
-            named |= {f"{candidate['step']:08d}" for candidate in older}
-        for path in self.candidates.glob("*.safetensors"):
-            if path.stem not in named:
+            referenced |= {f"{entry['step']:08d}" for entry in older}
+        for path in self.best_folder.glob("*.safetensors"):
+            if path.stem not in referenced:
                 path.unlink(missing_ok=True)
 
 
-def _write(path: Path, content: bytes) -> str:
+def _write_synced(path: Path, content: bytes) -> str:
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -150,6 +152,6 @@ def _write(path: Path, content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _hash(path: Path) -> str:
+def _file_hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

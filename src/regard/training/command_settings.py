@@ -1,4 +1,4 @@
-"""The settings of a run from what a user names: files, languages, a configuration file."""
+"""The settings of a run from command-line options: files, languages, a configuration file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ from regard.training.settings import RunSettings, run_settings
 
 @dataclass(frozen=True)
 class TrainingFiles:
-    """Files to train on and to validate with, and what is to be known about them. pairs: with both sides."""
+    """Files for training and validation, with their languages. pairs: files with source and target."""
 
     pairs: Sequence[Path] | None = None
     source: Sequence[Path] | None = None
@@ -32,12 +32,12 @@ class TrainingFiles:
         data = asdict(self)
         if task is not None and get_task(task).data().documents:
             data |= {"text": self.pairs, "valid_text": self.valid_pairs, "pairs": None, "valid_pairs": None}
-        return {name: _absolute(value) for name, value in data.items() if value}
+        return {name: _absolute_paths(value) for name, value in data.items() if value}
 
 
 @dataclass(frozen=True)
-class RunChoices:
-    """What a run is to be, beside its files. folder: where the files are that the configuration file names."""
+class RunOptions:
+    """The options of a new run other than its files. folder: that of the files named in the configuration file."""
 
     task: str | None = None
     preset: str | None = None
@@ -47,48 +47,48 @@ class RunChoices:
     assignments: Sequence[str] = ()
 
 
-def settings_from_command(files: TrainingFiles, choices: RunChoices, limits: Mapping[str, Any]) -> RunSettings:
+def settings_from_command(files: TrainingFiles, options: RunOptions, limits: Mapping[str, Any]) -> RunSettings:
     """The settings of a new run. limits: steps, minutes and seed. Raises RegardError."""
-    file = configuration(choices)
-    given = {"data": files.as_settings(choices.task), "training": dict(limits)}
-    runs = [run.absolute() for run in choices.init or ()]
-    return run_settings(choices.preset, file, list(choices.assignments), given, task=choices.task, init=runs)
+    file = read_configuration(options)
+    given = {"data": files.as_settings(options.task), "training": dict(limits)}
+    runs = [run.absolute() for run in options.init or ()]
+    return run_settings(options.preset, file, list(options.assignments), given, task=options.task, init=runs)
 
 
-def detects_task(choices: RunChoices) -> bool:
-    """Whether the task is told by the files alone."""
-    return not (choices.task or choices.preset or configuration(choices).get("preset"))
+def is_task_detected(options: RunOptions) -> bool:
+    """Whether the task is detected from the files alone."""
+    return not (options.task or options.preset or read_configuration(options).get("preset"))
 
 
-def check_resume(files: TrainingFiles, choices: RunChoices, others: Mapping[str, Any]) -> None:
-    """Raise RegardError if something is given with --resume that a run has already."""
-    named = {**asdict(files), **asdict(choices), **others}
-    del named["folder"]
-    if any(each is not None and each not in ([], ()) for each in named.values()):
+def check_resume(files: TrainingFiles, options: RunOptions, other_options: Mapping[str, Any]) -> None:
+    """Raise RegardError if an option is given with --resume that does not apply to an existing run."""
+    given = {**asdict(files), **asdict(options), **other_options}
+    del given["folder"]
+    if any(each is not None and each not in ([], ()) for each in given.values()):
         raise RegardError(
             "--resume: a run goes on with its own settings; only --minutes and --steps can be given with it."
         )
 
 
-def configuration(choices: RunChoices) -> dict[str, Any]:
-    """The configuration file's settings, with absolute paths."""
-    if choices.config is None:
+def read_configuration(options: RunOptions) -> dict[str, Any]:
+    """The settings of the configuration file, with absolute paths."""
+    if options.config is None:
         return {}
-    content = read_toml(choices.config)
+    content = read_toml(options.config)
     data = content.get("data")
     if not isinstance(data, dict):
         return content
-    named: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     if "media" in data:
-        named["media"] = str((choices.folder / str(data["media"])).absolute())
+        given["media"] = str((options.folder / str(data["media"])).absolute())
     for name in FILES:
         if name in data:
             paths = data[name] if isinstance(data[name], list) else [data[name]]
-            named[name] = [str((choices.folder / str(path)).absolute()) for path in paths]
-    return {**content, "data": {**data, **named}}
+            given[name] = [str((options.folder / str(path)).absolute()) for path in paths]
+    return {**content, "data": {**data, **given}}
 
 
-def _absolute(value: Any) -> Any:
+def _absolute_paths(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value.absolute())
     return [str(path.absolute()) for path in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""A demonstration: a task on synthetic data, from nothing to a trained model whose attention is drawn."""
+"""A demonstration: train a model on synthetic data of a task, evaluate it and draw its attention."""
 
 import shutil
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from regard.loading import predictor_of
 from regard.tasks.base import all_tasks, get_task
 from regard.tasks.presets import preset_settings
 from regard.tasks.synthetic import SyntheticData
-from regard.training.run import begin, train
+from regard.training.run import create_run, train
 from regard.training.settings import run_settings
 from regard.views.alignment_plot import Alignment, write_picture
 from regard.views.overlay import in_terminal, write_overlay
 from regard.views.terminal import matrix
 
-MARKER = "made-by-regard-demo"  # a file in the folder of a demonstration, which may be removed for the next
+MARKER = "made-by-regard-demo"  # a file that marks the folder of a demonstration, which the next one may remove
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What came out. exact: percent of the test examples; drawings: of some examples, as records for JSON."""
+    """The result of a demonstration. exact: exact matches in percent; drawings: of some examples, as JSON records."""
 
     task: str
     preset: str
@@ -52,7 +52,7 @@ def run_demo(
     device: str = "auto",
     quiet: bool = False,
 ) -> DemoResult:
-    """Train on synthetic data in a new folder, test and draw. Raises RegardError."""
+    """Train on synthetic data in a new folder, evaluate and draw. Raises RegardError."""
     data = get_task(task).synthetic()
     if data is None:
         raise RegardError(f"--task: there is no demonstration of {task!r}; there are {', '.join(demo_tasks())}.")
@@ -64,32 +64,32 @@ def run_demo(
         shutil.rmtree(output)
     if (output / "settings.toml").exists():
         raise RegardError(f"-o: {output} is a run of your own; choose another folder for the demonstration.")
-    begin(settings, output)
+    create_run(settings, output)
     data.write(output, seed)
     (output / MARKER).write_text(f"{task}\n")
     trained = train(settings, output, quiet=quiet, device=device)
     predictor = predictor_of(trained.bundle)
-    exact, count = _test(predictor, data, output)
-    drawings = _draw(predictor, data, output, seed)
-    seconds = round(trained.where.seconds, 1)
+    exact, count = _evaluate(predictor, data, output)
+    drawings = _draw_examples(predictor, data, output, seed)
+    seconds = round(trained.state.seconds, 1)
     return DemoResult(
         task, preset, output, exact, count, seconds, drawings, data.describe_success(count), data.next_command
     )
 
 
-def _test(predictor: Predictor, data: SyntheticData, folder: Path) -> tuple[float, int]:
+def _evaluate(predictor: Predictor, data: SyntheticData, folder: Path) -> tuple[float, int]:
     """Exact matches of the test split in percent, and its size."""
     tests = data.tests(folder)
     results = predictor.results([given for given, _ in tests], predictor.greedy())
-    right = [
+    matches = [
         any(is_exact_match(result.text, reference) for reference in references)
         for result, (_, references) in zip(results, tests, strict=True)
     ]
-    return 100 * sum(right) / len(right), len(right)
+    return 100 * sum(matches) / len(matches), len(matches)
 
 
-def _draw(predictor: Predictor, data: SyntheticData, folder: Path, seed: int) -> list[dict[str, Any]]:
-    """A few examples with their attention, in the terminal and as one picture."""
+def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed: int) -> list[dict[str, Any]]:
+    """A few examples with their attention, as text and as one picture."""
     drawings: list[dict[str, Any]] = []
     alignments: list[Alignment] = []
     overlays: list[Any] = []

@@ -1,7 +1,7 @@
 """One process or several: `torchrun --nproc-per-node 2 -m regard train ...`.
 
-Every process makes the same plan of batches and takes its share of each, so the global batches are those of one
-process. Gradients are summed by DistributedDataParallel. Process 0 writes, judges and talks.
+Every process makes the same plan of batches and takes its shard of each, so the global batches are those of one
+process. Gradients are summed by DistributedDataParallel. Process 0 writes files, validates and prints.
 """
 
 import contextlib
@@ -19,84 +19,84 @@ from torch.distributed.distributed_c10d import PrefixStore
 
 
 @dataclass(frozen=True)
-class Distribution:
-    """This process among all."""
+class DistributedContext:
+    """The rank of this process among all processes, and their collective operations."""
 
     rank: int = 0
-    world: int = 1
-    restarts: int = 0  # how often torchrun has had to start anew
+    world_size: int = 1
+    restarts: int = 0  # how often torchrun has restarted the processes
 
     @property
-    def leads(self) -> bool:
-        """Whether this is the process that writes."""
+    def is_main_process(self) -> bool:
+        """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
-    def share(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """This process's examples of a batch; never none, since every process must take part in every step."""
-        mine = numbers[self.rank :: self.world]
+    def shard(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """This process's examples of a batch; never empty, since every process must take part in every step."""
+        mine = numbers[self.rank :: self.world_size]
         return mine if len(mine) else numbers[:1]
 
-    def counts(self, numbers: NDArray[np.int64]) -> bool:
-        """Whether this process's share counts, or only keeps it in step."""
+    def has_own_examples(self, numbers: NDArray[np.int64]) -> bool:
+        """Whether this process's shard contributes to the loss, or only fills in for an empty one."""
         return self.rank < len(numbers)
 
-    def wrap(self, module: nn.Module) -> nn.Module:
+    def wrap_ddp(self, module: nn.Module) -> nn.Module:
         """The module, its gradients summed over all processes after each backward pass."""
-        if self.world == 1:
+        if self.world_size == 1:
             return module
         return nn.parallel.DistributedDataParallel(module)
 
-    def waiting(self, module: nn.Module, last: bool) -> contextlib.AbstractContextManager[Any]:
-        """Gradients are exchanged only after the last batch of a step."""
+    def gradient_sync(self, module: nn.Module, last: bool) -> contextlib.AbstractContextManager[Any]:
+        """Within this context gradients are synchronized only for the last batch of a step."""
         if last or not isinstance(module, nn.parallel.DistributedDataParallel):
             return contextlib.nullcontext()
         return module.no_sync()
 
-    def agree(self, values: dict[str, Any]) -> dict[str, Any]:
-        """What process 0 says, in every process."""
-        if self.world == 1:
+    def broadcast(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values of process 0, in every process."""
+        if self.world_size == 1:
             return values
-        box = [values]
-        torch.distributed.broadcast_object_list(box, src=0)
-        return box[0]
+        objects = [values]
+        torch.distributed.broadcast_object_list(objects, src=0)
+        return objects[0]
 
-    def total(self, *numbers: float) -> list[float]:
-        """Sums over all processes."""
-        if self.world == 1:
+    def all_reduce_sum(self, *numbers: float) -> list[float]:
+        """The sum of each number over all processes."""
+        if self.world_size == 1:
             return list(numbers)
         sums = torch.tensor(numbers, dtype=torch.float64)
         torch.distributed.all_reduce(sums)
         return sums.tolist()
 
 
-def _join(rank: int, world: int, restarts: int) -> None:
-    """Meet the other processes. After a restart the meeting place still has the dead ones' addresses: a new prefix."""
+def _init_process_group(rank: int, world_size: int, restarts: int) -> None:
+    """Join the process group. After a restart the store still has the addresses of dead processes: use a new prefix."""
     backend = "nccl" if torch.cuda.is_available() else "gloo"
-    hosted = os.environ.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true"  # by torchrun, which lives on
+    hosted = os.environ.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true"  # by torchrun, not by rank 0
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    store = TCPStore(address, port, world, is_master=rank == 0 and not hosted)
+    store = TCPStore(address, port, world_size, is_master=rank == 0 and not hosted)
     attempt = PrefixStore(f"regard/{restarts}", store)
-    torch.distributed.init_process_group(backend, store=attempt, rank=rank, world_size=world)
+    torch.distributed.init_process_group(backend, store=attempt, rank=rank, world_size=world_size)
 
 
-def leads() -> bool:
-    """Whether this process is the one that talks."""
+def is_main_process() -> bool:
+    """Whether this process has rank 0, before the process group exists."""
     return os.environ.get("RANK", "0") == "0"
 
 
 @contextlib.contextmanager
-def distribution() -> Iterator[Distribution]:
-    """This process's place, from torchrun's environment; alone without it."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world == 1 or "RANK" not in os.environ:
-        yield Distribution()
+def distributed_context() -> Iterator[DistributedContext]:
+    """The context of this process from torchrun's environment; a single process without it."""
+    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    if world_size == 1 or "RANK" not in os.environ:
+        yield DistributedContext()
         return
     restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-    _join(int(os.environ["RANK"]), world, restarts)
-    # Each process gets its share of the cores, unless somebody has already said otherwise.
+    _init_process_group(int(os.environ["RANK"]), world_size, restarts)
+    # Each process gets its share of the cores, unless the number of threads is set already.
     if "OMP_NUM_THREADS" not in os.environ or os.environ["OMP_NUM_THREADS"] == "1":
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", world))))
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", world_size))))
     try:
-        yield Distribution(int(os.environ["RANK"]), world, restarts)
+        yield DistributedContext(int(os.environ["RANK"]), world_size, restarts)
     finally:
         torch.distributed.destroy_process_group()

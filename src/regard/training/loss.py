@@ -1,4 +1,4 @@
-"""What a loss term is, and what it is computed from."""
+"""The interface of main losses, their registry, and what they are computed from."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -18,37 +18,37 @@ class Loss(NamedTuple):
     """Sums over a batch's target tokens; `total` has the gradient."""
 
     total: Tensor
-    cross_entropy: Tensor  # of the targets, without smoothing or other terms: its mean is the log of the perplexity
-    per_token: Tensor | None = None  # [N], of the targets that are no padding
+    cross_entropy: Tensor  # without label smoothing and loss terms: its mean is the log of the perplexity
+    per_token: Tensor | None = None  # [N], without padding
 
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """A batch that has passed through a model.
+    """The forward pass of a model over a batch.
 
-    passes: 2 if all rows were passed twice, with other dropout (R-Drop); encoded and decoded have twice the rows then.
-    rounded: matrix products are in bfloat16.
+    passes: 2 if each row was passed twice with different dropout (R-Drop): encoded and decoded have twice the rows.
+    bfloat16: whether matrix products are in bfloat16.
     """
 
     model: Seq2Seq
     batch: Batch
     encoded: EncoderOutput
     decoded: DecoderOutput
-    present: Tensor  # [B, Tt], True where there is a target token
+    target_mask: Tensor  # [B, Tt], False at padding
     passes: int = 1
-    rounded: bool = False
+    bfloat16: bool = False
 
 
 class MainLoss(ABC):
-    """The loss of the targets themselves; every task has one."""
+    """The loss of the targets; every task names one."""
 
     @classmethod
     @abstractmethod
     def build(cls, model: ModelSettings, settings: TrainingSettings) -> "MainLoss":
-        """The loss of such a model."""
+        """Create the loss for a model."""
 
     @abstractmethod
-    def __call__(self, given: ForwardPass) -> Loss:
+    def __call__(self, forward: ForwardPass) -> Loss:
         """The summed loss."""
 
 

@@ -1,4 +1,4 @@
-"""What is minimized: the main loss of the targets, and the loss terms that the settings add to it."""
+"""The training objective: the main loss of the targets, and the loss terms that the settings add to it."""
 
 from dataclasses import replace
 
@@ -17,30 +17,30 @@ from regard.training.loss_terms.attention import Coverage, DoublyStochastic, Gui
 from regard.training.loss_terms.base import LossTerm
 from regard.training.loss_terms.next_sentence import NextSentence
 from regard.training.loss_terms.reinforce import HardAttention
-from regard.training.precision import chosen, products_in
+from regard.training.precision import matmul_precision, resolve_precision
 from regard.training.settings import TrainingSettings
 
 
 class Objective(nn.Module):
-    """A model and its loss as one module: what is trained, in one process or in several."""
+    """A model and its loss as one module, which DistributedDataParallel can wrap."""
 
     def __init__(self, model: Seq2Seq, settings: TrainingSettings, loss: str = "cross-entropy") -> None:
         """loss: the name of the main loss."""
         super().__init__()
         self.model, self.settings = model, settings
-        self.precision = chosen(settings.precision, next(model.parameters()).device)
+        self.precision = resolve_precision(settings.precision, next(model.parameters()).device)
         self.reinforce = Reinforce()
-        self.main = LOSSES.get(loss).build(model.settings, settings)
+        self.main_loss = LOSSES.get(loss).build(model.settings, settings)
         self.terms = loss_terms(model.settings, settings, self.reinforce)
 
     def forward(self, batch: Batch, passes: int = 1) -> Loss:
-        """The loss of a batch. passes: 2 for two passes with other dropout that must agree (R-Drop)."""
-        with products_in(self.precision if self.training else "float32"):
-            given = self._forward_pass(batch, passes)
-            loss = self.main(given)
+        """The loss of a batch. passes: 2 for two passes with different dropout (R-Drop)."""
+        with matmul_precision(self.precision if self.training else "float32"):
+            forward = self._forward_pass(batch, passes)
+            loss = self.main_loss(forward)
             if not self.training:
                 return loss
-            terms = [term(given, loss) for term in self.terms]
+            terms = [term(forward, loss) for term in self.terms]
             return loss._replace(total=sum((each for each in terms if each is not None), loss.total))
 
     def _forward_pass(self, batch: Batch, passes: int) -> ForwardPass:
@@ -54,18 +54,17 @@ class Objective(nn.Module):
             term.needs_weights and (not isinstance(term, GuidedAlignment) or batch.alignment is not None)
             for term in self.terms
         )
-        packs_source = (
-            not self.model.settings.decoder.autoregressive
-        )  # texts share rows of the source, or else of the target
+        # Several texts share a row of the source, or else of the target.
+        packs_source = not self.model.settings.decoder.autoregressive
         encoded = self.model.encode(source, mask, packing=packing if packs_source else None)
-        rows: dict[str, Packing] = {} if packing is None or packs_source else {"packing": packing}
-        decoded = self.model.decoder(decoder_input, encoded, **rows, need_weights=needs_weights)
-        rounded = self.training and self.precision == "bfloat16"
-        return ForwardPass(self.model, batch, encoded, decoded, batch.labels != PAD, passes, rounded)
+        decoder_packing: dict[str, Packing] = {} if packing is None or packs_source else {"packing": packing}
+        decoded = self.model.decoder(decoder_input, encoded, **decoder_packing, need_weights=needs_weights)
+        bfloat16 = self.training and self.precision == "bfloat16"
+        return ForwardPass(self.model, batch, encoded, decoded, batch.labels != PAD, passes, bfloat16)
 
 
 def loss_terms(model: ModelSettings, settings: TrainingSettings, reinforce: Reinforce) -> list[LossTerm]:
-    """What is added to it."""
+    """The loss terms that are added to the main loss."""
     terms: list[LossTerm] = [
         GuidedAlignment(settings.alignment_weight, guided_head(model)),
         NextSentence(1.0),
@@ -79,16 +78,16 @@ def loss_terms(model: ModelSettings, settings: TrainingSettings, reinforce: Rein
 
 
 def batch_loss(objective: nn.Module, batch: Batch, *, passes: int = 1) -> Loss:
-    """The loss of one batch; the alignment of its words is for training only."""
+    """The loss of one batch. Its word alignment is used in training only."""
     loss: Loss = objective(batch if objective.training else replace(batch, alignment=None), passes)
     return loss
 
 
 def guided_head(settings: ModelSettings) -> AlignmentHead:
-    """The head that learns given word alignments: the first one of the last layer but one.
+    """The head that guided alignment trains: the first one of the penultimate layer.
 
-    A Transformer attends to a word in the step that has just read it, which knows what to look for (Chen et al. 2020,
-    arXiv:2004.14837), and leaves it to other heads to look ahead. Other models have one head for both.
+    A Transformer aligns a token in the step that has this token as its input (Chen et al. 2020, arXiv:2004.14837), and
+    uses other heads to predict the next token. Other models have one head for both.
     """
     decoder = settings.decoder
     head = 0 if getattr(decoder, "heads", 1) > 1 else None

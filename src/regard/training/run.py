@@ -1,12 +1,12 @@
-"""A training run from its settings to its folder.
+"""A training run, from its settings to its folder.
 
-settings.toml        everything it was made with
-data/                the prepared corpus; data/rejected.jsonl has the examples that were not used, and why
-checkpoints/         where it can be resumed from
+settings.toml        all settings of the run
+data/                the prepared dataset; data/rejected.jsonl has the examples that were not used, and why
+checkpoints/         what it can be resumed from
 log.jsonl            losses, speeds, validations
-curves.png           the same as a picture
-attention/           over one validation example, at each validation
-alignment.json, shortlist.safetensors    made at the end: which head aligns, which words may come of which
+curves.png           a plot of the log
+attention/           cross-attention over one validation example, at each validation
+alignment.json, shortlist.safetensors    written at the end: the alignment head and the lexical shortlist
 model.toml, model.safetensors, source.subwords, target.subwords    the model (runs/bundle.py)
 """
 
@@ -39,37 +39,37 @@ from regard.runs.devices import resolve_device
 from regard.runs.folder import ALIGNMENT_FILE, RunDescription, open_run, write_durably
 from regard.settings import read_toml
 from regard.tasks.base import get_task
-from regard.training.allocator import keep_memory
-from regard.training.distributed import Distribution, distribution, leads
-from regard.training.loop import Trainer, Where
+from regard.training.allocator import raise_malloc_thresholds
+from regard.training.distributed import DistributedContext, distributed_context, is_main_process
 from regard.training.objective import guided_head
 from regard.training.reporting import Log, Reporter, read_log
-from regard.training.run_lock import only_here
+from regard.training.run_lock import lock_run
 from regard.training.settings import RunSettings
-from regard.training.threads import threads_for
-from regard.training.warm_start import begin_with
+from regard.training.threads import limit_threads
+from regard.training.trainer import Trainer, TrainingState
+from regard.training.warm_start import warm_start_from
 from regard.views.training_curves import draw_curves
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What came out."""
+class TrainedRun:
+    """The result of training. state: at its end."""
 
     run: Path
-    where: Where
+    state: TrainingState
     bundle: Bundle
     corpus: Corpus
-    stopped_by: int  # the signal that asked it to stop, if it is not done
+    stopped_by: int  # the signal that stopped it, if it is not done
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        best = self.where.best[0] if self.where.best else {}
+        best = self.state.best[0] if self.state.best else {}
         return {
             "run": str(self.run),
-            "finished": self.where.done,
-            "step": self.where.step,
-            "seconds": round(self.where.seconds, 1),
-            "tokens": self.where.tokens,
+            "finished": self.state.done,
+            "step": self.state.step,
+            "seconds": round(self.state.seconds, 1),
+            "tokens": self.state.tokens,
             "parameters": self.bundle.model.size,
             "examples": len(self.corpus.train),
             "valid_examples": len(self.corpus.valid),
@@ -78,35 +78,35 @@ class Trained:
         }
 
 
-def restarted() -> bool:
-    """Whether torchrun has started this process anew, or it is not the one that makes the run's folder."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0 or not leads()
+def is_restart_or_worker() -> bool:
+    """Whether this process must not create the run's folder: torchrun restarted it, or its rank is not 0."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0 or not is_main_process()
 
 
-def begin(settings: RunSettings, run: Path, *, overwrite: bool = False) -> None:
-    """Make the folder of a new run. Raises RegardError if something is there already."""
+def create_run(settings: RunSettings, run: Path, *, overwrite: bool = False) -> None:
+    """Create the folder of a new run. Raises RegardError if it exists and may not be overwritten."""
     if run.exists() and (not run.is_dir() or any(run.iterdir())):
         if not (run / "settings.toml").exists():
             raise RegardError(f"{run}: it exists and is not a run; choose another folder with -o.")
-        begun = (run / "log.jsonl").exists() or (run / "checkpoints").exists()
-        if begun and not overwrite:
+        has_training = (run / "log.jsonl").exists() or (run / "checkpoints").exists()
+        if has_training and not overwrite:
             raise RegardError(
                 f"{run}: there is a run already; go on with it by --resume {run}, or start anew with --overwrite."
             )
-        with only_here(run):
-            shutil.rmtree(_replaced(run), ignore_errors=True)
-            run.rename(_replaced(run))
+        with lock_run(run):
+            shutil.rmtree(_backup_folder(run), ignore_errors=True)
+            run.rename(_backup_folder(run))
     run.mkdir(parents=True, exist_ok=True)
     write_durably(run / "settings.toml", settings.as_toml().encode())
 
 
-def _replaced(run: Path) -> Path:
-    """Where a run that is overwritten waits until the data of the new one are read."""
+def _backup_folder(run: Path) -> Path:
+    """Where a run that will be overwritten is kept until the data of the new run has been prepared."""
     return run.absolute().with_name(f".{run.absolute().name}.replaced")
 
 
-def settings_of(run: Path, changes: dict[str, Any] | None = None) -> RunSettings:
-    """The settings of a run that exists, with `changes` to its training, such as more steps."""
+def read_run_settings(run: Path, changes: dict[str, Any] | None = None) -> RunSettings:
+    """The settings of an existing run, with `changes` to its training settings, such as more steps."""
     if not (run / "settings.toml").exists():
         what = "this is not a run" if run.exists() else "there is no such folder"
         raise RegardError(f"{run}: {what}; a run has a settings.toml, made by regard train.")
@@ -121,93 +121,94 @@ def train(
     run: Path,
     *,
     resume: bool = False,
-    further: bool = False,
+    extend: bool = False,
     quiet: bool = False,
     device: str = "auto",
     tensorboard: bool = False,
-) -> Trained:
-    """Train in a folder made by `begin`; with `resume`, from its newest whole checkpoint.
+) -> TrainedRun:
+    """Train in a folder created by `create_run`; with `resume`, from its newest undamaged checkpoint.
 
-    `further`: plan the resumed run anew, since its steps or minutes are others now.
+    extend: plan the resumed run anew, since its limit of steps or minutes was changed.
     """
-    keep_memory()
+    raise_malloc_thresholds()
     with (
-        threads_for(settings.model),
-        distribution() as place,
-        only_here(run) if place.leads else contextlib.nullcontext(),
-        Reporter(quiet=quiet or not place.leads) as reporter,
+        limit_threads(settings.model),
+        distributed_context() as distributed,
+        lock_run(run) if distributed.is_main_process else contextlib.nullcontext(),
+        Reporter(quiet=quiet or not distributed.is_main_process) as reporter,
     ):
         try:
-            corpus = _corpus(settings, run, place, reporter, again=resume or place.restarts > 0)
+            corpus = _load_corpus(settings, run, distributed, reporter, resuming=resume or distributed.restarts > 0)
         except (ValueError, OSError):
-            if place.leads and not resume and not place.restarts:  # nothing was learnt: as if it had never begun
+            if distributed.is_main_process and not resume and not distributed.restarts:  # undo create_run
                 shutil.rmtree(run)
-                if _replaced(run).exists():
-                    _replaced(run).rename(run)
+                if _backup_folder(run).exists():
+                    _backup_folder(run).rename(run)
             raise
-        if place.leads:
-            shutil.rmtree(_replaced(run), ignore_errors=True)
+        if distributed.is_main_process:
+            shutil.rmtree(_backup_folder(run), ignore_errors=True)
         bundle = new_bundle(settings, corpus, resolve_device(device))
-        trainer = Trainer(settings.training, corpus, bundle, run, reporter=reporter, place=place, data=settings.data)
-        resumed = (resume or place.restarts > 0) and trainer.resume()
+        trainer = Trainer(
+            settings.training, corpus, bundle, run, reporter=reporter, distributed=distributed, data=settings.data
+        )
+        resumed = (resume or distributed.restarts > 0) and trainer.resume()
         if resumed:
-            if further:
-                _check_further(settings, trainer.where, run)
-                trainer.go_further()
-            reporter.tell(
-                f"This run is finished, after {trainer.where.step:,} steps; give it more by --steps or --minutes."
-                if trainer.where.done
-                else f"Resuming at step {trainer.where.step:,}."
+            if extend:
+                _check_extension(settings, trainer.state, run)
+                trainer.extend()
+            reporter.print_line(
+                f"This run is finished, after {trainer.state.step:,} steps; give it more by --steps or --minutes."
+                if trainer.state.done
+                else f"Resuming at step {trainer.state.step:,}."
             )
         elif resume:
             _check_unfinished(run)
-            reporter.tell("There is no checkpoint yet: starting from the beginning.")
-        if further and place.leads:
+            reporter.print_line("There is no checkpoint yet: starting from the beginning.")
+        if extend and distributed.is_main_process:
             write_durably(run / "settings.toml", settings.as_toml().encode())
-        for line in introduction(settings, bundle, corpus, run):
-            reporter.tell(line)
-        for sentence in _columns(settings):
-            reporter.tell(sentence)
+        for line in describe_run(settings, bundle, corpus, run):
+            reporter.print_line(line)
+        for sentence in _describe_columns(settings):
+            reporter.print_line(sentence)
         log = Log(
-            run / "log.jsonl" if place.leads else Path(os.devnull),
-            after=trainer.where.step if resumed else None,
-            tensorboard=run / "tensorboard" if tensorboard and place.leads else None,
+            run / "log.jsonl" if distributed.is_main_process else Path(os.devnull),
+            after=trainer.state.step if resumed else None,
+            tensorboard=run / "tensorboard" if tensorboard and distributed.is_main_process else None,
         )
         try:
-            where = trainer.train(log)
+            state = trainer.train(log)
         finally:
             log.close()
-        if place.leads:
+        if distributed.is_main_process:
             draw_curves(read_log(run / "log.jsonl"), run / "curves.png", str(settings.preset))
-            if where.done:
-                finish(run, bundle, corpus)
+            if state.done:
+                write_inference_files(run, bundle, corpus)
             else:
                 reporter.stop_bar()
-                reporter.tell(f"Stopped at step {where.step:,}; go on with: regard train --resume {run}")
-        return Trained(run, where, bundle, corpus, trainer.stopped_by)
+                reporter.print_line(f"Stopped at step {state.step:,}; go on with: regard train --resume {run}")
+        return TrainedRun(run, state, bundle, corpus, trainer.stopped_by)
 
 
-def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
-    """What a trained run is used with: where its alignment is seen best, its shortlist, and a copy for CTranslate2
-    where that can run it."""
-    about = bundle.description.model
-    if not about.aligns or not isinstance(corpus.train, PairDataset):
-        return  # what comes from where is for the words of two texts
+def write_inference_files(run: Path, bundle: Bundle, corpus: Corpus) -> None:
+    """Write what inference with a trained run uses: its alignment head, a lexical shortlist, and a CTranslate2 model
+    if CTranslate2 supports its architecture."""
+    if not bundle.description.model.aligns or not isinstance(corpus.train, PairDataset):
+        return  # alignments are between the words of two texts
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
-    few = len(corpus.target_side) < SMALL_VOCABULARY  # letters, not words: what little they tell is told soon
-    max_cooccurrences = MAX_COOCCURRENCES // 10 if few else MAX_COOCCURRENCES
+    small_vocabulary = len(corpus.target_side) < SMALL_VOCABULARY  # characters: few examples suffice
+    max_cooccurrences = MAX_COOCCURRENCES // 10 if small_vocabulary else MAX_COOCCURRENCES
     vocabulary = len(corpus.target_side)
     lexicon = learn_lexicon(examples, target_vocabulary=vocabulary, max_cooccurrences=max_cooccurrences)
     assert isinstance(corpus.valid, PairDataset)
-    choice = (
+    head = (
         choose_alignment_head(bundle, corpus.valid, lexicon)
         if corpus.train.linked is None
         else guided_head(bundle.model.settings)
     )
-    if choice is not None:
-        record = {"layer": choice.layer, "head": choice.head, "shifted": choice.shifted}
+    if head is not None:
+        record = {"layer": head.layer, "head": head.head, "shifted": head.shifted}
         write_durably(run / ALIGNMENT_FILE, json.dumps(record).encode() + b"\n")
-    if not few:
+    if not small_vocabulary:
         side = in_text(corpus.source_side)
         joint = side.model == corpus.target_side.model
         found = build_shortlist(lexicon, source_vocabulary=len(side), joint=joint)
@@ -218,7 +219,7 @@ def finish(run: Path, bundle: Bundle, corpus: Corpus) -> None:
 
 
 def _check_unfinished(run: Path) -> None:
-    """Raises RegardError if a run without checkpoints was trained to its end: that must not be done again unasked."""
+    """Raise RegardError if a run without checkpoints was trained to its end: it must not be trained again."""
     log = run / "log.jsonl"
     if log.exists() and any(record.get("kind") == "end" for record in read_log(log)):
         raise RegardError(
@@ -227,32 +228,34 @@ def _check_unfinished(run: Path) -> None:
         )
 
 
-def _check_further(settings: RunSettings, where: Where, run: Path) -> None:
+def _check_extension(settings: RunSettings, state: TrainingState, run: Path) -> None:
     training = settings.training
-    if training.steps <= where.step:
-        raise RegardError(f"--steps: {run} has {where.step:,} steps already; give it more than these.")
-    if training.minutes is not None and 60 * training.minutes <= where.seconds:
+    if training.steps <= state.step:
+        raise RegardError(f"--steps: {run} has {state.step:,} steps already; give it more than these.")
+    if training.minutes is not None and 60 * training.minutes <= state.seconds:
         raise RegardError(
-            f"--minutes: {run} has trained for {where.seconds / 60:.1f} already; give it more than these."
+            f"--minutes: {run} has trained for {state.seconds / 60:.1f} already; give it more than these."
         )
 
 
-def _corpus(settings: RunSettings, run: Path, place: Distribution, reporter: Reporter, *, again: bool) -> Corpus:
-    """The run's data. A run that goes on has its own: its files may have changed since, or gone."""
+def _load_corpus(
+    settings: RunSettings, run: Path, distributed: DistributedContext, reporter: Reporter, *, resuming: bool
+) -> Corpus:
+    """The run's dataset. A resumed run uses its prepared data: the original files may have changed or be gone."""
     data = run / "data"
     what: dict[str, Any] = {"source": settings.model.source, "kind": get_task(settings.task).data()}
-    if place.leads:
-        own = reopen(data, **what) if again else None
-        corpus = own or prepare(settings.data, data, **what, report=reporter.reading)
-        if own is None and again:
-            _check_same(run, corpus)
-    if place.world > 1:
+    if distributed.is_main_process:
+        own = reopen(data, **what) if resuming else None
+        corpus = own or prepare(settings.data, data, **what, report=reporter.report_preparation)
+        if own is None and resuming:
+            _check_vocabulary_unchanged(run, corpus)
+    if distributed.world_size > 1:
         torch.distributed.barrier()
-    return corpus if place.leads else reopen(data, **what) or prepare(settings.data, data, **what)
+    return corpus if distributed.is_main_process else reopen(data, **what) or prepare(settings.data, data, **what)
 
 
-def _check_same(run: Path, corpus: Corpus) -> None:
-    """Raises RegardError if data that had to be prepared anew give other subwords than the run began with."""
+def _check_vocabulary_unchanged(run: Path, corpus: Corpus) -> None:
+    """Raise RegardError if data that was prepared again gives another vocabulary than the run started with."""
     for before, side in (
         (run / "source.subwords", corpus.source_side),
         (run / corpus.target_side.target_file, corpus.target_side),
@@ -265,11 +268,11 @@ def _check_same(run: Path, corpus: Corpus) -> None:
 
 
 def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> Bundle:
-    """A new model for this corpus, its weights drawn from the run's seed."""
+    """A new model for this dataset, initialized with the run's seed and by warm start."""
     torch.manual_seed(settings.training.seed)
     model = new_model(settings.model, corpus.source_side, corpus.target_side)
-    begin_with(model, settings.training.init)
-    per_token = 0.0  # where there is no source
+    warm_start_from(model, settings.training.init)
+    per_token = 0.0  # if there is no source
     if isinstance(corpus.train, PairDataset):
         ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
         per_token = max(2.0, round(float(ratio) * 1.2, 2))
@@ -289,16 +292,16 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
     return Bundle(description, model.to(device), corpus.source_side, corpus.target_side)
 
 
-def _columns(settings: RunSettings) -> list[str]:
-    """Of tables with more columns than two, which are read."""
+def _describe_columns(settings: RunSettings) -> list[str]:
+    """Which columns are used of tables with more than two."""
     data = settings.data
     layout = layout_from_settings(data)
-    there = [path for path in (*data.pairs, *data.valid_pairs) if path.exists()]
-    return [sentence for sentence in (describe_columns(path, layout) for path in there) if sentence]
+    existing = [path for path in (*data.pairs, *data.valid_pairs) if path.exists()]
+    return [sentence for sentence in (describe_columns(path, layout) for path in existing) if sentence]
 
 
-def made_of(model: ModelSettings) -> str:
-    """A model's parts in words."""
+def describe_model(model: ModelSettings) -> str:
+    """A model's components in words."""
     source, encoder, decoder = model.source, model.encoder, model.decoder
     parts = [source.summary] if source.summary else []
     if not encoder.is_identity:
@@ -312,11 +315,11 @@ def made_of(model: ModelSettings) -> str:
     return " and ".join(parts)
 
 
-def introduction(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
-    """What will be trained, on how much."""
+def describe_run(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
+    """Lines that describe the model and its data."""
     predicts = get_task(settings.task).describe_target(corpus.target_side)
     lines = [
-        f"{settings.preset}: {made_of(settings.model)}, {bundle.model.size:,} parameters, {predicts}",
+        f"{settings.preset}: {describe_model(settings.model)}, {bundle.model.size:,} parameters, {predicts}",
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
         f"{len(corpus.valid):,} to judge by; into {run}",
     ]

@@ -1,4 +1,4 @@
-"""One process trains a run at a time."""
+"""A lock that lets only one process train a run at a time."""
 
 import contextlib
 import sys
@@ -9,10 +9,10 @@ from regard.errors import RegardError
 
 
 @contextlib.contextmanager
-def only_here(run: Path) -> Iterator[None]:
-    """Within this context nobody else can train in this folder. Raises RegardError if somebody does.
+def lock_run(run: Path) -> Iterator[None]:
+    """Hold the lock of a run within this context. Raises RegardError if another process holds it.
 
-    The system lets go of the lock when the process ends, however it ends. On Windows nobody watches.
+    The system releases the lock when the process ends, however it ends. On Windows there is no lock.
     """
     with (run / ".lock").open("a") as file:
         if sys.platform != "win32":

@@ -20,12 +20,12 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class TrainingSettings(Settings):
-    """How a model learns."""
+    """The options of training."""
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 1
-    init: tuple[Path, ...] = ()  # runs whose encoder or decoder a new model begins with
-    tokens: Annotated[int, Field(ge=16)] | None = None  # of a batch's longer side, padded; by the data if not given
-    accumulate: Count = 1  # batches a step
+    init: tuple[Path, ...] = ()  # runs whose encoder or decoder initializes a new model (warm start)
+    tokens: Annotated[int, Field(ge=16)] | None = None  # of a batch's longer side, padded; by data size if not given
+    accumulate: Count = 1  # batches per step
     steps: Count = 10_000  # at most
     epochs: Count | None = None  # passes over the data, at most
     minutes: Annotated[float, Field(gt=0)] | None = None  # of training in all; the schedule is fitted to them
@@ -34,43 +34,43 @@ class TrainingSettings(Settings):
     warmup: Annotated[int, Field(ge=0)] = 500  # steps until the highest learning rate
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto is the faster one here
-    clip: Annotated[float, Field(ge=0)] = 1.0  # the gradient's norm at most; 0 for no clipping
-    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
-    rdrop_weight: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: how much two passes with other dropout must agree
-    alignment_weight: Annotated[float, Field(gt=0)] = 0.05  # of guided alignment, where there is data.alignment
-    doubly_stochastic: Annotated[float, Field(ge=0)] = 0.0  # weight: every source position is to get attention 1 in all
-    coverage_loss: Annotated[float, Field(ge=0)] = 0.0  # weight: no source position is to be attended to twice
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # exponential average of the weights: its memory, such as 0.999
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto: the faster one
+    clip: Annotated[float, Field(ge=0)] = 1.0  # the maximum norm of the gradient; 0 for no clipping
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # label smoothing
+    rdrop_weight: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: of the divergence between two passes
+    alignment_weight: Annotated[float, Field(gt=0)] = 0.05  # of guided alignment, if data.alignment is given
+    doubly_stochastic: Annotated[float, Field(ge=0)] = 0.0  # weight of doubly stochastic attention
+    coverage_loss: Annotated[float, Field(ge=0)] = 0.0  # weight of the coverage loss
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # decay of the moving average of the weights, such as 0.999
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
-    metric: str = "bleu"  # of validation: the best by it are kept, as a metric's name in `regard.evaluation.metrics`
-    patience: Count = 10  # validations without a better one, after which training stops
-    save_every: Count | None = None  # steps between checkpoints beside those at validation
+    metric: str = "bleu"  # of validation, which selects the best checkpoints: a name in `regard.evaluation.metrics`
+    patience: Count = 10  # validations without improvement before training stops
+    save_every: Count | None = None  # steps between checkpoints, in addition to those at validation
 
     @field_validator("metric")
     @classmethod
-    def _metric_is_registered(cls, name: str) -> str:
+    def _canonical_metric(cls, name: str) -> str:
         return METRICS.canonical(name)
 
     @model_validator(mode="after")
-    def _betas_are_shares(self) -> "TrainingSettings":
+    def _check_betas(self) -> "TrainingSettings":
         if not all(0 <= beta < 1 for beta in self.betas):
             raise RegardError("betas must be at least 0 and below 1")
         return self
 
 
 class RunSettings(Settings):
-    """Everything a run is made of; saved in its folder as settings.toml."""
+    """All settings of a run; saved in its folder as settings.toml."""
 
-    task: str = ""  # by the model if not given
+    task: str = ""  # inferred from the model if not given
     preset: str | None = None
     model: ModelSettings = ModelSettings()
     data: DataSettings = DataSettings()
     training: TrainingSettings = TrainingSettings()
 
     @model_validator(mode="after")
-    def _has_task(self) -> "RunSettings":
+    def _resolve_task(self) -> "RunSettings":
         if not self.task:
             object.__setattr__(self, "task", inferred_task(self.model, whole=self.data.whole))
         task = get_task(self.task)
@@ -84,7 +84,7 @@ class RunSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> "RunSettings":
+    def _check_compatibility(self) -> "RunSettings":
         if self.model.tie == "all" and not self.data.subwords.joint:
             raise RegardError("model.tie is all, which needs data.subwords.joint; or set model.tie to target")
         if self.model.decoder.copies and not self.data.subwords.joint:
@@ -142,31 +142,33 @@ def run_settings(
     task: str | None = None,
     init: Sequence[Path] = (),
 ) -> RunSettings:
-    """A preset (of the command or the file, or what suits the task and the files), then the runs that it starts from,
-    then the file, then what the command says, then each --set."""
+    """Merge, in order: a preset (`name`, or that of the file, or a default for the task and the files), the runs of a
+    warm start, the configuration file, the command's options in `given`, and each assignment of --set."""
     file = migrated(file)
     name = name or file.get("preset")
-    modality, named = None, task is not None
+    modality, task_given = None, task is not None
     task = task or file.get("task")
-    if name is None or named:
+    if name is None or task_given:
         data = _data_settings(file, given, assignments)
         modality = detect_modality(data)
-        chosen = get_task(task) if task is not None else detect_task(data, modality)
-        suits = chosen.preset(data, modality)
+        resolved_task = get_task(task) if task is not None else detect_task(data, modality)
+        default_preset = resolved_task.preset(data, modality)
         if data.pairs and all(each is None for each in (data.source_column, data.target_column, data.question_column)):
-            columns = chosen.detect_columns(data.pairs)
+            columns = resolved_task.detect_columns(data.pairs)
             given, data = merged({"data": columns}, given), data.model_copy(update=columns)
         if name is None:
-            suits = chosen.preset(data, modality)
-        name = name or suits
-        task = chosen.name
-    start = preset_settings(str(name))
+            default_preset = resolved_task.preset(data, modality)
+        name = name or default_preset
+        task = resolved_task.name
+    preset = preset_settings(str(name))
     if init:
-        from regard.training.warm_start import settings_from
+        from regard.training.warm_start import warm_start_settings
 
-        start = settings_from(init, start)
-    everything = _set(merged(merged({**start, "preset": name}, {**file, "preset": name}), given), assignments)
-    everything["task"] = task or start.get("task", "")
+        preset = warm_start_settings(init, preset)
+    everything = _apply_assignments(
+        merged(merged({**preset, "preset": name}, {**file, "preset": name}), given), assignments
+    )
+    everything["task"] = task or preset.get("task", "")
     _match_width(everything.get("model", {}), file.get("model", {}), assignments)
     if everything["task"]:
         get_task(everything["task"]).configure(everything)
@@ -176,43 +178,44 @@ def run_settings(
 
 
 def _data_settings(file: dict[str, Any], given: dict[str, Any], assignments: list[str]) -> DataSettings:
-    said = _set(merged({"data": {}, **file}, given), [one for one in assignments if one.startswith("data.")])
+    data_assignments = [each for each in assignments if each.startswith("data.")]
+    everything = _apply_assignments(merged({"data": {}, **file}, given), data_assignments)
     try:
-        return DataSettings.parse(said.get("data", {}))
+        return DataSettings.parse(everything.get("data", {}))
     except RegardError as error:
         raise RegardError(f"data.{error}") from None
 
 
 def _match_width(model: dict[str, Any], file: dict[str, Any], assignments: list[str]) -> None:
-    """A head at every position is as wide as the encoder, if nobody says otherwise."""
+    """Set the width of a per-position head to that of the encoder, unless it is given."""
     decoder = model.get("decoder", {})
-    said = "width" in file.get("decoder", {}) or any(one.startswith("model.decoder.width") for one in assignments)
+    is_given = "width" in file.get("decoder", {}) or any(each.startswith("model.decoder.width") for each in assignments)
     if (
         decoder.get("kind") in DECODERS
         and DECODERS.get(decoder["kind"]).per_position
-        and not said
+        and not is_given
         and "width" in model.get("encoder", {})
     ):
         decoder["width"] = model["encoder"]["width"]
 
 
-def _check_modality(settings: RunSettings, found: str | None) -> None:
-    """Raise RegardError if a model would take the names of images or recordings for text."""
+def _check_modality(settings: RunSettings, modality: str | None) -> None:
+    """Raise RegardError if a text model would read the file names of images or recordings as text."""
     files = (*settings.data.pairs, *settings.data.source)
     if settings.model.source.is_text and not settings.data.text and all(path.exists() for path in files):
-        found = found or detect_modality(settings.data)
-        if found != settings.model.source.kind:
-            what = MODALITIES[found]
+        modality = modality or detect_modality(settings.data)
+        if modality != settings.model.source.kind:
+            what = MODALITIES[modality]
             raise RegardError(
                 f"--preset: {settings.preset} reads text, and the sources of these files are {what}; leave it out, or "
                 f"choose one of those for {what}: regard presets lists them."
             )
 
 
-def _set(everything: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
-    """--set model.encoder.kind=recurrent replaces the whole encoder: the other kind's fields mean nothing to it."""
-    if any(one.partition("=")[0].strip() == "preset" for one in assignments):
+def _apply_assignments(everything: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """Apply --set. A new kind, as in model.encoder.kind=recurrent, replaces the whole table, so kinds are set first."""
+    if any(each.partition("=")[0].strip() == "preset" for each in assignments):
         raise RegardError("--set: a preset is chosen with --preset.")
-    kinds = [one for one in assignments if one.partition("=")[0].strip().endswith(".kind")]
-    others = [one for one in assignments if one not in kinds]
+    kinds = [each for each in assignments if each.partition("=")[0].strip().endswith(".kind")]
+    others = [each for each in assignments if each not in kinds]
     return changed(merged(everything, changed({}, kinds)), others)

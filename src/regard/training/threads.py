@@ -1,4 +1,4 @@
-"""How many threads train a model on the processor."""
+"""The number of CPU threads that a model is trained with."""
 
 import contextlib
 import os
@@ -8,18 +8,18 @@ import torch
 
 from regard.models.settings import ModelSettings
 
-NARROW = 384  # a recurrent layer up to this wide has steps too small to share
+MAX_SINGLE_THREAD_WIDTH = 384  # up to this width a recurrent layer's steps are too small for two threads
 
 
 @contextlib.contextmanager
-def threads_for(model: ModelSettings) -> Iterator[None]:
-    """Within this context one thread for a narrow recurrent model, unless OMP_NUM_THREADS says how many.
+def limit_threads(model: ModelSettings) -> Iterator[None]:
+    """Use one thread within this context for a narrow recurrent model, unless OMP_NUM_THREADS is set.
 
-    Its steps are many and short: two threads that meet after each are no faster than one, and several times slower
-    where another program wants the second core. Pictures are read by convolutions, which share well.
+    Its steps are many and short: two threads that synchronize after each are no faster than one, and several times
+    slower where another program needs the second core. Convolutions over images parallelize well.
     """
     width = max(model.encoder.recurrent_width, model.decoder.recurrent_width)
-    wide = not width or width > NARROW or model.source.convolves
+    wide = not width or width > MAX_SINGLE_THREAD_WIDTH or model.source.convolves
     if wide or "OMP_NUM_THREADS" in os.environ:
         yield
         return

@@ -1,4 +1,4 @@
-"""Judging a model while it learns: loss over the held-out examples, and a score of what it says about them."""
+"""Validation in training: the loss of the validation set, and a metric of greedy outputs for it."""
 
 import math
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from regard.inference.predictor import Predictor
 from regard.training.objective import Objective, batch_loss
 from regard.training.settings import TrainingSettings
 
-AT_ONCE = 4096  # tokens of a batch whose loss is taken
-MOST = 1000  # examples that are translated at a validation
-SHOWN = 3  # of them shown with their reference
+BATCH_TOKENS = 4096  # tokens in a batch
+MAX_EXAMPLES = 1000  # examples whose output is decoded and scored
+SHOWN_SAMPLES = 3  # examples printed and logged with their reference
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What the model makes of one source."""
+    """The model's output for one source."""
 
     source: str
     reference: str
@@ -29,50 +29,52 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """A validation's result. `merit` is what is compared: higher is better, whatever was measured."""
+class ValidationResult:
+    """The result of a validation. value: of the metric."""
 
     loss: float
     perplexity: float
-    measure: str
+    metric: str
     value: float
     samples: list[Sample]
 
     @property
-    def merit(self) -> tuple[float, float]:
-        """Higher is better: the measure, then the loss, since BLEU is 0 for all outputs of fewer than four words."""
-        value = METRICS.get(self.measure).merit(self.value)
+    def sort_key(self) -> tuple[float, float]:
+        """Higher is better for any metric. The loss breaks ties, as BLEU is 0 for outputs of fewer than four words."""
+        value = METRICS.get(self.metric).merit(self.value)
         return (value if math.isfinite(value) else -1e30, -self.loss if math.isfinite(self.loss) else -1e30)
 
 
-def _predictions(predictor: Predictor, prompts: list[Prompt]) -> list[str]:
-    """The greedy output for each."""
+def _greedy_outputs(predictor: Predictor, prompts: list[Prompt]) -> list[str]:
+    """The greedy output for each prompt."""
     outputs: dict[int, str] = {}
     for language in dict.fromkeys(each.language for each in prompts):
-        numbers = [number for number, each in enumerate(prompts) if each.language == language]
+        indices = [index for index, each in enumerate(prompts) if each.language == language]
         options = predictor.greedy()
         options = options.with_(to=language) if language else options
-        results = predictor.results([prompts[n].given for n in numbers], options)
-        outputs |= {number: result.text for number, result in zip(numbers, results, strict=True)}
-    return [outputs[number] for number in range(len(prompts))]
+        results = predictor.results([prompts[n].given for n in indices], options)
+        outputs |= {index: result.text for index, result in zip(indices, results, strict=True)}
+    return [outputs[index] for index in range(len(prompts))]
 
 
 @torch.inference_mode()
-def judge(objective: Objective, predictor: Predictor, corpus: Corpus, settings: TrainingSettings) -> Judgement:
-    """Loss over all of the validation set, and the score of greedy translations of its first thousand."""
+def validate(
+    objective: Objective, predictor: Predictor, corpus: Corpus, settings: TrainingSettings
+) -> ValidationResult:
+    """The loss of the whole validation set, and the metric of greedy outputs for its first `MAX_EXAMPLES` examples."""
     training = objective.training
     objective.eval()
     try:
         entropy = tokens = 0.0
-        for numbers in validation_batches(corpus, corpus.valid, tokens=AT_ONCE):
-            batch = load_batch(corpus, corpus.valid, numbers)
+        for indices in validation_batches(corpus, corpus.valid, tokens=BATCH_TOKENS):
+            batch = load_batch(corpus, corpus.valid, indices)
             entropy += float(batch_loss(objective, batch).cross_entropy)
             tokens += batch.tokens
         loss = entropy / tokens
         metric = METRICS.get(settings.metric)
-        count = SHOWN if issubclass(metric, LossMetric) else MOST
-        prompts = [corpus.kind.prompt(corpus.valid, number) for number in range(min(count, len(corpus.valid)))]
-        outputs = _predictions(predictor, prompts)
+        count = SHOWN_SAMPLES if issubclass(metric, LossMetric) else MAX_EXAMPLES
+        prompts = [corpus.kind.prompt(corpus.valid, index) for index in range(min(count, len(corpus.valid)))]
+        outputs = _greedy_outputs(predictor, prompts)
     finally:
         objective.train(training)
     samples = [Sample(each.source, each.reference, text) for each, text in zip(prompts, outputs, strict=True)]
@@ -82,4 +84,4 @@ def judge(objective: Objective, predictor: Predictor, corpus: Corpus, settings: 
         references = [sample.reference for sample in samples]
         value = corpus_score(metric.name, outputs, [references], tokenizer_for(references)).value
     perplexity = math.exp(loss) if loss < 700 else math.inf
-    return Judgement(loss, perplexity, metric.name, value, samples[:SHOWN])
+    return ValidationResult(loss, perplexity, metric.name, value, samples[:SHOWN_SAMPLES])

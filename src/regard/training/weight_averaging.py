@@ -1,4 +1,4 @@
-"""Averages of weights: exponential in training (Polyak and Juditsky 1992), and of the best checkpoints at its end."""
+"""Weight averaging: exponential in training (Polyak and Juditsky 1992), and of the best checkpoints at its end."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,27 +20,27 @@ class MovingAverage:
     def update(self, module: nn.Module, step: int) -> None:
         """After step number `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        own = module_tensors(module)
-        torch._foreach_lerp_(list(self.tensors.values()), [own[name] for name in self.tensors], 1 - decay)
+        current = module_tensors(module)
+        torch._foreach_lerp_(list(self.tensors.values()), [current[name] for name in self.tensors], 1 - decay)
 
 
-def mean(sets: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of several sets of weights, summed in float64."""
+def mean_weights(checkpoints: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of the weights of several checkpoints, summed in float64."""
     return {
-        name: torch.stack([each[name].double() for each in sets]).mean(0).to(value.dtype)
-        for name, value in sets[0].items()
+        name: torch.stack([each[name].double() for each in checkpoints]).mean(0).to(value.dtype)
+        for name, value in checkpoints[0].items()
     }
 
 
 @contextlib.contextmanager
-def wearing(module: nn.Module, tensors: Mapping[str, Tensor] | None) -> Iterator[None]:
-    """Within this context the module has these weights; afterwards its own again."""
+def temporary_weights(module: nn.Module, tensors: Mapping[str, Tensor] | None) -> Iterator[None]:
+    """Replace the module's weights within this context and restore them afterwards. None: leave them as they are."""
     if tensors is None:
         yield
         return
-    own = {name: value.clone() for name, value in module_tensors(module).items()}
+    original = {name: value.clone() for name, value in module_tensors(module).items()}
     copy_tensors_into(module, tensors, "average")
     try:
         yield
     finally:
-        copy_tensors_into(module, own, "weights")
+        copy_tensors_into(module, original, "weights")

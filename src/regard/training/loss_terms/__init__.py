@@ -1,1 +1,1 @@
-"""Terms that are added to the loss in training, one object each."""
+"""Terms that are added to the main loss in training."""

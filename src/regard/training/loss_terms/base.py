@@ -1,4 +1,4 @@
-"""What a loss term is."""
+"""The interface of loss terms."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -9,9 +9,9 @@ from regard.training.loss import ForwardPass, Loss
 
 
 class LossTerm(ABC):
-    """Something added to the main loss in training. weight: how much it counts.
+    """A term that is added to the main loss in training, multiplied by `weight`.
 
-    needs_weights: it looks at cross-attention, which is slower to compute with its weights.
+    needs_weights: it needs the weights of cross-attention, which are slower to compute.
     """
 
     needs_weights: ClassVar[bool] = False
@@ -20,5 +20,5 @@ class LossTerm(ABC):
         self.weight = weight
 
     @abstractmethod
-    def __call__(self, given: ForwardPass, loss: Loss) -> Tensor | None:
-        """What is added to the total, weight included; None if the batch has nothing for this term."""
+    def __call__(self, forward: ForwardPass, loss: Loss) -> Tensor | None:
+        """The weighted term; None if it does not apply to the batch."""

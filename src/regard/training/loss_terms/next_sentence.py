@@ -12,13 +12,13 @@ from regard.training.loss_terms.base import LossTerm
 class NextSentence(LossTerm):
     """The mean cross-entropy over pairs of segments, counted once for each target token of the batch."""
 
-    def __call__(self, given: ForwardPass, loss: Loss) -> Tensor | None:
-        labels = given.batch.next_sentence
+    def __call__(self, forward: ForwardPass, loss: Loss) -> Tensor | None:
+        labels = forward.batch.next_sentence
         if labels is None:
             return None
-        head = given.model.decoder
+        head = forward.model.decoder
         assert isinstance(head, PerPositionHead)
-        labels = torch.cat([labels] * given.passes)
-        present = labels >= 0
-        logits = head.next_sentence_logits(given.encoded.states[present]).float()
-        return self.weight * cross_entropy(logits, labels[present]) * given.present.sum()
+        labels = torch.cat([labels] * forward.passes)
+        labeled = labels >= 0
+        logits = head.next_sentence_logits(forward.encoded.states[labeled]).float()
+        return self.weight * cross_entropy(logits, labels[labeled]) * forward.target_mask.sum()

@@ -15,18 +15,18 @@ class HardAttention(LossTerm):
         super().__init__(1.0)
         self.reinforce = reinforce
 
-    def __call__(self, given: ForwardPass, loss: Loss) -> Tensor | None:
-        if not given.decoded.draws or loss.per_token is None:
+    def __call__(self, forward: ForwardPass, loss: Loss) -> Tensor | None:
+        if not forward.decoded.draws or loss.per_token is None:
             return None
-        present = given.present
-        likelihood = loss.per_token.new_zeros(present.shape).masked_scatter(present, -loss.per_token)
-        reward = likelihood.sum(1) / present.sum(1).clamp_min(1)
+        mask = forward.target_mask
+        likelihood = loss.per_token.new_zeros(mask.shape).masked_scatter(mask, -loss.per_token)
+        reward = likelihood.sum(1) / mask.sum(1).clamp_min(1)
         draws = []
         step = 0
-        for draw in given.decoded.draws:  # log_prob [B, H, steps]
+        for draw in forward.decoded.draws:  # log_prob [B, H, steps]
             steps = draw.log_prob.shape[-1]
-            counts = present[:, None, step : step + steps].to(draw.log_prob.dtype)
-            draws.append(Draw(draw.position, draw.log_prob * counts, draw.entropy * counts))
+            counted = mask[:, None, step : step + steps].to(draw.log_prob.dtype)
+            draws.append(Draw(draw.position, draw.log_prob * counted, draw.entropy * counted))
             step += steps
-        term: Tensor = self.reinforce(reward, draws) * len(present)
+        term: Tensor = self.reinforce(reward, draws) * len(mask)
         return self.weight * term

@@ -1,1 +1,1 @@
-"""Losses of the targets themselves; a task names one."""
+"""Main losses; every task names one."""

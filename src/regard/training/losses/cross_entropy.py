@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy over target tokens, fused with the output layer; R-Drop; copied tokens.
+"""Label-smoothed cross-entropy over target tokens, fused with the output layer; R-Drop; copy mechanism.
 
 Label smoothing: Szegedy et al. 2015 (arXiv:1512.00567). R-Drop: Liang et al. 2021 (arXiv:2106.14448).
 """
@@ -13,10 +13,10 @@ from regard.training.settings import TrainingSettings
 
 @LOSSES.register("cross-entropy")
 class CrossEntropy(MainLoss):
-    """Of every target token. r_drop: how much the distributions of two passes must agree."""
+    """Cross-entropy of target tokens. rdrop_weight: of the divergence between the two passes."""
 
-    def __init__(self, smoothing: float, r_drop: float = 0.0) -> None:
-        self.smoothing, self.r_drop = smoothing, r_drop
+    def __init__(self, smoothing: float, rdrop_weight: float = 0.0) -> None:
+        self.smoothing, self.rdrop_weight = smoothing, rdrop_weight
 
     @classmethod
     def build(cls, model: ModelSettings, settings: TrainingSettings) -> MainLoss:
@@ -24,35 +24,35 @@ class CrossEntropy(MainLoss):
             return CopyCrossEntropy(settings.smoothing)
         return cls(settings.smoothing, settings.rdrop_weight)
 
-    def __call__(self, given: ForwardPass) -> Loss:
-        output, present = given.model.output, given.present
-        labels = given.batch.labels[present]
-        if given.passes == 2:
-            first, second = given.decoded.features.chunk(2)
+    def __call__(self, forward: ForwardPass) -> Loss:
+        output, mask = forward.model.output, forward.target_mask
+        labels = forward.batch.labels[mask]
+        if forward.passes == 2:
+            first, second = forward.decoded.features.chunk(2)
             loss = fused_rdrop(
-                first[present],
-                second[present],
+                first[mask],
+                second[mask],
                 output.weight,
                 output.bias,
                 labels,
                 smoothing=self.smoothing,
-                rdrop_weight=self.r_drop,
-                rounded=given.rounded,
+                rdrop_weight=self.rdrop_weight,
+                rounded=forward.bfloat16,
             )
         else:
             loss = fused_cross_entropy(
-                given.decoded.features[present],
+                forward.decoded.features[mask],
                 output.weight,
                 output.bias,
                 labels,
                 smoothing=self.smoothing,
-                rounded=given.rounded,
+                rounded=forward.bfloat16,
             )
         return Loss(loss.total, loss.per_token.double().sum(), loss.per_token)
 
 
 class CopyCrossEntropy(MainLoss):
-    """Of a decoder that may copy tokens of its source (See et al. 2017, arXiv:1704.04368)."""
+    """Cross-entropy of a decoder that can copy source tokens (See et al. 2017, arXiv:1704.04368)."""
 
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
@@ -61,13 +61,13 @@ class CopyCrossEntropy(MainLoss):
     def build(cls, model: ModelSettings, settings: TrainingSettings) -> MainLoss:
         return cls(settings.smoothing)
 
-    def __call__(self, given: ForwardPass) -> Loss:
-        copy, present = given.decoded.copy, given.present
+    def __call__(self, forward: ForwardPass) -> Loss:
+        copy, mask = forward.decoded.copy, forward.target_mask
         assert copy is not None
-        chosen = CopyDistribution(copy.weights[present], copy.generate[present])
-        tokens = given.batch.source[:, None].expand(*present.shape, -1)[present]
-        logits = given.model.logits(given.decoded.features[present])
+        distribution = CopyDistribution(copy.weights[mask], copy.generate[mask])
+        tokens = forward.batch.source[:, None].expand(*mask.shape, -1)[mask]
+        logits = forward.model.logits(forward.decoded.features[mask])
         total, per_token = copy_cross_entropy(
-            logits, chosen, tokens, given.batch.labels[present], smoothing=self.smoothing
+            logits, distribution, tokens, forward.batch.labels[mask], smoothing=self.smoothing
         )
         return Loss(total.sum(), per_token.detach().double().sum(), per_token.detach())

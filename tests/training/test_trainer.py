@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from regard.runs.bundle import load_bundle
-from regard.training.loop import Trainer
 from regard.training.reporting import Log, Reporter, read_log
+from regard.training.trainer import Trainer
 from tests.training.small import small_run
 
 
@@ -60,7 +60,7 @@ def test_patience_ends_a_run_that_gets_no_better(tmp_path: Path) -> None:
 
 def test_epochs_limit_steps(tmp_path: Path) -> None:
     one = trainer(tmp_path, epochs=2, steps=1000)
-    per_epoch = len(one._epoch(0))
+    per_epoch = len(one._epoch_batches(0))
     assert one.train(Log(tmp_path / "log.jsonl", after=None)).step == 2 * per_epoch
 
 
