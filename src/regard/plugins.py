@@ -18,7 +18,7 @@ REGISTRIES = {
     "extent": "regard.attention.extents",
     "normalizer": "regard.attention.normalizers",
     "position": "regard.attention.positions",
-    "image": "regard.attention.channels",
+    "channel-attention": "regard.attention.channels",
     "encoder": "regard.models.settings.components",
     "decoder": "regard.models.settings.components",
     "source": "regard.models.settings.components",
@@ -74,18 +74,17 @@ def extensions() -> dict[str, dict[str, str]]:
     """Every axis with the names of its extensions, each with where it comes from: built-in, a package, a file."""
     found: dict[str, dict[str, str]] = {}
     for axis in REGISTRIES:
-        registry = _registry(axis)
-        assert registry is not None
+        registry = registry_of(axis)
         outside = {name: origin for of, name, origin in loaded() if of == axis}
         found[axis] = {name: outside.get(name, "built-in") for name in registry}
     return found
 
 
-def _registry(axis: str) -> "Registry[object] | None":
-    """The registry of an axis, whose module is imported if need be; None if there is no such axis."""
-    if axis not in AXES and axis in REGISTRIES:
+def registry_of(axis: str) -> "Registry[Any]":
+    """The registry of an axis, whose module is imported if need be. Raises KeyError if there is no such axis."""
+    if axis not in AXES:
         importlib.import_module(REGISTRIES[axis])
-    return AXES.get(axis)
+    return AXES[axis]
 
 
 def required_by(settings: Any) -> dict[str, str]:
@@ -98,7 +97,7 @@ def check_available(required: dict[str, str], where: str) -> None:
     """Raise RegardError, naming the first, if one of the plugins that a run needs is missing."""
     for plugin, origin in required.items():
         axis, _, name = plugin.partition(".")
-        if (registry := _registry(axis)) is None or name not in registry:
+        if axis not in AXES.keys() | REGISTRIES.keys() or name not in registry_of(axis):
             source = (
                 f"load its file with --plugin {Path(origin).name}" if origin.endswith(".py") else f"install {origin}"
             )

@@ -15,7 +15,7 @@ from tests.serving.conftest import Server
 
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parent.parent / "docs" / "extending.md"
-EXTENSIONS = sorted(path for path in HERE.glob("*.py") if path.name not in ("__init__.py", Path(__file__).name))
+EXTENSIONS = sorted(path for path in HERE.glob("*.py") if not path.name.startswith(("__", "test_")))
 MAX_LINES = 60
 
 

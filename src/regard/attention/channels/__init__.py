@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from regard.attention.channels.squeeze_excitation import SqueezeExcitation as SqueezeExcitation
 
 CHANNELS: "Axis[type[ImageAttention]]" = Axis(
-    "image", __name__, question="the same idea over the channels and positions of [B, C, H, W]"
+    "channel-attention", __name__, question="the same idea over the channels and positions of [B, C, H, W]"
 )
 
 
