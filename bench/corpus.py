@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 from bench.measure import Claim, report
+from regard.data.batch import load_batch
 from regard.data.batch_plan import plan_epoch
-from regard.data.batching import load_batch
-from regard.data.dataset import prepare
+from regard.data.corpus import prepare
 from regard.data.kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings
 from regard.models.settings import TextSource

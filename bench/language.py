@@ -17,7 +17,7 @@ import transformers
 from torch import Tensor
 
 from bench.measure import Claim, medians, report
-from regard.data.batching import Batch
+from regard.data.batch import Batch
 from regard.models.seq2seq import Seq2Seq
 from regard.settings import merged
 from regard.special_tokens import BEGIN, END, MASK, PAD

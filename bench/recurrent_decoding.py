@@ -23,7 +23,7 @@ from bench.measure import Claim, report
 from bench.trainees import SHAPES, VOCABULARY, joeynmt
 from bench.workers import Worker, interleaved, serve
 from regard.alignment.shortlist import FREQUENT_TOKENS, Shortlist
-from regard.data.batching import pad_sequences
+from regard.data.batch import pad_sequences
 from regard.inference.engines.native import NativeEngine
 from regard.inference.results import SearchConfig
 from regard.inference.search_algorithm import search

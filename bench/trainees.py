@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from bench.workers import serve
+from regard.data.batch import Batch, collate_tokens
 from regard.data.batch_plan import plan_epoch
-from regard.data.batching import Batch, collate_tokens
 from regard.training.allocator import raise_malloc_thresholds
 
 VOCABULARY, TOKENS, BATCHES = 10_000, 4096, 3

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.batching import load_batch
-from regard.data.dataset import Corpus, prepare
+from regard.data.batch import load_batch
+from regard.data.corpus import Corpus, prepare
 from regard.data.kinds.documents import MaskedDocuments
 from regard.data.masking import MASK_RATE, RANDOM_RATE, MaskedPassages, mask_passages, mask_tokens
 from regard.data.settings import DataSettings, MaskSettings

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.data.batching import load_batch
-from regard.data.dataset import Corpus, prepare, reopen
+from regard.data.batch import load_batch
+from regard.data.corpus import Corpus, prepare, reopen
 from regard.data.kinds.label_pairs import LabelPairs
 from regard.data.kinds.text_pairs import TextPairs
 from regard.data.labels import Labels

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.batching import load_batch, plan_batches
-from regard.data.dataset import prepare
+from regard.data.batch import load_batch, plan_batches
+from regard.data.corpus import prepare
 from regard.data.formats.text import MAX_CHARACTERS
 from regard.data.kinds.documents import CausalDocuments
 from regard.data.packing import Passages, assign_rows, pack_sequences, plan_packed_batches

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.batching import load_batch
-from regard.data.dataset import prepare
+from regard.data.batch import load_batch
+from regard.data.corpus import prepare
 from regard.data.example import Example, Layout
 from regard.data.input_validation import read_examples
 from regard.data.kinds.text_pairs import TextPairs
@@ -87,7 +87,7 @@ def test_batches_have_alignment_targets_for_any_segmentation(sampling: float, tm
     )
     corpus = prepare(settings, tmp_path / "data", kind=TextPairs(), source=TextSource())
     assert sum(corpus.rejected.values()) == 1
-    assert corpus.valid.linked is None
+    assert corpus.valid.word_links is None
     batch = load_batch(
         corpus, corpus.train, np.arange(len(corpus.train)), settings=DataSettings(subwords=subwords), key=7
     )

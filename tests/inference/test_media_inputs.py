@@ -59,10 +59,10 @@ def test_a_wrong_file_has_its_own_sentence_and_disturbs_nobody(tmp_path: Path) -
 def test_text_is_refused_where_files_are_read_and_the_other_way_round() -> None:
     reads = translator("images")
     assert "no such file" in reads.translate("a sentence").error
-    from regard.data.vocabulary import in_text
+    from regard.data.vocabulary import text_tokenizer
 
     with pytest.raises(ValueError, match="reads pictures, not text"):
-        in_text(reads.run.source_side)
+        text_tokenizer(reads.run.source_side)
 
 
 @pytest.mark.parametrize("kind", ["images", "speech"])

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.data.answer_spans import Window, split_question
-from regard.data.batching import load_batch
-from regard.data.dataset import Corpus, prepare
+from regard.data.batch import load_batch
+from regard.data.corpus import Corpus, prepare
 from regard.data.labels import SpanLabels
-from regard.data.pairs import PairDataset
+from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
 from regard.inference.predictor import Predictor
 from regard.inference.span_answers import MAX_ANSWER_TOKENS, _best_span_of_window

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.data.batching import load_batch
-from regard.data.dataset import Corpus, prepare
+from regard.data.batch import load_batch
+from regard.data.corpus import Corpus, prepare
 from regard.data.kinds.tag_pairs import TagPairs
 from regard.data.labels import TagLabels
-from regard.data.pairs import PairDataset
+from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
 from regard.inference.predictor import Predictor
 from regard.loading import predictor_of

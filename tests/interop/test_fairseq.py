@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.batching import pad_sequences
+from regard.data.batch import pad_sequences
 from regard.interop.fairseq import convert_checkpoint, fairseq_sinusoids
 from regard.interop.import_folder import import_folder
 from regard.loading import load

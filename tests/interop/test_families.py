@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.batching import pad_sequences
+from regard.data.batch import pad_sequences
 from regard.inference.per_position import position_logits
 from regard.inference.results import SearchConfig
 from regard.inference.span_answers import SpanDecoder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.batching import pad_sequences
+from regard.data.batch import pad_sequences
 from regard.data.input_validation import normalize_whitespace
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.batching import pad_sequences
+from regard.data.batch import pad_sequences
 from regard.interop.export_run import export_run
 from regard.loading import load
 from regard.runs.bundle import load_bundle

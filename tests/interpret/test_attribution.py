@@ -9,7 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batching import collate_sources
+from regard.data.batch import collate_sources
 from regard.data.media import Medium
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.interpret import attribution, forced_pass

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from regard.data.dataset import Corpus, prepare
+from regard.data.corpus import Corpus, prepare
 from regard.runs.bundle import Bundle
 from regard.settings import merged
 from regard.tasks.base import get_task

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.batching import Batch, load_batch
-from regard.data.dataset import prepare
+from regard.data.batch import Batch, load_batch
+from regard.data.corpus import prepare
 from regard.models.dropout import Dropout
 from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.tasks.base import get_task

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.data.dataset import prepare
+from regard.data.corpus import prepare
 from regard.runs.bundle import Bundle, load_bundle, save_bundle
 from regard.tasks.base import get_task
 from regard.training.run import new_bundle

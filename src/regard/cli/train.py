@@ -166,7 +166,7 @@ def _begin(
     overwrite: bool,
     reporting: _Reporting,
 ) -> None:
-    from regard.data.dataset import fingerprint
+    from regard.data.corpus import fingerprint
     from regard.training.command_settings import is_task_detected, settings_from_command
     from regard.training.run import create_run, is_restart_or_worker
 

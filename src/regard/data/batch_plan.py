@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def tokens_for(corpus_tokens: int) -> int:
-    """The size of batch for a corpus of so many target tokens: 1,024 to 4,096.
+def default_batch_tokens(corpus_tokens: int) -> int:
+    """The default batch size in tokens, 1,024 to 4,096, for a corpus with this many target tokens.
 
     Small data learn faster from many small batches: of 0.5 million tokens, batches of 1,024 after as many tokens were
     1.3 BLEU ahead of 2,048, and these ahead of 4,096. Larger ones use the processor better.
@@ -20,22 +20,22 @@ def plan_epoch(
 
     A batch's longer side, padded, has at most `tokens` tokens, but at least one example. Examples are sorted by their
     longer side; those of equal length are in a new order each epoch, and so are the batches. (To sort by both sides
-    would save 2 % of padding, but fill a batch with pairs that are all free or all literal, or all wrong: their
+    would save 2 % of padding, but fill a batch with pairs that are all free, all literal, or all wrong: their
     ratio of lengths would vary four times as much from batch to batch, and the loss from 1 to 4.)
     """
-    draw = np.random.default_rng([seed & 0xFFFFFFFFFFFFFFFF, epoch])
-    order = draw.permutation(len(target))
+    rng = np.random.default_rng([seed & 0xFFFFFFFFFFFFFFFF, epoch])
+    order = rng.permutation(len(target))
     longer = np.maximum(source, target).astype(np.int64)
     order = order[np.argsort(longer[order], kind="stable")]
     longer = longer[order]
     batches = []
     start = 0
     while start < len(order):
-        # The most examples from `start` on whose longest side, padded, still fits.
+        # As many examples from `start` on as fit when their longer side is padded.
         window = longer[start : start + max(1, tokens // max(1, int(longer[start])))]
-        room = np.maximum.accumulate(window) * np.arange(1, len(window) + 1) <= tokens
-        count = len(window) if room.all() else max(1, int(np.argmin(room)))
+        fits = np.maximum.accumulate(window) * np.arange(1, len(window) + 1) <= tokens
+        count = len(window) if fits.all() else max(1, int(np.argmin(fits)))
         batches.append(order[start : start + count])
         start += count
-    draw.shuffle(batches)
+    rng.shuffle(batches)
     return batches

@@ -1,4 +1,4 @@
-"""Preparing a corpus, in passes none of which holds the data in memory.
+"""Preparation of a corpus, in passes of which none holds the data in memory.
 
 Texts are validated and stored, subwords are learned from a sample, texts are tokenized. The validation set is chosen by
 a hash of the source, so it does not depend on the order of the files, and no source is in both sets.
@@ -32,21 +32,21 @@ from regard.special_tokens import SEPARATOR_SIGN
 
 # What subwords are learned from, at most, on each side: sentencepiece holds all of it in memory, many times over.
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
-SENTENCE = 60  # bytes of plain text that count as an example
+BYTES_PER_EXAMPLE = 60  # of plain text, to choose a vocabulary size
 
 
-def silent(what: str, done: int, total: int | None) -> None:
-    """Report to nobody."""
+def no_report(what: str, done: int, total: int | None) -> None:
+    """Report no progress."""
 
 
 def prepare_files(
-    settings: DataSettings, folder: Path, mark: str, report: Report, *, kind: DatasetKind, source: SourceSettings
+    settings: DataSettings, folder: Path, fingerprint: str, report: Report, *, kind: DatasetKind, source: SourceSettings
 ) -> None:
-    """Everything that `dataset.py` opens, in a new folder."""
+    """Write all files of a corpus into a new folder."""
     own_valid = any((settings.valid_pairs, settings.valid_source, settings.valid_target, settings.valid_text))
     comparable = kind.comparable_sides(source)
     with RejectedExamples(folder / "rejected.jsonl") as rejected:
-        job = _Job(settings, kind, source, folder, rejected, report)
+        job = _Preparation(settings, kind, source, folder, rejected, report)
         origins = {"train": Origins()}
         hashes = job.read("train", origins)
         if not len(hashes):
@@ -56,10 +56,10 @@ def prepare_files(
             if not len(valid_hashes):
                 raise RegardError(_nothing_left("validation", rejected))
         usable = np.ones(len(hashes), bool)
-        if comparable and not settings.whole:  # an answer is short however long its story
-            usable = _usual_lengths(folder, settings, origins["train"], rejected)
+        if comparable and not settings.whole:  # an answer is short, however long its passage is
+            usable = _usual_length_ratios(folder, settings, origins["train"], rejected)
         protects = settings.placeholders and comparable
-        treatments = _census(folder, usable) if protects else dict.fromkeys(KINDS, TEXT)
+        treatments = _placeholder_treatments(folder, usable) if protects else dict.fromkeys(KINDS, TEXT)
         protection = Protection(treatments)
         usable &= _same_placeholders(folder, protection, origins["train"], rejected, usable)
         vocabularies = job.learn_vocabularies(usable, protection)
@@ -69,17 +69,17 @@ def prepare_files(
         tokenization = Tokenization(
             settings, source, folder, vocabularies, protection, rejected, report, kind.documents
         )
-        usable &= kind.valid_stored(folder, "train", origins["train"], rejected, len(usable))
-        fit = usable & kind.tokenize(tokenization, "train", origins["train"], usable)
-        index = np.flatnonzero(fit)
+        usable &= kind.usable_examples(folder, "train", origins["train"], rejected, len(usable))
+        tokenized = usable & kind.tokenize(tokenization, "train", origins["train"], usable)
+        index = np.flatnonzero(tokenized)
         if not len(index):
             raise RegardError(_nothing_left("training", rejected))
         if own_valid:
-            usable = kind.valid_stored(folder, "valid", origins["valid"], rejected, len(origins["valid"].lines))
-            fit_valid = usable & kind.tokenize(tokenization, "valid", origins["valid"], usable)
-            if not fit_valid.any():
+            usable = kind.usable_examples(folder, "valid", origins["valid"], rejected, len(origins["valid"].lines))
+            tokenized_valid = usable & kind.tokenize(tokenization, "valid", origins["valid"], usable)
+            if not tokenized_valid.any():
                 raise RegardError(_nothing_left("validation", rejected))
-            np.save(folder / "valid.index.npy", np.flatnonzero(fit_valid))
+            np.save(folder / "valid.index.npy", np.flatnonzero(tokenized_valid))
             # A source of the validation set must not be trained on.
             leaking = np.isin(hashes[index], valid_hashes)
             for at in index[leaking]:
@@ -88,18 +88,18 @@ def prepare_files(
             if not len(index):
                 raise RegardError("every training source is in the validation set too; nothing is left to learn from.")
         else:
-            held = select_validation(hashes[index], settings.valid_size)
-            np.save(folder / "valid.index.npy", index[held])
-            index = index[~held]
+            held_out = select_validation(hashes[index], settings.valid_size)
+            np.save(folder / "valid.index.npy", index[held_out])
+            index = index[~held_out]
         np.save(folder / "train.index.npy", index)
-        about = {
-            "fingerprint": mark,
+        metadata = {
+            "fingerprint": fingerprint,
             "own_valid": own_valid,
             "rejected": dict(rejected.counts),
             "placeholders": treatments,
             "longest": settings.longest if kind.documents else None,
         }
-    (folder / "corpus.json").write_text(json.dumps(about, indent=2))
+    (folder / "corpus.json").write_text(json.dumps(metadata, indent=2))
 
 
 def _nothing_left(what: str, rejected: RejectedExamples) -> str:
@@ -114,8 +114,10 @@ def _nothing_left(what: str, rejected: RejectedExamples) -> str:
     )
 
 
-def _store(found: Iterator[Example], folder: Path, name: str, origins: Origins, report: Report) -> NDArray[np.uint64]:
-    """Write the texts of all examples; their sources' hashes."""
+def _store(
+    examples: Iterator[Example], folder: Path, name: str, origins: Origins, report: Report
+) -> NDArray[np.uint64]:
+    """Write the texts of all examples; returns the hashes of their sources."""
     hashes: list[NDArray[np.uint64]] = []
     some_hashes: list[int] = []
     lines: list[NDArray[np.int64]] = []
@@ -125,7 +127,7 @@ def _store(found: Iterator[Example], folder: Path, name: str, origins: Origins, 
         RaggedWriter(folder / f"{name}.source_text", np.uint8) as source,
         RaggedWriter(folder / f"{name}.target_text", np.uint8) as target,
     ):
-        for number, example in enumerate(found, 1):
+        for number, example in enumerate(examples, 1):
             if not origins.files or origins.files[-1] != example.file:
                 origins.files.append(example.file)
                 origins.starts.append(number - 1)
@@ -143,10 +145,10 @@ def _store(found: Iterator[Example], folder: Path, name: str, origins: Origins, 
     return np.concatenate([*hashes, np.array(some_hashes, np.uint64)])
 
 
-def _usual_lengths(
+def _usual_length_ratios(
     folder: Path, settings: DataSettings, origins: Origins, rejected: RejectedExamples
 ) -> NDArray[np.bool_]:
-    """False for examples whose sides' lengths differ far more than is usual in this corpus."""
+    """False for examples whose ratio of lengths is far from the median of this corpus."""
     source, target = (Ragged(folder / f"train.{side}_text", np.uint8).lengths for side in ("source", "target"))
     ratio = np.log((source + RATIO_SMOOTHING) / (target + RATIO_SMOOTHING))
     usual: NDArray[np.bool_] = np.abs(ratio - np.median(ratio)) <= np.log(settings.unusual_ratio)
@@ -155,32 +157,32 @@ def _usual_lengths(
     return usual
 
 
-def _census(folder: Path, usable: NDArray[np.bool_]) -> dict[str, Treatment]:
-    """What becomes of each kind of placeholder that the training examples have."""
+def _placeholder_treatments(folder: Path, usable: NDArray[np.bool_]) -> dict[str, Treatment]:
+    """How each kind of placeholder in the training examples is treated."""
     statistics = PlaceholderStatistics()
-    read = StoredTexts(folder, "train", Protection({}))
+    texts = StoredTexts(folder, "train", Protection({}))
     for at in np.flatnonzero(usable):
-        statistics.add(*read.raw(int(at)))
+        statistics.add(*texts.raw(int(at)))
     return statistics.treatments()
 
 
 def _same_placeholders(
     folder: Path, protection: Protection, origins: Origins, rejected: RejectedExamples, usable: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """False for examples whose sides have not the same placeholders: they would teach to lose them."""
+    """False for examples whose target has other placeholders than their source: they would teach to lose them."""
     same = np.ones(len(usable), bool)
     if protection.uses_symbols:
-        read = StoredTexts(folder, "train", protection)
+        texts = StoredTexts(folder, "train", protection)
         for at in np.flatnonzero(usable):
-            if protection.protect_pair(*read.raw(int(at))) is None:
+            if protection.protect_pair(*texts.raw(int(at))) is None:
                 rejected.add(origins.example(folder, "train", int(at)), "other placeholders than its source")
                 same[at] = False
     return same
 
 
 @dataclass(frozen=True)
-class _Job:
-    """What the passes over the data share."""
+class _Preparation:
+    """What the passes over the data have in common."""
 
     settings: DataSettings
     kind: DatasetKind
@@ -190,11 +192,11 @@ class _Job:
     report: Report
 
     def read(self, name: str, origins: dict[str, Origins]) -> NDArray[np.uint64]:
-        """Check and store the examples of the training or the validation files; their sources' hashes."""
+        """Validate and store the examples of the training or validation files; returns the hashes of their sources."""
         origins[name] = Origins()
         settings, kind = self.settings, self.kind
         medium = None if kind.documents else medium_for(self.source)
-        found = valid_examples(
+        examples = valid_examples(
             read_examples(settings, valid=name == "valid"),
             settings,
             self.rejected,
@@ -204,21 +206,21 @@ class _Job:
         )
         if medium is not None:
             with MediaWriter(self.folder / f"{name}.source", medium, settings.media, self.rejected) as writer:
-                stored = _store(writer.readable_examples(found), self.folder, name, origins[name], self.report)
+                stored = _store(writer.readable_examples(examples), self.folder, name, origins[name], self.report)
             return writer.hashes if len(stored) else stored
-        found = kind.while_reading(found, self.folder, name, settings)
-        return _store(found, self.folder, name, origins[name], self.report)
+        examples = kind.store_annotations(examples, self.folder, name, settings)
+        return _store(examples, self.folder, name, origins[name], self.report)
 
     def learn_vocabularies(self, usable: NDArray[np.bool_], protection: Protection) -> dict[str, Vocabulary]:
-        """The vocabulary of each side that has one."""
+        """The vocabularies of source and target; media have none."""
         self.report("learning subwords", 0, None)
         settings, kind = self.settings, self.kind
         count = int(usable.sum())
         numbers = np.flatnonzero(usable)
         sides = [Ragged(self.folder / f"train.{side}_text", np.uint8).lengths[numbers] for side in ("source", "target")]
-        letters = max(int(lengths.sum(dtype=np.int64)) for lengths in sides)
-        size = settings.subwords.size or vocabulary_size(letters // SENTENCE if kind.documents else count)
-        numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-letters // SAMPLED_BYTES))]
+        byte_count = max(int(lengths.sum(dtype=np.int64)) for lengths in sides)
+        size = settings.subwords.size or vocabulary_size(byte_count // BYTES_PER_EXAMPLE if kind.documents else count)
+        numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-byte_count // SAMPLED_BYTES))]
         texts = StoredTexts(self.folder, "train", protection)
         languages = tuple(LANGUAGE_SIGN.format(language) for language in settings.target_languages)
         symbols = (*kind.symbols(), *languages, *(SYMBOLS if protection.uses_symbols else ()))
@@ -227,31 +229,31 @@ class _Job:
             for side in sides:
                 yield from (texts.side(int(at), side).replace(SEPARATOR_SIGN, " ") for at in numbers)
 
-        def tokenizer(known: Path | None, *sides: str) -> SubwordTokenizer:
-            if known is None:
+        def tokenizer(path: Path | None, *sides: str) -> SubwordTokenizer:
+            if path is None:
                 return train_tokenizer(lines(*sides), settings.subwords, size, symbols)
-            given = load_tokenizer(known)
+            loaded = load_tokenizer(path)
             for symbol in symbols:
-                if given.token(symbol) is None:
+                if loaded.token(symbol) is None:
                     raise RegardError(
-                        f"{known}: this vocabulary has no entry for what these data need; learn one instead."
+                        f"{path}: this vocabulary has no entry for what these data need; learn one instead."
                     )
-            return given
+            return loaded
 
         if joint := kind.joint_sides(settings, self.source):
-            both = tokenizer(settings.source_vocabulary, *joint)
-            return {"source": both, "target": both}
-        found: dict[str, Vocabulary] = {}
+            shared = tokenizer(settings.source_vocabulary, *joint)
+            return {"source": shared, "target": shared}
+        vocabularies: dict[str, Vocabulary] = {}
         if self.source.is_text:
-            found["source"] = tokenizer(settings.source_vocabulary, "source")
-        target = kind.learn_target(texts.side(int(at), "target") for at in np.flatnonzero(usable))
-        found["target"] = tokenizer(settings.target_vocabulary, "target") if target is None else target
-        return found
+            vocabularies["source"] = tokenizer(settings.source_vocabulary, "source")
+        target = kind.build_target_vocabulary(texts.side(int(at), "target") for at in np.flatnonzero(usable))
+        vocabularies["target"] = tokenizer(settings.target_vocabulary, "target") if target is None else target
+        return vocabularies
 
 
 def vocabulary_size(examples_count: int) -> int:
-    """A size that suits so many examples: rare subwords of small data are never learned well."""
-    for most, size in ((2_000, 1_000), (10_000, 2_000), (100_000, 4_000), (1_000_000, 16_000)):
-        if examples_count <= most:
+    """The default vocabulary size for a number of examples: rare subwords of small data are never learned well."""
+    for max_examples, size in ((2_000, 1_000), (10_000, 2_000), (100_000, 4_000), (1_000_000, 16_000)):
+        if examples_count <= max_examples:
             return size
     return 32_000

@@ -1,4 +1,4 @@
-"""Examples as they are stored while a corpus is prepared, and their tokens."""
+"""Tokenization of the texts that are stored while a corpus is prepared."""
 
 import contextlib
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from regard.special_tokens import UNKNOWN, shortened
 
 REPORT_EVERY = 10_000
 
-Report = Callable[[str, int, int | None], None]  # what is being done, how many are done, of how many if known
+Report = Callable[[str, int, int | None], None]  # progress: the stage, how much is done, of how much if known
 
 
 class Origins:
-    """Where each stored example came from, in little memory."""
+    """The file and line of each stored example, in little memory."""
 
     def __init__(self) -> None:
         self.files: list[str] = []
@@ -41,7 +41,7 @@ class Origins:
 
 
 class StoredTexts:
-    """Stored texts of both sides, as they are trained on: with symbols in place of their placeholders."""
+    """Stored texts of sources and targets, with symbols in place of their placeholders."""
 
     def __init__(self, folder: Path, name: str, protection: Protection) -> None:
         self._sides = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
@@ -51,16 +51,16 @@ class StoredTexts:
         return len(self._sides[0])
 
     def raw(self, at: int) -> tuple[str, str]:
-        """As they were read."""
+        """Source and target with their placeholders."""
         return decode_text(self._sides[0][at]), decode_text(self._sides[1][at])
 
     def side(self, at: int, side: str) -> str:
-        """One of them, with symbols; as it was read, where the sides have not the same."""
-        place = 0 if side == "source" else 1
+        """Source or target with symbols; with its placeholders if those of the other side differ."""
+        column = 0 if side == "source" else 1
         if not self._protection.uses_symbols:
-            return decode_text(self._sides[place][at])
+            return decode_text(self._sides[column][at])
         raw = self.raw(at)
-        return (self._protection.protect_pair(*raw) or raw)[place]
+        return (self._protection.protect_pair(*raw) or raw)[column]
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class Tokenization:
     protection: Protection
     rejected: RejectedExamples
     report: Report
-    documents: bool  # which may be of any length
+    documents: bool  # whether examples are documents, which may be of any length
 
     def dtype(self, name: str) -> type[np.generic]:
-        """Of the stored tokens, as narrow as the vocabularies allow."""
+        """The data type of stored tokens: 16 bits if the vocabularies are small enough."""
         narrow = max(map(len, self.vocabularies.values())) < 1 << 16
         if narrow:
             (self.folder / f"{name}.narrow").touch()
@@ -88,40 +88,48 @@ class Tokenization:
         name: str,
         side: str,
         origins: Origins,
-        wanted: NDArray[np.bool_],
-        fit: NDArray[np.bool_],
+        selected: NDArray[np.bool_],
+        usable: NDArray[np.bool_],
         *,
         by_word: bool = False,
     ) -> None:
-        """Write the tokens of one side; what is too long, or has an unknown label, is no longer fit. Unwanted examples
-        are stored empty. by_word: each word is tokenized by itself, and where each begins is stored, too."""
+        """Write the tokens of one side; `usable` becomes False for examples that are too long or have an unknown label.
+
+        Examples that are not selected are stored empty. by_word: each word is tokenized by itself, and the position of
+        its first token is stored, too.
+        """
         vocabulary = self.vocabularies[side]
-        reads = self.source if side == "source" else TextSource()
-        limit = max_content_tokens(reads, self.settings.longest)
+        source = self.source if side == "source" else TextSource()
+        limit = max_content_tokens(source, self.settings.longest)
         truncates = side == "source" and self.settings.whole and not by_word
         texts = StoredTexts(self.folder, name, self.protection)
-        firsts_file = RaggedWriter(self.folder / f"{name}.firsts", np.int32) if by_word else contextlib.nullcontext()
-        with RaggedWriter(self.folder / f"{name}.{side}", self.dtype(name)) as writer, firsts_file as firsts:
+        first_tokens_file = (
+            RaggedWriter(self.folder / f"{name}.firsts", np.int32) if by_word else contextlib.nullcontext()
+        )
+        with (
+            RaggedWriter(self.folder / f"{name}.{side}", self.dtype(name)) as writer,
+            first_tokens_file as first_tokens,
+        ):
             for start in range(0, len(texts), REPORT_EVERY):
-                some = range(start, min(start + REPORT_EVERY, len(texts)))
-                read = [texts.side(at, side) if wanted[at] else "" for at in some]
-                if firsts is not None:
+                numbers = range(start, min(start + REPORT_EVERY, len(texts)))
+                batch = [texts.side(at, side) if selected[at] else "" for at in numbers]
+                if first_tokens is not None:
                     assert isinstance(vocabulary, SubwordTokenizer)
-                    tokens, starts = encode_words(read, vocabulary)
+                    tokens, starts = encode_words(batch, vocabulary)
                     for positions, sequence in zip(starts, tokens, strict=True):
-                        firsts.append(positions if len(sequence) <= limit else [])
+                        first_tokens.append(positions if len(sequence) <= limit else [])
                 else:
-                    tokens = encode_segments(read, reads, vocabulary.encode)
-                for at, sequence in zip(some, tokens, strict=True):
-                    if not vocabulary.has_eos and UNKNOWN in sequence and wanted[at]:
+                    tokens = encode_segments(batch, source, vocabulary.encode)
+                for at, sequence in zip(numbers, tokens, strict=True):
+                    if not vocabulary.has_eos and UNKNOWN in sequence and selected[at]:
                         self.rejected.add(origins.example(self.folder, name, at), "a label that training has not")
-                        fit[at] = False
-                    kept = shortened(sequence, limit) if truncates else sequence
-                    if len(kept) > limit and not self.documents:
-                        if fit[at]:
+                        usable[at] = False
+                    stored = shortened(sequence, limit) if truncates else sequence
+                    if len(stored) > limit and not self.documents:
+                        if usable[at]:
                             reason = f"over {self.settings.longest} tokens"
                             self.rejected.add(origins.example(self.folder, name, at), reason)
-                        fit[at] = False
-                        kept = []
-                    writer.append(kept)
-                self.report(f"tokenizing the {side}", some.stop, len(texts))
+                        usable[at] = False
+                        stored = []
+                    writer.append(stored)
+                self.report(f"tokenizing the {side}", numbers.stop, len(texts))

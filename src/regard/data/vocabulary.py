@@ -1,4 +1,4 @@
-"""What a model reads and what it says: text in subwords, media, labels."""
+"""What encodes sources and targets: tokenizers, media and labels."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -9,18 +9,18 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 
 SourceSide = SubwordTokenizer | Medium
-Given = Any  # one source as a model is given it: tokens with their end, or an array
+SourceInput = Any  # one encoded source: tokens with special tokens, or an array
 
 
 class Vocabulary(Protocol):
-    """What a model says: tokens that stand for text. Subwords, or labels."""
+    """What encodes and decodes targets: a subword tokenizer, or labels."""
 
     has_eos: bool  # whether the end-of-sequence token ends each target
-    target_file: str  # where a run keeps it
+    target_file: str  # its file name in a run
 
     @property
     def model(self) -> bytes:
-        """As a file's content."""
+        """The content of its file."""
         ...
 
     def __len__(self) -> int: ...
@@ -29,7 +29,7 @@ class Vocabulary(Protocol):
         ...
 
     def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
-        """The same, cut at random."""
+        """Tokens of each text, segmented at random as a function of `key`."""
         ...
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
@@ -37,11 +37,11 @@ class Vocabulary(Protocol):
         ...
 
     def token(self, piece: str) -> int | None:
-        """The token that looks like this."""
+        """The token of a piece, if there is one."""
         ...
 
     def pieces(self, tokens: Iterable[int]) -> list[str]:
-        """What each token looks like."""
+        """The piece of each token."""
         ...
 
     def check(self, text: str) -> None:
@@ -49,8 +49,8 @@ class Vocabulary(Protocol):
         ...
 
 
-def in_text(side: SourceSide) -> SubwordTokenizer:
-    """A side that reads text. Raises RegardError for another."""
+def text_tokenizer(side: SourceSide) -> SubwordTokenizer:
+    """The tokenizer of a source side that is text. Raises RegardError for media."""
     if isinstance(side, SubwordTokenizer):
         return side
     raise RegardError(f"this model reads {side.plural_name}, not text; give it files of these.")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from regard.data.batching import collate_sources, pad_sequences
+from regard.data.batch import collate_sources, pad_sequences
 from regard.data.input_validation import normalize_whitespace
 from regard.data.readers import read_documents
 from regard.data.segments import add_special_tokens, max_content_tokens
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.evaluation.report import Progress
 from regard.inference.predictor import Predictor
@@ -102,7 +102,7 @@ def compute_masked_perplexity(
     device = next(network.parameters()).device
     longest = max_content_tokens(source, model.run.max_source_tokens)
     pieces = []
-    for tokens in in_text(model.run.source_side).encode(
+    for tokens in text_tokenizer(model.run.source_side).encode(
         [normalize_whitespace(model.run.normalize_case(text)) for text in documents]
     ):
         pieces += [add_special_tokens(tokens[at : at + longest], source) for at in range(0, len(tokens), longest)]

@@ -7,7 +7,7 @@ from typing import Any
 from regard.alignment.aligner import word_alignment
 from regard.alignment.alignment_head import AlignmentHead
 from regard.data.input_validation import LONE_SURROGATE
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.pipeline import Pipeline, PipelineWithInputs
@@ -74,7 +74,7 @@ def with_forced_pass(
         if options.scores:
             result = replace(result, token_scores=found.token_scores)
         if options.alignment:
-            pieces = in_text(run.source_side).pieces(tokens[0]), run.target_side.pieces(tokens[1])
+            pieces = text_tokenizer(run.source_side).pieces(tokens[0]), run.target_side.pieces(tokens[1])
             cross = found.weights.get("cross", [])
             result = replace(result, alignment=word_alignment(cross, *pieces, run.alignment_head))
         if options.attention:
@@ -129,7 +129,7 @@ def align_pairs(
         passes = run_forced_pass(run.bundle, [tokens[n][0] for n in some], [tokens[n][1] for n in some])
         for number, each in zip(some, passes, strict=True):
             source_tokens, target_tokens = tokens[number]
-            pieces = in_text(run.source_side).pieces(source_tokens), run.target_side.pieces(target_tokens)
+            pieces = text_tokenizer(run.source_side).pieces(source_tokens), run.target_side.pieces(target_tokens)
             found[number] = word_alignment(each.weights.get("cross", []), *pieces, run.alignment_head)
         on_done(len(some))
     return found

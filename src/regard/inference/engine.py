@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from regard.alignment.shortlist import Shortlist
-from regard.data.vocabulary import Given
+from regard.data.vocabulary import SourceInput
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.registry import Registry
 from regard.runs.folder import RunFolder
@@ -48,7 +48,7 @@ class Engine(ABC):
 
     @abstractmethod
     def search(
-        self, sources: Sequence[Given], config: SearchConfig, constraints: Sequence[Constraints] | None = None
+        self, sources: Sequence[SourceInput], config: SearchConfig, constraints: Sequence[Constraints] | None = None
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source (tokens with the end of sequence, or an array), best first.
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from regard.data.batching import collate_sources
+from regard.data.batch import collate_sources
 from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
@@ -127,7 +127,7 @@ class FillMaskPipeline:
     def _word(self, token: int) -> str:
         """As a person reads it; the middle of a word begins with an ellipsis."""
         (text,) = self.run.target_side.decode([[token]])
-        return text if in_text(self.run.source_side).word_starts[token] else f"…{text}"
+        return text if text_tokenizer(self.run.source_side).word_starts[token] else f"…{text}"
 
     def _filled(self, request: Request, gaps: Sequence[Sequence[Filler]]) -> Result:
         tokens, score = list(request.tokens), 0.0

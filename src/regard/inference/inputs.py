@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from regard.data.target_languages import language_tokens
-from regard.data.vocabulary import Given
+from regard.data.vocabulary import SourceInput
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.requests import Request
@@ -33,7 +33,7 @@ class Inputs(Protocol):
         """Every input, encoded."""
         ...
 
-    def length(self, tokens: Given) -> int:
+    def length(self, tokens: SourceInput) -> int:
         """About how many positions an encoded input has; below 2 for an empty one."""
         ...
 
@@ -43,7 +43,7 @@ class Inputs(Protocol):
 
     def source_and_target(
         self, source: Any, target: str | Result | None, to: str, predict: Callable[[Any], Result]
-    ) -> tuple[Given, list[int]]:
+    ) -> tuple[SourceInput, list[int]]:
         """The tokens of an input and of a target, which is given, a result, or else predicted. Raises RegardError."""
         ...
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.batching import collate_sources
+from regard.data.batch import collate_sources
 from regard.data.media import AudioMedium, DecodedMedia, Medium
-from regard.data.vocabulary import Given
+from regard.data.vocabulary import SourceInput
 from regard.errors import RegardError
 from regard.inference.inputs import user_constraints
 from regard.inference.loaded_run import LoadedRun
@@ -53,7 +53,7 @@ class MediaInputs:
         except RegardError as error:
             return Request(name, [], error=str(error).removeprefix(f"{name}: ").rstrip("."))
 
-    def length(self, tokens: Given) -> int:
+    def length(self, tokens: SourceInput) -> int:
         """About how many positions it has; 0 for what could not be read."""
         return int(self.medium.position_counts(np.array([tokens.size], np.int32))[0]) + 1 if len(tokens) else 0
 
@@ -62,7 +62,7 @@ class MediaInputs:
 
     def source_and_target(
         self, source: Any, target: str | Result | None, to: str, predict: Callable[[Any], Result]
-    ) -> tuple[Given, list[int]]:
+    ) -> tuple[SourceInput, list[int]]:
         """What is read of a file, and the tokens of its target."""
         request = self.request(source, Options(to=to) if to else Options())
         if request.error:

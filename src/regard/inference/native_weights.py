@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.models.settings import (
     ModelSettings,
@@ -113,7 +113,7 @@ def _transformer(
         "norm_epsilon": 1e-5 if encoder.norm == "layer" else 1e-6,
     }
     max_length = opened.description.longest + 1
-    source_size, target_size = len(in_text(opened.source_side)), len(opened.target_side)
+    source_size, target_size = len(text_tokenizer(opened.source_side)), len(opened.target_side)
     _stack(weights, "encoder", encoder, weights.source_embedding, source_size, max_length)
     _stack(weights, "decoder", decoder, weights.target_embedding, target_size, max_length)
     weights.put_output_layer(encoder.width)
@@ -182,7 +182,7 @@ def _stack(
 def _recurrent(weights: Weights, opened: RunFolder, encoder: RecurrentEncoder, decoder: RecurrentDecoder) -> Weights:
     E, D = decoder.embedding_width, decoder.width
     M = encoder.width * (2 if encoder.bidirectional else 1)
-    source_size, target_size = len(in_text(opened.source_side)), len(opened.target_side)
+    source_size, target_size = len(text_tokenizer(opened.source_side)), len(opened.target_side)
     context_every_step = decoder.attend == "never" and decoder.context == "every"
     input_feeding = decoder.attend == "after" and decoder.input_feeding
     plain = decoder.attend == "never" or decoder.score == "scaled-dot"

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from regard.data.batching import collate_sources
+from regard.data.batch import collate_sources
 from regard.data.input_validation import LONE_SURROGATE
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.attention import captured_view
 from regard.inference.inputs import INVALID_TEXT
@@ -122,6 +122,6 @@ def position_logits(run: LoadedRun, rows: Sequence[list[int]]) -> list[Tensor]:
 
 def self_attention_view(run: LoadedRun, tokens: list[int]) -> AttentionView:
     """What the tokens of a text attend to among themselves."""
-    tokenizer = in_text(run.source_side)
+    tokenizer = text_tokenizer(run.source_side)
     weights = run_forced_pass(run.bundle, [tokens], [[END]], scores=False)[0].weights
     return captured_view((tokenizer, tokenizer), (tokens, [END]), weights)

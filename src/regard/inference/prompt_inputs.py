@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from regard.data.input_validation import LONE_SURROGATE, normalize_whitespace
-from regard.data.vocabulary import Given
+from regard.data.vocabulary import SourceInput
 from regard.errors import RegardError
 from regard.inference.inputs import INVALID_TEXT
 from regard.inference.loaded_run import LoadedRun
@@ -53,7 +53,7 @@ class PromptInputs:
         shown = text if self._keeps_whitespace else normalize_whitespace(text)
         return Request(shown, NO_SOURCE, Constraints(prefix=prompt, max_length=max_length))
 
-    def length(self, tokens: Given) -> int:
+    def length(self, tokens: SourceInput) -> int:
         """There is no source; this much room an output takes in a batch."""
         return self.run.max_source_tokens
 
@@ -62,7 +62,7 @@ class PromptInputs:
 
     def source_and_target(
         self, source: str, target: str | Result | None, to: str, predict: Callable[[Any], Result]
-    ) -> tuple[Given, list[int]]:
+    ) -> tuple[SourceInput, list[int]]:
         """No source, and the whole text, or a result."""
         if isinstance(target, str):
             raise RegardError("attend: a language model has no source; give the whole text as one.")

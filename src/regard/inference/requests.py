@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from regard.data.vocabulary import Given
+from regard.data.vocabulary import SourceInput
 from regard.inference.results import Constraints, Result
 
 
@@ -12,7 +12,7 @@ class Request:
     """One input, encoded."""
 
     text: str  # as it came in; of a file its name
-    tokens: Given  # with the end of sequence; of a file an array
+    tokens: SourceInput  # with the end of sequence; of a file an array
     constraints: Constraints = field(default_factory=Constraints)  # that the user set
     terms: Mapping[tuple[int, ...], int] = field(default_factory=dict)  # of a glossary, and how often each must come
     originals: tuple[str, ...] = ()  # the placeholders that the symbols among its tokens stand for

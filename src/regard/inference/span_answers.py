@@ -10,7 +10,7 @@ from regard.data.answer_spans import NO_QUESTION, Window, passage_windows, split
 from regard.data.input_validation import normalize_whitespace
 from regard.data.labels import SpanLabels
 from regard.data.segments import add_special_tokens
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.per_position import EncodedText, PerPositionPipeline, position_logits
@@ -58,7 +58,7 @@ class SpanDecoder:
             return EncodedText(text, error=NO_QUESTION)
         source = run.description.model.source
         cased = run.normalize_case(passage)
-        tokenizer = in_text(run.source_side)
+        tokenizer = text_tokenizer(run.source_side)
         found = passage_windows(cased, run.normalize_case(question), tokenizer, source, run.max_source_tokens)
         # Lowercase text may be longer than the original: then the answer is cut out of that.
         shown = passage if len(cased) == len(passage) else cased

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from regard.data.input_validation import normalize_whitespace
 from regard.data.segments import add_special_tokens, encode_words
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
@@ -26,7 +26,7 @@ class TagDecoder:
     def encode(self, text: str) -> EncodedText:
         run = self.run
         (tokens,), (first_tokens,) = encode_words(
-            [run.normalize_case(normalize_whitespace(text))], in_text(run.source_side)
+            [run.normalize_case(normalize_whitespace(text))], text_tokenizer(run.source_side)
         )
         row = add_special_tokens(tokens, run.description.model.source)
         if not tokens:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.glossary import replace_aligned_terms
 from regard.data.placeholders import restore
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.results import Alternative, Result
@@ -25,7 +25,7 @@ def replace_terms(
     made: list[list[list[int] | None]] = [[] for _ in results]
     for (number, tokens), source, each in zip(flat, sources, told, strict=True):
         cross = each.weights.get("cross", [])
-        pieces = in_text(run.source_side).pieces(source), run.target_side.pieces(tokens)
+        pieces = text_tokenizer(run.source_side).pieces(source), run.target_side.pieces(tokens)
         aligned = (run.alignment_head or AlignmentHead.default(cross)).select(cross) if cross else None
         terms = options.glossary, translations
         made[number].append(None if aligned is None else replace_aligned_terms(tokens, aligned, pieces, *terms))

@@ -18,7 +18,7 @@ from regard.data.segments import (
 )
 from regard.data.sentence_splitting import split_to_fit
 from regard.data.target_languages import language_tokens
-from regard.data.vocabulary import Given, in_text
+from regard.data.vocabulary import SourceInput, text_tokenizer
 from regard.errors import RegardError
 from regard.inference.inputs import INVALID_TEXT, user_constraints
 from regard.inference.loaded_run import LoadedRun
@@ -39,7 +39,7 @@ class TextInputs:
 
     def __init__(self, run: LoadedRun) -> None:
         self.run = run
-        self.tokenizer = in_text(run.source_side)
+        self.tokenizer = text_tokenizer(run.source_side)
 
     def check(self, inputs: Sequence[Any]) -> None:
         for text in inputs:
@@ -119,7 +119,7 @@ class TextInputs:
         """A source whose segments have tabs between, as the model reads it."""
         return separate_segments(text, self.run.description.model.source)
 
-    def length(self, tokens: Given) -> int:
+    def length(self, tokens: SourceInput) -> int:
         return len(tokens)
 
     def originals(self, given: str) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class TextInputs:
 
     def source_and_target(
         self, source: str, target: str | Result | None, to: str, predict: Callable[[Any], Result]
-    ) -> tuple[Given, list[int]]:
+    ) -> tuple[SourceInput, list[int]]:
         """Tokens of both; a text that was translated in parts is looked at as a whole."""
         if not isinstance(target, str):
             if not self.fits(source):

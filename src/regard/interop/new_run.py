@@ -52,7 +52,7 @@ def build_bundle(
         model=settings,
     )
     source_side = medium_for(settings.source) or source
-    target_side = task_of(description).data().target_of_labels(mapping.labels, target)
+    target_side = task_of(description).data().target_vocabulary_from_labels(mapping.labels, target)
     with torch.device("meta"):  # checks names and shapes before memory is allocated
         check_tensors(new_model(settings, source_side, target_side), ours, where)
     with torch.random.fork_rng(devices=[]):

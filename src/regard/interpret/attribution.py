@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.batching import collate_sources
-from regard.data.vocabulary import Given
+from regard.data.batch import collate_sources
+from regard.data.vocabulary import SourceInput
 from regard.interpret.captured_attention import Weights
 from regard.models.embedding import Embedding
 from regard.models.logits import mask_reserved_tokens
@@ -26,7 +26,7 @@ MAX_STEPS_PER_PASS = 64  # each step needs a copy of the source
 MAX_SOURCE_VALUES = 1 << 20  # of all copies in one pass: the activations of convolutions take many times as much
 
 
-def compute_attribution(bundle: Bundle, source: Given, output: Sequence[int]) -> dict[str, Weights]:
+def compute_attribution(bundle: Bundle, source: SourceInput, output: Sequence[int]) -> dict[str, Weights]:
     """Gradient times input of each output token's log-probability: "source" [T, S] over the positions of the source,
     "before" [T, T] over the decoder's input. All tokens with their end of sequence."""
     model = bundle.model

@@ -8,10 +8,10 @@ from regard.alignment.aligner import find_alignment_head
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.lexicon import Lexicon
 from regard.data.media import AudioMedium, ImageMedium, Medium, NoMedium
-from regard.data.pairs import PairDataset
+from regard.data.pair_dataset import PairDataset
 from regard.data.placeholders import restore
 from regard.data.target_languages import language_of
-from regard.data.vocabulary import Given, SourceSide, Vocabulary
+from regard.data.vocabulary import SourceInput, SourceSide, Vocabulary
 from regard.interpret.captured_attention import SPACE, Axis, CapturedAttention, Kind, SourceMedia, Weights
 from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
 from regard.runs.bundle import Bundle
@@ -47,7 +47,7 @@ def token_axis(vocabulary: Vocabulary, tokens: Sequence[int], originals: tuple[s
 
 
 def source_axis(
-    side: SourceSide, given: Given, count: int, originals: tuple[str, ...]
+    side: SourceSide, given: SourceInput, count: int, originals: tuple[str, ...]
 ) -> tuple[Axis, SourceMedia | None]:
     """The positions of a source, and its image or spectrogram if it is not text. count: of positions; 0 if unknown."""
     if not isinstance(side, Medium):
@@ -81,7 +81,7 @@ def _segments(tokens: Sequence[int]) -> list[list[int]]:
 
 def build_captured_attention(
     sides: tuple[SourceSide, Vocabulary],
-    tokens: tuple[Given, Sequence[int]],
+    tokens: tuple[SourceInput, Sequence[int]],
     weights: dict[Kind, list[Weights]],
     *,
     alignment_head: AlignmentHead | None = None,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import torch
 
-from regard.data.batching import collate_sources, pad_sequences
-from regard.data.vocabulary import Given
+from regard.data.batch import collate_sources, pad_sequences
+from regard.data.vocabulary import SourceInput
 from regard.interpret.captured_attention import KINDS, Kind, Weights
 from regard.models.logits import mask_reserved_tokens
 from regard.models.settings import ModelSettings
@@ -30,7 +30,7 @@ class ForcedPass(NamedTuple):
 @torch.inference_mode()
 def run_forced_pass(
     bundle: Bundle,
-    sources: Sequence[Given],
+    sources: Sequence[SourceInput],
     outputs: Sequence[Sequence[int]],
     *,
     attention: bool = True,

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from regard.alignment.shortlist import Shortlist
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings, TransformerDecoder, TransformerEncoder
 from regard.runs.folder import RunFolder, model_fingerprint
@@ -142,7 +142,7 @@ def _write_converted(run: RunFolder, folder: Path, precision: str, fingerprint: 
 
 def _vocabulary_map(run: RunFolder, shortlist: Shortlist) -> str:
     """A shortlist in CTranslate2's format: a source subword, a tab, its candidates; first those of all sources."""
-    source = in_text(run.source_side).pieces(range(len(in_text(run.source_side))))
+    source = text_tokenizer(run.source_side).pieces(range(len(text_tokenizer(run.source_side))))
     target = run.target_side.pieces(range(len(run.target_side)))
     lines = ["\t" + " ".join(target[token] for token in shortlist.always.tolist())]
     for name, row in zip(source, shortlist.candidates.tolist(), strict=True):
@@ -205,7 +205,7 @@ def _empty_spec(encoder: TransformerEncoder, decoder: TransformerDecoder) -> Any
 
 
 def _fill_vocabularies(spec: Any, run: RunFolder) -> None:
-    source, target = (side.pieces(range(len(side))) for side in (in_text(run.source_side), run.target_side))
+    source, target = (side.pieces(range(len(side))) for side in (text_tokenizer(run.source_side), run.target_side))
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
     config = spec.config

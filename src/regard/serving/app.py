@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
 
 from regard import __version__
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.documents.document import DocumentLayout
 from regard.documents.formats.text import LINE_ENDS
 from regard.errors import RegardError
@@ -74,7 +74,7 @@ def as_record(one: Translated, model: Model) -> dict[str, Any]:
         record["others"] = [{"text": other.text, "score": other.score} for other in result.others]
         if model.predictor is not None and (result.token_scores is not None or result.attention is not None):
             record["tokens"] = model.predictor.run.target_side.pieces(result.tokens)
-            record["source_tokens"] = in_text(model.predictor.run.source_side).pieces(result.source_tokens)
+            record["source_tokens"] = text_tokenizer(model.predictor.run.source_side).pieces(result.source_tokens)
         if result.token_scores is not None:
             record["token_scores"] = result.token_scores
         if result.alignment is not None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.serving.model_pool import ModelPool
 
 
@@ -28,8 +28,8 @@ def detected(text: str, pool: ModelPool) -> list[dict[str, Any]]:
     for model in pool.models:
         if model.predictor is None or model.source is None:
             continue
-        (tokens,) = in_text(model.predictor.run.source_side).encode([text.strip()])
-        pieces = in_text(model.predictor.run.source_side).pieces(tokens)
+        (tokens,) = text_tokenizer(model.predictor.run.source_side).encode([text.strip()])
+        pieces = text_tokenizer(model.predictor.run.source_side).pieces(tokens)
         letters = sum(len(piece) for piece in pieces if not piece.startswith("<0x"))
         fit = letters / max(1, len(tokens)) if tokens else 0.0
         fits[model.source] = max(fit, fits.get(model.source, 0.0))

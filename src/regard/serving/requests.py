@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 
 from regard.data.sentence_splitting import split_sentences
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.options import Options, group_of
 from regard.inference.predictor import Predictor
@@ -215,7 +215,7 @@ def check_reads_text(model: Model) -> None:
     """Raises Refused for a model that would take a text for the name of a file of this machine."""
     if model.predictor is not None:
         try:
-            in_text(model.predictor.run.source_side)
+            text_tokenizer(model.predictor.run.source_side)
         except RegardError as error:
             raise Refused(400, str(error)) from None
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from regard.alignment.alignment_head import AlignmentHead
-from regard.data.dataset import Corpus
-from regard.data.pairs import PairDataset
+from regard.data.corpus import Corpus
+from regard.data.pair_dataset import PairDataset
 from regard.errors import RegardError
 from regard.interpret.capture import build_captured_attention
 from regard.interpret.captured_attention import CapturedAttention

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from regard.data.batching import Batch
+from regard.data.batch import Batch
 from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings

@@ -7,7 +7,7 @@ from torch import nn
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.attention import Reinforce
-from regard.data.batching import Batch
+from regard.data.batch import Batch
 from regard.models.outputs import Packing
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings

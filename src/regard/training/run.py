@@ -24,10 +24,10 @@ import torch
 from regard.alignment.lexicon import MAX_COOCCURRENCES, learn_lexicon
 from regard.alignment.shortlist import build_shortlist
 from regard.data.column_detection import describe_columns
-from regard.data.dataset import Corpus, prepare, reopen
+from regard.data.corpus import Corpus, prepare, reopen
 from regard.data.input_validation import layout_from_settings
-from regard.data.pairs import PairDataset
-from regard.data.vocabulary import in_text
+from regard.data.pair_dataset import PairDataset
+from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.results import SMALL_VOCABULARY
 from regard.interpret.capture import choose_alignment_head
@@ -202,14 +202,14 @@ def write_inference_files(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     assert isinstance(corpus.valid, PairDataset)
     head = (
         choose_alignment_head(bundle, corpus.valid, lexicon)
-        if corpus.train.linked is None
+        if corpus.train.word_links is None
         else guided_head(bundle.model.settings)
     )
     if head is not None:
         record = {"layer": head.layer, "head": head.head, "shifted": head.shifted}
         write_durably(run / ALIGNMENT_FILE, json.dumps(record).encode() + b"\n")
     if not small_vocabulary:
-        side = in_text(corpus.source_side)
+        side = text_tokenizer(corpus.source_side)
         joint = side.model == corpus.target_side.model
         found = build_shortlist(lexicon, source_vocabulary=len(side), joint=joint)
         write_durably(run / "shortlist.safetensors", found.to_bytes())

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batch_plan import tokens_for
-from regard.data.batching import Batch, load_batch, plan_batches
-from regard.data.dataset import Corpus
+from regard.data.batch import Batch, load_batch, plan_batches
+from regard.data.batch_plan import default_batch_tokens
+from regard.data.corpus import Corpus
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
 from regard.loading import predictor_of
@@ -83,7 +83,7 @@ class Trainer:
         self.checkpoints = Checkpoints(run)
         self.state = TrainingState()
         self._plan: tuple[int, list[NDArray[np.int64]]] | None = None
-        self.tokens = settings.tokens or tokens_for(int(corpus.train.target_lengths.sum()))
+        self.tokens = settings.tokens or default_batch_tokens(int(corpus.train.target_lengths.sum()))
         self._recent: deque[tuple[float, int]] = deque(maxlen=SPEED_WINDOW)
         self._validation_seconds = 0.0
         self._stop_requested = False

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-from regard.data.batching import load_batch, validation_batches
-from regard.data.dataset import Corpus
+from regard.data.batch import load_batch, validation_batches
+from regard.data.corpus import Corpus
 from regard.data.kinds.base import Prompt
 from regard.evaluation.bleu_tokenizers import tokenizer_for
 from regard.evaluation.metrics import METRICS, LossMetric, corpus_score
@@ -52,7 +52,7 @@ def _greedy_outputs(predictor: Predictor, prompts: list[Prompt]) -> list[str]:
         indices = [index for index, each in enumerate(prompts) if each.language == language]
         options = predictor.greedy()
         options = options.with_(to=language) if language else options
-        results = predictor.results([prompts[n].given for n in indices], options)
+        results = predictor.results([prompts[n].predictor_input for n in indices], options)
         outputs |= {index: result.text for index, result in zip(indices, results, strict=True)}
     return [outputs[index] for index in range(len(prompts))]
 

@@ -1,4 +1,4 @@
-"""What a kind of dataset decides. A task names one; preparation, batching and validation call its methods.
+"""The interface of dataset kinds. A task names one; preparation, batching and validation call its methods.
 
 Importing a kind imports no PyTorch.
 """
@@ -16,7 +16,7 @@ from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
 from regard.data.labels import Labels
 from regard.data.media import Medium
-from regard.data.pairs import PairDataset
+from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import Ragged
 from regard.data.settings import DataSettings
 from regard.data.tokenization import Origins, Tokenization
@@ -24,8 +24,8 @@ from regard.data.vocabulary import Vocabulary
 from regard.models.settings import SourceSettings
 
 if TYPE_CHECKING:
-    from regard.data.batching import Batch
-    from regard.data.dataset import Corpus
+    from regard.data.batch import Batch
+    from regard.data.corpus import Corpus
 
 
 class Prompt(NamedTuple):
@@ -33,14 +33,14 @@ class Prompt(NamedTuple):
 
     source: str  # as a person reads it
     reference: str
-    given: Any  # the input of a predictor
-    language: str = ""  # that is wanted, of a model of several
+    predictor_input: Any
+    language: str = ""  # the target language, for a model with several
 
 
 class DatasetKind(ABC):
-    """One kind.
+    """How the examples of a task are stored, tokenized and batched.
 
-    documents: examples are plain texts, not pairs. target_file: where a run keeps what the model predicts. has_eos:
+    documents: examples are plain texts, not pairs. target_file: the target vocabulary's file in a run. has_eos:
     targets end with the end-of-sequence token. keeps_case: targets are never lowercased. allows_empty: a target may be
     empty.
     """
@@ -57,49 +57,51 @@ class DatasetKind(ABC):
         """Whether source and target are texts that have about the same length and placeholders."""
         return False
 
-    def while_reading(
-        self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
+    def store_annotations(
+        self, examples: Iterator[Example], folder: Path, name: str, settings: DataSettings
     ) -> Iterator[Example]:
-        """The same examples; what is needed beside their texts is stored on the way."""
-        return found
+        """The same examples; data besides their texts is stored on the way."""
+        return examples
 
-    def valid_stored(
+    def usable_examples(
         self, folder: Path, name: str, origins: Origins, rejected: RejectedExamples, count: int
     ) -> NDArray[np.bool_]:
-        """Which of the stored examples can be used."""
+        """False for stored examples that cannot be used."""
         return np.ones(count, bool)
 
     def joint_sides(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
-        """The sides that one vocabulary is learned from; none where source and target have their own."""
+        """The sides that a joint vocabulary is learned from; none if source and target have their own."""
         return ()
 
     def symbols(self) -> tuple[str, ...]:
-        """Characters that are vocabulary entries of their own."""
+        """Characters that are tokens by themselves."""
         return ()
 
     @abstractmethod
-    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
-        """What is predicted, from all targets; None for subwords."""
+    def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
+        """The target vocabulary of these targets; None if it is a tokenizer, which is trained."""
 
-    def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
-        """What an imported model with these labels predicts; the tokens of its tokenizer if it has no labels."""
+    def target_vocabulary_from_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
+        """The target vocabulary of an imported model with these labels; its tokenizer if it has none."""
         return tokenizer
 
     @abstractmethod
-    def load_target(self, path: Path) -> Vocabulary:
-        """What a run predicts, from its file. Raises RegardError."""
+    def load_target_vocabulary(self, path: Path) -> Vocabulary:
+        """The target vocabulary from its file. Raises RegardError."""
 
-    def tokenize(self, job: Tokenization, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Write the tokens of all examples; False for those that are rejected on the way."""
-        fit = np.ones(len(origins.lines), bool)
+    def tokenize(
+        self, job: Tokenization, name: str, origins: Origins, selected: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Write the tokens of the selected examples; False for those that are rejected on the way."""
+        usable = np.ones(len(origins.lines), bool)
         for side in job.vocabularies:
-            job.encode_side(name, side, origins, wanted, fit)
-        return fit
+            job.encode_side(name, side, origins, selected, usable)
+        return usable
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
     def open(self, folder: Path, name: str, index: str, source: SourceSettings, max_tokens: int) -> Any:
-        """The examples of one file, of which `index` lists some."""
+        """The stored examples that `index` lists."""
         return open_pairs(folder, name, index, source, has_eos=self.has_eos)
 
     def plan(self, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
@@ -111,7 +113,7 @@ class DatasetKind(ABC):
     def collate(
         self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
     ) -> "Batch":
-        """The examples of these numbers as tensors. settings: for training, how they are varied, as `key` says."""
+        """The examples of these numbers as tensors. settings: in training, how they are varied at random."""
 
     def prompt(self, dataset: Any, number: int) -> Prompt:
         """One validation example as it is given to the model."""
@@ -120,7 +122,7 @@ class DatasetKind(ABC):
 
 
 def load_labels(path: Path, kind: type[Labels]) -> Labels:
-    """Labels of this kind from a file. Raises RegardError for another kind."""
+    """Labels of this kind from a file. Raises RegardError for other kinds."""
     from regard.errors import RegardError
 
     labels = Labels.load(path)
@@ -130,20 +132,22 @@ def load_labels(path: Path, kind: type[Labels]) -> Labels:
 
 
 def open_pairs(folder: Path, name: str, index: str, source: SourceSettings, *, has_eos: bool) -> PairDataset:
-    """Pairs that were stored by preparation."""
+    """The pairs that preparation stored."""
     from regard.data.media import medium_for
 
     medium: Medium | None = None if source.is_text else medium_for(source)
     dtype = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
     tokens = Ragged(folder / f"{name}.source", dtype if medium is None else medium.dtype)
-    rows = None if medium is None else np.load(folder / f"{name}.source.rows.npy", mmap_mode="r")
+    source_rows = None if medium is None else np.load(folder / f"{name}.source.rows.npy", mmap_mode="r")
     target = Ragged(folder / f"{name}.target", dtype)
     texts = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
     numbers = np.load(folder / f"{index}.index.npy", mmap_mode="r")
-    learns = index == "train" and (folder / f"{name}.links.bin").exists()
-    links = Ragged(folder / f"{name}.links", np.int32) if learns else None
-    firsts = Ragged(folder / f"{name}.firsts", np.int32) if (folder / f"{name}.firsts.bin").exists() else None
-    return PairDataset(tokens, target, texts[0], texts[1], numbers, links, medium, rows, has_eos, source, firsts)
+    has_links = index == "train" and (folder / f"{name}.links.bin").exists()
+    links = Ragged(folder / f"{name}.links", np.int32) if has_links else None
+    first_tokens = Ragged(folder / f"{name}.firsts", np.int32) if (folder / f"{name}.firsts.bin").exists() else None
+    return PairDataset(
+        tokens, target, texts[0], texts[1], numbers, links, medium, source_rows, has_eos, source, first_tokens
+    )
 
 
 def target_sequences(dataset: PairDataset, numbers: Sequence[int]) -> tuple[list[Any], list[list[int]]]:

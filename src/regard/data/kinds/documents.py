@@ -20,8 +20,8 @@ from regard.models.settings import SourceSettings
 from regard.special_tokens import MASK_SIGN
 
 if TYPE_CHECKING:
-    from regard.data.batching import Batch
-    from regard.data.dataset import Corpus
+    from regard.data.batch import Batch
+    from regard.data.corpus import Corpus
 
 PROMPT_WORDS = 8  # of a document that a language model is to continue at validation
 
@@ -34,20 +34,20 @@ class _Documents(DatasetKind):
     has_eos = True
     keeps_case = False
 
-    def while_reading(
-        self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
+    def store_annotations(
+        self, examples: Iterator[Example], folder: Path, name: str, settings: DataSettings
     ) -> Iterator[Example]:
-        for example in found:
+        for example in examples:
             yield self._one_side(example)
 
     @abstractmethod
     def _one_side(self, example: Example) -> Example:
         """The text, stored once: as source or as target."""
 
-    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+    def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
         return None
 
-    def load_target(self, path: Path) -> Vocabulary:
+    def load_target_vocabulary(self, path: Path) -> Vocabulary:
         return load_tokenizer(path)
 
     def plan(self, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
@@ -71,7 +71,7 @@ class CausalDocuments(_Documents):
     def collate(
         self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
     ) -> "Batch":
-        from regard.data.batching import Batch, collate_sources
+        from regard.data.batch import Batch, collate_sources
         from regard.data.packing import pack_sequences
 
         sequences = [dataset.inputs_and_labels(int(number)) for number in numbers]
@@ -107,7 +107,7 @@ class MaskedDocuments(_Documents):
     def collate(
         self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
     ) -> "Batch":
-        from regard.data.batching import Batch
+        from regard.data.batch import Batch
         from regard.data.masking import mask_passages
         from regard.special_tokens import PAD
 

@@ -11,7 +11,7 @@ from regard.data.answer_spans import encode_span_example
 from regard.data.example import Example
 from regard.data.kinds.base import DatasetKind, load_labels, target_sequences
 from regard.data.labels import SpanLabels
-from regard.data.pairs import PairDataset
+from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.settings import DataSettings
 from regard.data.tokenization import REPORT_EVERY, Origins, StoredTexts, Tokenization
@@ -19,8 +19,8 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from regard.data.batching import Batch
-    from regard.data.dataset import Corpus
+    from regard.data.batch import Batch
+    from regard.data.corpus import Corpus
 
 
 class SpanPairs(DatasetKind):
@@ -29,28 +29,30 @@ class SpanPairs(DatasetKind):
     keeps_case = False
     allows_empty = True
 
-    def while_reading(
-        self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
+    def store_annotations(
+        self, examples: Iterator[Example], folder: Path, name: str, settings: DataSettings
     ) -> Iterator[Example]:
-        """Which occurrence of its answer each example means is stored."""
+        """The index of each answer's occurrence is stored."""
         with RaggedWriter(folder / f"{name}.occurrences", np.int32) as writer:
-            for example in found:
+            for example in examples:
                 writer.append([example.occurrence])
                 yield example
 
-    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+    def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
         return SpanLabels(unanswered=not all(texts))
 
-    def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
+    def target_vocabulary_from_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
         return SpanLabels()
 
-    def load_target(self, path: Path) -> Vocabulary:
+    def load_target_vocabulary(self, path: Path) -> Vocabulary:
         return load_labels(path, SpanLabels)
 
-    def tokenize(self, job: Tokenization, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def tokenize(
+        self, job: Tokenization, name: str, origins: Origins, selected: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
         tokenizer = job.vocabularies["source"]
         assert isinstance(tokenizer, SubwordTokenizer)
-        fit = wanted.copy()
+        usable = selected.copy()
         texts = StoredTexts(job.folder, name, job.protection)
         occurrences = Ragged(job.folder / f"{name}.occurrences", np.int32)
         dtype = job.dtype(name)
@@ -64,14 +66,14 @@ class SpanPairs(DatasetKind):
                 )
                 if isinstance(encoded, str):
                     job.rejected.add(origins.example(job.folder, name, at), encoded)
-                    fit[at] = False
+                    usable[at] = False
                     encoded = [], (0, 0)
                 sources.append(encoded[0])
                 targets.append([position + 1 for position in encoded[1]])
                 if at % REPORT_EVERY == 0:
                     job.report("finding answers", at, len(texts))
         job.report("finding answers", len(texts), len(texts))
-        return fit
+        return usable
 
     def collate(
         self,
@@ -81,6 +83,6 @@ class SpanPairs(DatasetKind):
         settings: DataSettings | None,
         key: int,
     ) -> "Batch":
-        from regard.data.batching import collate_pairs
+        from regard.data.batch import collate_pairs
 
         return collate_pairs(corpus, dataset, *target_sequences(dataset, numbers.tolist()), numbers, settings, key)

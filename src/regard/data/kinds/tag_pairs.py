@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from regard.data.input_validation import RejectedExamples
 from regard.data.kinds.base import DatasetKind, load_labels
 from regard.data.labels import TagLabels
-from regard.data.pairs import PairDataset
+from regard.data.pair_dataset import PairDataset
 from regard.data.placeholders import Protection
 from regard.data.settings import DataSettings
 from regard.data.tokenization import Origins, StoredTexts, Tokenization
 from regard.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from regard.data.batching import Batch
-    from regard.data.dataset import Corpus
+    from regard.data.batch import Batch
+    from regard.data.corpus import Corpus
 
 
 class TagPairs(DatasetKind):
     """Words, separated by blanks, and as many tags."""
 
-    def valid_stored(
+    def usable_examples(
         self, folder: Path, name: str, origins: Origins, rejected: RejectedExamples, count: int
     ) -> NDArray[np.bool_]:
         texts = StoredTexts(folder, name, Protection({}))
@@ -36,21 +36,23 @@ class TagPairs(DatasetKind):
                 same[at] = False
         return same
 
-    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+    def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
         return TagLabels.from_targets(texts)
 
-    def target_of_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
+    def target_vocabulary_from_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
         return TagLabels(labels)
 
-    def load_target(self, path: Path) -> Vocabulary:
+    def load_target_vocabulary(self, path: Path) -> Vocabulary:
         return load_labels(path, TagLabels)
 
-    def tokenize(self, job: Tokenization, name: str, origins: Origins, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def tokenize(
+        self, job: Tokenization, name: str, origins: Origins, selected: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
         """Sources are tokenized word by word, and where each word begins is stored, too."""
-        fit = np.ones(len(origins.lines), bool)
+        usable = np.ones(len(origins.lines), bool)
         for side in job.vocabularies:
-            job.encode_side(name, side, origins, wanted, fit, by_word=side == "source")
-        return fit
+            job.encode_side(name, side, origins, selected, usable, by_word=side == "source")
+        return usable
 
     def collate(
         self,
@@ -60,7 +62,7 @@ class TagPairs(DatasetKind):
         settings: DataSettings | None,
         key: int,
     ) -> "Batch":
-        from regard.data.batching import Batch, collate_sources, pad_sequences
+        from regard.data.batch import Batch, collate_sources, pad_sequences
 
         source, mask = collate_sources(corpus.source_side, [dataset.tokens(int(n))[0] for n in numbers])
         labels = pad_sequences([dataset.position_labels(int(number)) for number in numbers])

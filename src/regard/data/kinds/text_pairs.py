@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from regard.data.example import Example
 from regard.data.kinds.base import DatasetKind, Prompt, target_sequences
-from regard.data.pairs import PairDataset
+from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import RaggedWriter
 from regard.data.segments import add_special_tokens, encode_segments
 from regard.data.settings import DataSettings
 from regard.data.target_languages import language_of, strip_language_tag
 from regard.data.tokenizers import load_tokenizer
-from regard.data.vocabulary import Vocabulary, in_text
+from regard.data.vocabulary import Vocabulary, text_tokenizer
 from regard.models.settings import SourceSettings
 from regard.special_tokens import END
 
 if TYPE_CHECKING:
-    from regard.data.batching import Batch
-    from regard.data.dataset import Corpus
+    from regard.data.batch import Batch
+    from regard.data.corpus import Corpus
 
 
 class TextPairs(DatasetKind):
@@ -35,18 +35,18 @@ class TextPairs(DatasetKind):
     def comparable_sides(self, source: SourceSettings) -> bool:
         return source.is_text
 
-    def while_reading(
-        self, found: Iterator[Example], folder: Path, name: str, settings: DataSettings
+    def store_annotations(
+        self, examples: Iterator[Example], folder: Path, name: str, settings: DataSettings
     ) -> Iterator[Example]:
-        return _store_links(found, folder / "train.links") if settings.alignment and name == "train" else found
+        return _store_links(examples, folder / "train.links") if settings.alignment and name == "train" else examples
 
     def joint_sides(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
         return ("source", "target") if settings.subwords.joint and source.is_text else ()
 
-    def learn_target(self, texts: Iterable[str]) -> Vocabulary | None:
+    def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
         return None
 
-    def load_target(self, path: Path) -> Vocabulary:
+    def load_target_vocabulary(self, path: Path) -> Vocabulary:
         return load_tokenizer(path)
 
     def collate(
@@ -57,7 +57,7 @@ class TextPairs(DatasetKind):
         settings: DataSettings | None,
         key: int,
     ) -> "Batch":
-        from regard.data.batching import collate_pairs, with_alignment_targets
+        from regard.data.batch import collate_pairs, with_alignment_targets
 
         sources, targets = target_sequences(dataset, numbers.tolist())
         if settings is not None and settings.subwords.sampling:
@@ -87,17 +87,18 @@ def _sampled(
     segmented = corpus.target_side.sample([target for _, target in texts], sampling, key + 1)
     targets = [[*each, *eos] for each in segmented]
     if dataset.medium is None:
-        encode = partial(in_text(corpus.source_side).sample, settings=sampling, key=key)
+        encode = partial(text_tokenizer(corpus.source_side).sample, settings=sampling, key=key)
         source_texts = [text for text, _ in texts]
         sources = [
-            add_special_tokens(each, corpus.reads) for each in encode_segments(source_texts, corpus.reads, encode)
+            add_special_tokens(each, corpus.source_settings)
+            for each in encode_segments(source_texts, corpus.source_settings, encode)
         ]
     return sources, targets
 
 
-def _store_links(found: Iterator[Example], path: Path) -> Iterator[Example]:
+def _store_links(examples: Iterator[Example], path: Path) -> Iterator[Example]:
     """The same examples; their word links are stored."""
     with RaggedWriter(path, np.int32) as links:
-        for example in found:
+        for example in examples:
             links.append([word for link in example.links for word in link])
             yield example

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from regard.alignment.shortlist import Shortlist
-from regard.data.vocabulary import in_text
+from regard.data.vocabulary import text_tokenizer
 from regard.inference.engine import ENGINES, Engine, cores, why_not_on_cpu
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
@@ -33,7 +33,7 @@ class CTranslate2Engine(Engine):
             inter_threads=threads if shortlist else 1,
             intra_threads=1 if shortlist else threads,
         )
-        self._source_names = in_text(opened.source_side).pieces(range(len(in_text(opened.source_side))))
+        self._source_names = text_tokenizer(opened.source_side).pieces(range(len(text_tokenizer(opened.source_side))))
         names = opened.target_side.pieces(range(len(opened.target_side)))
         self._tokens = {name: token for token, name in enumerate(names)}
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from regard.alignment.shortlist import Shortlist
-from regard.data.batching import collate_sources
-from regard.data.vocabulary import Given
+from regard.data.batch import collate_sources
+from regard.data.vocabulary import SourceInput
 from regard.errors import RegardError
 from regard.inference.engine import ENGINES, Engine
 from regard.inference.int8_quantization import quantize_model
@@ -57,7 +57,7 @@ class TorchEngine(Engine):
 
     def search(
         self,
-        sources: Sequence[Given],
+        sources: Sequence[SourceInput],
         config: SearchConfig,
         constraints: Sequence[Constraints] | None = None,
         on_token: OnToken | None = None,

@@ -1,4 +1,4 @@
-"""Batches: every example once, within the budget, little padding, in an order that follows from seed and epoch."""
+"""Batches: every example once, within the budget, with little padding, in an order that depends on seed and epoch."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from regard.data.batch_plan import plan_epoch, tokens_for
-from regard.data.batching import Batch, collate_tokens, load_batch, pad_sequences, validation_batches
-from regard.data.dataset import Corpus, prepare
+from regard.data.batch import Batch, collate_tokens, load_batch, pad_sequences, validation_batches
+from regard.data.batch_plan import default_batch_tokens, plan_epoch
+from regard.data.corpus import Corpus, prepare
 from regard.data.kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings, SubwordSettings
 from regard.models.settings import TextSource
@@ -26,11 +26,11 @@ lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=6
 seeds = st.integers(-(2**63), 2**63 - 1)
 
 
-def many_lengths(count: int = 4000) -> tuple[Lengths, Lengths]:
+def typical_lengths(count: int = 4000) -> tuple[Lengths, Lengths]:
     """As in a real corpus: most are short, and a target is about as long as its source."""
-    dice = np.random.default_rng(0)
-    source = np.clip(dice.lognormal(2.7, 0.6, count), 2, 250)
-    target = np.clip(source * dice.lognormal(0.05, 0.2, count), 2, 250)
+    rng = np.random.default_rng(0)
+    source = np.clip(rng.lognormal(2.7, 0.6, count), 2, 250)
+    target = np.clip(source * rng.lognormal(0.05, 0.2, count), 2, 250)
     return source.astype(np.int32), target.astype(np.int32)
 
 
@@ -46,21 +46,21 @@ def test_every_example_is_in_one_batch_and_every_batch_within_the_budget(
     plan = plan_epoch(source, target, tokens=tokens, seed=seed, epoch=epoch)
     assert sorted(number for batch in plan for number in batch.tolist()) == list(range(len(both)))
     for batch in plan:
-        longest = max(source[batch].max(), target[batch].max())
-        assert longest * len(batch) <= tokens or len(batch) == 1
+        max_length = max(source[batch].max(), target[batch].max())
+        assert max_length * len(batch) <= tokens or len(batch) == 1
 
 
 @given(both=lengths, tokens=st.integers(16, 300), seed=seeds, epoch=st.integers(0, 9))
-def test_the_plan_follows_from_seed_and_epoch(both: Lengths, tokens: int, seed: int, epoch: int) -> None:
+def test_the_plan_is_a_function_of_seed_and_epoch(both: Lengths, tokens: int, seed: int, epoch: int) -> None:
     plans = []
     for state in (1, 2):
-        np.random.seed(state)  # what anybody else drew does not matter
+        np.random.seed(state)  # the global generator has no effect
         plans.append(as_lists(plan_epoch(both[:, 0], both[:, 1], tokens=tokens, seed=seed, epoch=epoch)))
     assert plans[0] == plans[1]
 
 
-def test_epochs_and_seeds_differ_in_order_and_in_company() -> None:
-    source, target = many_lengths()
+def test_epochs_and_seeds_differ_in_order_and_in_batches() -> None:
+    source, target = typical_lengths()
     plans = [
         as_lists(plan_epoch(source, target, tokens=2048, seed=seed, epoch=epoch))
         for seed, epoch in [(1, 0), (1, 1), (2, 0), (-1, 0)]
@@ -68,37 +68,37 @@ def test_epochs_and_seeds_differ_in_order_and_in_company() -> None:
     for first in range(4):
         for second in range(first):
             assert plans[first] != plans[second]
-            alike = {frozenset(batch) for batch in plans[first]} & {frozenset(batch) for batch in plans[second]}
-            assert len(alike) < len(plans[first]) / 2
+            common = {frozenset(batch) for batch in plans[first]} & {frozenset(batch) for batch in plans[second]}
+            assert len(common) < len(plans[first]) / 2
 
 
-def test_long_and_short_batches_come_in_no_order() -> None:
-    source, target = many_lengths()
+def test_batches_are_not_ordered_by_length() -> None:
+    source, target = typical_lengths()
     plan = plan_epoch(source, target, tokens=2048, seed=1, epoch=0)
-    longest = np.array([target[batch].max() for batch in plan])
-    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3
+    max_lengths = np.array([target[batch].max() for batch in plan])
+    assert abs(np.corrcoef(max_lengths, np.arange(len(max_lengths)))[0, 1]) < 0.3
 
 
 def test_there_is_little_padding_and_batches_are_full() -> None:
-    """In no order the padded sources would be three times as large."""
-    source, target = many_lengths(20_000)
+    """In random order the padded sources would be three times as large."""
+    source, target = typical_lengths(20_000)
     plan = plan_epoch(source, target, tokens=2048, seed=1, epoch=0)
-    for side, most in ((source, 1.15), (target, 1.06)):
-        padding = sum(int(side[batch].max()) * len(batch) for batch in plan) / side.sum()
-        assert 1 <= padding < most
+    for lengths, max_padding in ((source, 1.15), (target, 1.06)):
+        padding = sum(int(lengths[batch].max()) * len(batch) for batch in plan) / lengths.sum()
+        assert 1 <= padding < max_padding
     assert len(plan) < 1.15 * np.maximum(source, target).sum() / 2048
 
 
-def test_batches_of_like_lengths_mix_free_and_literal_pairs() -> None:
+def test_batches_of_similar_lengths_mix_ratios_of_lengths() -> None:
     """Sorted by both sides, batches would differ in their ratio of lengths as much as single examples do."""
-    source, target = many_lengths(20_000)
+    source, target = typical_lengths(20_000)
     ratios = np.log(source / target)
-    of_batches = [ratios[batch].mean() for batch in plan_epoch(source, target, tokens=2048, seed=1, epoch=0)]
-    assert np.std(of_batches) < 0.5 * np.std(ratios)
+    batch_ratios = [ratios[batch].mean() for batch in plan_epoch(source, target, tokens=2048, seed=1, epoch=0)]
+    assert np.std(batch_ratios) < 0.5 * np.std(ratios)
 
 
-def test_larger_corpora_have_larger_batches() -> None:
-    sizes = [tokens_for(10**power) for power in range(3, 10)]
+def test_larger_corpora_have_larger_default_batches() -> None:
+    sizes = [default_batch_tokens(10**power) for power in range(3, 10)]
     assert sizes == sorted(sizes)
     assert (sizes[0], sizes[-1]) == (1024, 4096)
 
@@ -152,12 +152,12 @@ def check_shape(batch: Batch, numbers: list[int]) -> None:
     assert (batch.decoder_input[:, 0] == BEGIN).all()
     assert ((batch.labels == END).sum(1) == 1).all()
     assert ((batch.source == END).sum(1) == 1).all()
-    words = (batch.labels != PAD) & (batch.labels != END)  # what is said is what goes before the next
+    words = (batch.labels != PAD) & (batch.labels != END)  # a label is the next decoder input
     assert torch.equal(batch.labels[:, :-1][words[:, :-1]], batch.decoder_input[:, 1:][words[:, :-1]])
     assert torch.equal((batch.labels != PAD).sum(1), (batch.decoder_input != PAD).sum(1))
 
 
-def said(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
+def decoded_texts(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
     sources, targets = (
         corpus.source_side.decode(batch.source.tolist()),
         corpus.target_side.decode(batch.labels.tolist()),
@@ -166,23 +166,23 @@ def said(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("sampling", [None, SubwordSettings(), SAMPLING])
-def test_a_batch_holds_the_examples_asked_for(sampling: SubwordSettings | None, corpus: Corpus) -> None:
+def test_a_batch_holds_the_requested_examples(sampling: SubwordSettings | None, corpus: Corpus) -> None:
     numbers = np.array([3, 0, 11])
     batch = load_batch(
         corpus, corpus.train, numbers, settings=DataSettings(subwords=sampling) if sampling else None, key=5
     )
     check_shape(batch, [3, 0, 11])
-    assert said(corpus, batch) == [corpus.train.texts(number) for number in (3, 0, 11)]
+    assert decoded_texts(corpus, batch) == [corpus.train.texts(number) for number in (3, 0, 11)]
 
 
-def test_without_sampling_the_lengths_are_those_that_were_planned_by(corpus: Corpus) -> None:
+def test_without_sampling_lengths_are_as_planned(corpus: Corpus) -> None:
     for numbers in validation_batches(corpus, corpus.train, tokens=200):
         batch = load_batch(corpus, corpus.train, numbers)
         assert batch.mask.sum(1).tolist() == corpus.train.source_lengths[numbers].tolist()
         assert (batch.labels != PAD).sum(1).tolist() == corpus.train.target_lengths[numbers].tolist()
 
 
-def test_random_cuts_of_a_batch_follow_from_the_key(corpus: Corpus) -> None:
+def test_subword_sampling_is_a_function_of_the_key(corpus: Corpus) -> None:
     def load(key: int) -> Batch:
         return load_batch(corpus, corpus.train, np.arange(9), settings=DataSettings(subwords=SAMPLING), key=key)
 
@@ -193,6 +193,6 @@ def test_random_cuts_of_a_batch_follow_from_the_key(corpus: Corpus) -> None:
     assert first.labels.tolist() != other.labels.tolist()
 
 
-def test_validation_sees_every_example_once(corpus: Corpus) -> None:
-    seen = [number for batch in validation_batches(corpus, corpus.valid, tokens=40) for number in batch.tolist()]
-    assert sorted(seen) == list(range(len(corpus.valid)))
+def test_validation_batches_have_every_example_once(corpus: Corpus) -> None:
+    numbers = [number for batch in validation_batches(corpus, corpus.valid, tokens=40) for number in batch.tolist()]
+    assert sorted(numbers) == list(range(len(corpus.valid)))

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.augmentation import augment
-from regard.data.dataset import Corpus
+from regard.data.corpus import Corpus
 from regard.data.media import Medium
-from regard.data.pairs import PairDataset
+from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
-from regard.data.vocabulary import Given, SourceSide, in_text
+from regard.data.vocabulary import SourceInput, SourceSide, text_tokenizer
 from regard.data.word_links import alignment_targets
 from regard.models.outputs import Packing
 from regard.special_tokens import BEGIN, PAD
@@ -53,16 +53,16 @@ class Batch:
 
 
 def pad_sequences(sequences: Sequence[Sequence[int]]) -> Tensor:
-    """[B, longest], padding at the end."""
-    longest = max(map(len, sequences))
-    rows = np.full((len(sequences), longest), PAD, np.int64)
+    """[B, T], with padding after each sequence."""
+    max_length = max(map(len, sequences))
+    rows = np.full((len(sequences), max_length), PAD, np.int64)
     for row, sequence in zip(rows, sequences, strict=True):
         row[: len(sequence)] = sequence
     return torch.from_numpy(rows)
 
 
-def collate_sources(side: SourceSide, sources: Sequence[Given]) -> tuple[Tensor, Tensor]:
-    """Sources as tensors: what a model reads, and a mask [B, Ts]."""
+def collate_sources(side: SourceSide, sources: Sequence[SourceInput]) -> tuple[Tensor, Tensor]:
+    """Sources as a padded tensor, and its mask [B, Ts]."""
     if isinstance(side, Medium):
         source, mask = side.collate(sources)
         return torch.from_numpy(source), torch.from_numpy(mask)
@@ -71,7 +71,7 @@ def collate_sources(side: SourceSide, sources: Sequence[Given]) -> tuple[Tensor,
 
 
 def collate_tokens(sources: list[list[int]], targets: list[list[int]], numbers: NDArray[np.int64]) -> Batch:
-    """Token sequences, each with its end of sequence, as a batch."""
+    """Token sequences, each with its end-of-sequence token, as a batch."""
     source = pad_sequences(sources)
     return _batch((source, source != PAD), targets, numbers)
 
@@ -91,7 +91,7 @@ def load_batch(
 def collate_pairs(
     corpus: Corpus,
     dataset: PairDataset,
-    sources: Sequence[Given],
+    sources: Sequence[SourceInput],
     targets: list[list[int]],
     numbers: NDArray[np.int64],
     settings: DataSettings | None,
@@ -106,18 +106,18 @@ def collate_pairs(
 
 def with_alignment_targets(corpus: Corpus, dataset: PairDataset, batch: Batch) -> Batch:
     """With the alignment that attention is guided to, if the examples have word links."""
-    if dataset.linked is None:
+    if dataset.word_links is None:
         return batch
-    whole = torch.zeros(*batch.labels.shape, batch.source.shape[1])
+    alignment = torch.zeros(*batch.labels.shape, batch.source.shape[1])
     for row, number in enumerate(batch.indices):
         links = dataset.links(int(number))
         if len(links):
-            # Without the ends: nobody knows where these come from.
-            source = in_text(corpus.source_side).pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
+            # Without the end tokens, whose alignment is not known.
+            source = text_tokenizer(corpus.source_side).pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
             labels = batch.labels[row]
             target = corpus.target_side.pieces(labels[labels != PAD].tolist()[:-1])
-            whole[row, : len(target), : len(source)] = torch.from_numpy(alignment_targets(links, source, target))
-    return replace(batch, alignment=whole)
+            alignment[row, : len(target), : len(source)] = torch.from_numpy(alignment_targets(links, source, target))
+    return replace(batch, alignment=alignment)
 
 
 def plan_batches(corpus: Corpus, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""A corpus on disk: texts and tokens of both sides, memory-mapped, with its validation set and its subwords."""
+"""A prepared corpus on disk: texts and tokens, memory-mapped, its validation set and its vocabularies."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from regard.data.kinds.base import DatasetKind
 from regard.data.media import medium_for
 from regard.data.placeholders import Protection, Treatment
-from regard.data.preparation import prepare_files, silent
+from regard.data.preparation import no_report, prepare_files
 from regard.data.settings import FILES, DataSettings
 from regard.data.tokenization import Report
 from regard.data.tokenizers import load_tokenizer
@@ -23,7 +23,7 @@ from regard.models.settings import SourceSettings, TextSource
 
 @dataclass(frozen=True)
 class Corpus:
-    """What training needs: examples to learn from, examples to judge by, and the subwords of both sides."""
+    """What training needs: training and validation examples, and what encodes sources and targets."""
 
     kind: DatasetKind
     train: Any
@@ -33,53 +33,53 @@ class Corpus:
     rejected: dict[str, int]
     fingerprint: str
     treatments: dict[str, Treatment]  # of placeholders, by kind
-    reads: SourceSettings
+    source_settings: SourceSettings
 
     @cached_property
     def protection(self) -> Protection:
-        """What keeps the placeholders of this corpus."""
+        """Replaces placeholders by symbols as in this corpus."""
         return Protection(self.treatments)
 
 
 def fingerprint(settings: DataSettings, source: SourceSettings) -> str:
-    """A hash of the settings and of the files' sizes and times: whether a prepared corpus still fits."""
-    state = hashlib.sha256(settings.model_dump_json().encode())
+    """A hash of the settings and of the files' sizes and times: a prepared corpus is reused while it is the same."""
+    digest = hashlib.sha256(settings.model_dump_json().encode())
     if source != TextSource():
-        state.update(source.model_dump_json(exclude={"stem", "channels", "subsampling"}).encode())
-    known = [each for each in (settings.source_vocabulary, settings.target_vocabulary) if each is not None]
-    for path in (*known, *(path for name in FILES for path in getattr(settings, name))):
+        digest.update(source.model_dump_json(exclude={"stem", "channels", "subsampling"}).encode())
+    vocabularies = [each for each in (settings.source_vocabulary, settings.target_vocabulary) if each is not None]
+    for path in (*vocabularies, *(path for name in FILES for path in getattr(settings, name))):
         try:
-            about = path.stat()
+            status = path.stat()
         except OSError:
             raise RegardError(f"{path}: there is no such file.") from None
-        state.update(f"{path.resolve()} {about.st_size} {about.st_mtime_ns}".encode())
-    return state.hexdigest()[:20]
+        digest.update(f"{path.resolve()} {status.st_size} {status.st_mtime_ns}".encode())
+    return digest.hexdigest()[:20]
 
 
 def prepare(
-    settings: DataSettings, folder: Path, *, kind: DatasetKind, source: SourceSettings, report: Report = silent
+    settings: DataSettings, folder: Path, *, kind: DatasetKind, source: SourceSettings, report: Report = no_report
 ) -> Corpus:
-    """The corpus of these settings in `folder`: opened if it is there and still fits, else prepared."""
+    """The corpus of these settings in `folder`: opened if its fingerprint is the same, else prepared."""
     if not (settings.pairs or settings.source or settings.target or settings.text):
         raise RegardError("there is nothing to train on; name files, as in: regard train pairs.tsv")
-    mark = fingerprint(settings, source)
-    if _mark_of(folder) != mark:
-        beside = folder.with_name(folder.name + ".making")
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
-        prepare_files(settings, beside, mark, report, kind=kind, source=source)
+    current = fingerprint(settings, source)
+    if _stored_fingerprint(folder) != current:
+        temporary = folder.with_name(folder.name + ".making")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        prepare_files(settings, temporary, current, report, kind=kind, source=source)
         (folder / "corpus.json").unlink(missing_ok=True)  # first: a half removed folder must not pass for a whole one
         shutil.rmtree(folder, ignore_errors=True)
-        os.replace(beside, folder)
+        os.replace(temporary, folder)
     return _open(folder, kind, source)
 
 
 def reopen(folder: Path, *, kind: DatasetKind, source: SourceSettings) -> Corpus | None:
-    """A corpus that was prepared here before, whatever has become of its files since; None if there is no whole one."""
-    return _open(folder, kind, source) if _mark_of(folder) is not None else None
+    """The corpus that was prepared in `folder`, even if its files have changed since; None if it is incomplete."""
+    return _open(folder, kind, source) if _stored_fingerprint(folder) is not None else None
 
 
-def _mark_of(folder: Path) -> str | None:
+def _stored_fingerprint(folder: Path) -> str | None:
     try:
         return str(json.loads((folder / "corpus.json").read_text())["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -87,9 +87,9 @@ def _mark_of(folder: Path) -> str | None:
 
 
 def _open(folder: Path, kind: DatasetKind, source: SourceSettings) -> Corpus:
-    about = json.loads((folder / "corpus.json").read_text())
-    valid = "valid" if about["own_valid"] else "train"
-    max_tokens = about.get("longest") or 0  # of documents, how much of one is read at once
+    metadata = json.loads((folder / "corpus.json").read_text())
+    valid = "valid" if metadata["own_valid"] else "train"
+    max_tokens = metadata.get("longest") or 0  # in a passage of a document
     train = kind.open(folder, "train", "train", source, max_tokens)
     validation = kind.open(folder, valid, "valid", source, max_tokens)
     tokenizer_or_medium = medium_for(source) or load_tokenizer(folder / "source.subwords")
@@ -98,9 +98,9 @@ def _open(folder: Path, kind: DatasetKind, source: SourceSettings) -> Corpus:
         train,
         validation,
         tokenizer_or_medium,
-        kind.load_target(folder / kind.target_file),
-        about.get("rejected", about.get("set_aside", {})),
-        about["fingerprint"],
-        about.get("placeholders", {}),  # which older ones do not have
+        kind.load_target_vocabulary(folder / kind.target_file),
+        metadata.get("rejected", metadata.get("set_aside", {})),
+        metadata["fingerprint"],
+        metadata.get("placeholders", {}),  # missing in older corpora
         source,
     )
