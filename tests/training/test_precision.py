@@ -1,4 +1,4 @@
-"""Matrix products in bfloat16, everything else as before."""
+"""Matrix products in bfloat16, everything else in float32."""
 
 import pytest
 import torch
@@ -7,23 +7,23 @@ from torch import nn
 from regard.training.precision import matmul_precision, resolve_precision
 
 
-def test_products_are_rounded_inside_and_whole_outside() -> None:
+def test_products_are_bfloat16_only_inside_the_context() -> None:
     torch.manual_seed(0)
     layer = nn.Linear(256, 256)
     x = torch.randn(64, 256, requires_grad=True)
-    whole = layer(x)
+    exact = layer(x)
     with matmul_precision("float32"):
-        assert torch.equal(layer(x), whole)
+        assert torch.equal(layer(x), exact)
     with matmul_precision("bfloat16"):
         rounded = layer(x)
     assert rounded.dtype == torch.float32
-    assert not torch.equal(rounded, whole)
+    assert not torch.equal(rounded, exact)
     operands = (x.bfloat16().double() @ layer.weight.bfloat16().double().t()).bfloat16().float() + layer.bias
     torch.testing.assert_close(rounded, operands, rtol=2**-7, atol=1e-3)
-    assert torch.equal(layer(x), whole)
+    assert torch.equal(layer(x), exact)
 
 
-def test_gradients_are_those_of_the_product_to_bfloat16s_digits() -> None:
+def test_gradients_match_float32_within_bfloat16_precision() -> None:
     torch.manual_seed(1)
     layer = nn.Linear(128, 256)
     x = torch.randn(4, 32, 128, requires_grad=True)
@@ -33,13 +33,13 @@ def test_gradients_are_those_of_the_product_to_bfloat16s_digits() -> None:
         with matmul_precision(precision):
             y = layer(x)
         found.append(torch.autograd.grad(y, (x, layer.weight, layer.bias), g))
-    for whole, rounded in zip(*found, strict=True):
+    for exact, rounded in zip(*found, strict=True):
         assert rounded.dtype == torch.float32
-        assert (whole - rounded).norm() / whole.norm() < 0.01
-    assert torch.equal(found[0][2], found[1][2]), "a bias is only summed"
+        assert (exact - rounded).norm() / exact.norm() < 0.01
+    assert torch.equal(found[0][2], found[1][2]), "the gradient of a bias is not rounded"
 
 
-def test_small_products_and_other_types_are_left_alone() -> None:
+def test_small_products_and_other_dtypes_are_unchanged() -> None:
     layer, x = nn.Linear(8, 8), torch.randn(2, 8)
     double = nn.Linear(256, 256).double()
     y = torch.randn(64, 256, dtype=torch.float64)
@@ -49,8 +49,8 @@ def test_small_products_and_other_types_are_left_alone() -> None:
         assert torch.equal(double(y), expected[1])
 
 
-@pytest.mark.parametrize("wish", ["float32", "bfloat16"])
-def test_a_wish_is_granted_and_auto_is_one_of_them(wish: str) -> None:
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_auto_resolves_to_one_of_the_explicit_precisions(precision: str) -> None:
     device = torch.device("cpu")
-    assert resolve_precision(wish, device) == wish
+    assert resolve_precision(precision, device) == precision
     assert resolve_precision("auto", device) in ("float32", "bfloat16")

@@ -1,4 +1,4 @@
-"""A run is trained by one process at a time."""
+"""The lock of a run."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 from regard.training.run_lock import lock_run
 
-HOLD = """
+SCRIPT = """
 import sys, time
 from pathlib import Path
 from regard.training.run_lock import lock_run
@@ -20,8 +20,8 @@ with lock_run(Path(sys.argv[1])):
 """
 
 
-def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+def test_a_run_is_locked_until_the_process_that_trains_it_ends(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         with pytest.raises(ValueError, match="another process is training in it"), lock_run(tmp_path):

@@ -1,4 +1,4 @@
-"""Narrow recurrent models train on one thread, and nobody else notices."""
+"""Narrow recurrent models are trained on one thread."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from regard.tasks.presets import preset_settings
 from regard.training.threads import MAX_SINGLE_THREAD_WIDTH, limit_threads
 
 
-def model(name: str, width: int | None = None) -> ModelSettings:
+def preset_model(name: str, width: int | None = None) -> ModelSettings:
     change = {"encoder": {"width": width}, "decoder": {"width": width}} if width else {}
     return ModelSettings.parse(merged(preset_settings(name)["model"], change))
 
@@ -26,21 +26,21 @@ def _two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("which", "threads"),
+    ("settings", "threads"),
     [
-        (model("bahdanau"), 1),
-        (model("bahdanau", MAX_SINGLE_THREAD_WIDTH + 8), 2),
-        (model("transformer-tiny"), 2),
-        (model("conv"), 2),
+        (preset_model("bahdanau"), 1),
+        (preset_model("bahdanau", MAX_SINGLE_THREAD_WIDTH + 8), 2),
+        (preset_model("transformer-tiny"), 2),
+        (preset_model("conv"), 2),
     ],
 )
-def test_narrow_recurrent_models_get_one_thread(which: ModelSettings, threads: int) -> None:
-    with limit_threads(which):
+def test_narrow_recurrent_models_get_one_thread(settings: ModelSettings, threads: int) -> None:
+    with limit_threads(settings):
         assert torch.get_num_threads() == threads
     assert torch.get_num_threads() == 2
 
 
-def test_who_says_how_many_gets_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_omp_num_threads_takes_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    with limit_threads(model("bahdanau")):
+    with limit_threads(preset_model("bahdanau")):
         assert torch.get_num_threads() == 2

@@ -1,4 +1,4 @@
-"""Averages of weights."""
+"""Weight averaging."""
 
 import pytest
 import torch
@@ -19,14 +19,14 @@ def test_the_moving_average_follows_its_formula() -> None:
     assert average.tensors["weight"].item() == pytest.approx(0.9 * before + 0.1 * 2.0)
 
 
-def test_the_mean_of_several_sets() -> None:
-    sets = [{"w": torch.tensor([1.0, 4.0])}, {"w": torch.tensor([3.0, 0.0])}]
-    assert torch.equal(mean_weights(sets)["w"], torch.tensor([2.0, 2.0]))
+def test_the_mean_of_several_checkpoints() -> None:
+    checkpoints = [{"w": torch.tensor([1.0, 4.0])}, {"w": torch.tensor([3.0, 0.0])}]
+    assert torch.equal(mean_weights(checkpoints)["w"], torch.tensor([2.0, 2.0]))
 
 
-def test_borrowed_weights_are_given_back_even_after_an_error() -> None:
+def test_temporary_weights_are_restored_even_after_an_error() -> None:
     layer = nn.Linear(2, 2)
-    own = layer.weight.clone()
+    original = layer.weight.clone()
     other = {name: torch.zeros_like(value) for name, value in layer.named_parameters()}
 
     def fail() -> None:
@@ -36,4 +36,4 @@ def test_borrowed_weights_are_given_back_even_after_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="inside"):
         fail()
-    assert torch.equal(layer.weight, own)
+    assert torch.equal(layer.weight, original)

@@ -1,4 +1,4 @@
-"""A small corpus and a small run, in this process."""
+"""A small dataset, model and run."""
 
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ TINY: dict[str, Any] = {
 
 
 def small_run(folder: Path, preset: str = "bahdanau", **training: Any) -> tuple[RunSettings, Corpus, Bundle]:
-    """Settings, a corpus of dates and a new model."""
+    """Settings, a dataset of dates and a new model."""
     data = write_dates(folder / "dates.tsv", 120)
-    given = merged(TINY, {"data": {"pairs": [str(data)]}, "training": training})
-    settings = run_settings(preset, {}, [], given)
+    options = merged(TINY, {"data": {"pairs": [str(data)]}, "training": training})
+    settings = run_settings(preset, {}, [], options)
     corpus = prepare(settings.data, folder / "data", kind=get_task(settings.task).data(), source=settings.model.source)
     return settings, corpus, new_bundle(settings, corpus, torch.device("cpu"))
