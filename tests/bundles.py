@@ -1,4 +1,4 @@
-"""A small model with real subwords."""
+"""A small random model with a trained tokenizer."""
 
 import torch
 
@@ -13,11 +13,17 @@ from tests.models.variants import DECODERS, ENCODERS
 LINES = ["the cat sat on the mat", "a dog ran in the park", "the dog and the cat", "Katze und Hund im Park"] * 5
 
 
-def bundle_of(
-    subwords: SubwordTokenizer, encoder: str, decoder: str, *, tie: str = "none", source: object = None, **about: object
+def random_bundle(
+    subwords: SubwordTokenizer,
+    encoder: str,
+    decoder: str,
+    *,
+    tie: str = "none",
+    source: object = None,
+    **fields: object,
 ) -> Bundle:
-    parts = {"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": tie}
-    settings = ModelSettings.parse(parts if source is None else {**parts, "source": source})
+    components = {"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": tie}
+    settings = ModelSettings.parse(components if source is None else {**components, "source": source})
     torch.manual_seed(0)
     model = Seq2Seq(settings, source_vocabulary=len(subwords), target_vocabulary=len(subwords))
     with torch.no_grad():
@@ -25,5 +31,5 @@ def bundle_of(
             parameter.normal_(0, 0.4)
         if model.output.bias is not None:
             model.output.bias[END] += 3
-    description = RunDescription.model_validate({"longest": 12, "model": settings, **about})
+    description = RunDescription.model_validate({"longest": 12, "model": settings, **fields})
     return Bundle(description, model.eval(), subwords, subwords)

@@ -41,9 +41,9 @@ def form(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     """A real one, for the tests of a module."""
-    from tests.browser import started
+    from tests.browser import launch_chromium
 
-    with started() as running:
+    with launch_chromium() as running:
         yield running
 
 
@@ -60,6 +60,6 @@ def subwords() -> "SubwordTokenizer":
 @pytest.fixture
 def bundle(subwords: "SubwordTokenizer") -> "Bundle":
     """A small model with that vocabulary."""
-    from tests.bundles import bundle_of
+    from tests.bundles import random_bundle
 
-    return bundle_of(subwords, "recurrent", "bahdanau")
+    return random_bundle(subwords, "recurrent", "bahdanau")

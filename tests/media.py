@@ -56,24 +56,24 @@ def media_bundle(
     return Bundle(RunDescription.model_validate(description), model.eval(), medium, vocabulary)
 
 
-def picture(seed: int = 0) -> Any:
+def sample_image(seed: int = 0) -> Any:
     """A Pillow image."""
     return draw_scene(Scene(Group(1, "red", "circle"), "left of", Group(2, "blue", "square")), random.Random(seed))
 
 
-def picture_bytes(kind: str = "PNG", seed: int = 0, **options: Any) -> bytes:
+def image_bytes(kind: str = "PNG", seed: int = 0, **options: Any) -> bytes:
     file = io.BytesIO()
-    picture(seed).save(file, kind, **options)
+    sample_image(seed).save(file, kind, **options)
     return file.getvalue()
 
 
-def samples(seed: int = 0) -> Any:
+def sample_speech(seed: int = 0) -> Any:
     """About a second of speech."""
     return synthesize(["one", "two"], Voice(120.0, 1.0, 1.0), random.Random(seed))
 
 
-def recording_bytes(kind: str = "WAV", seed: int = 0, rate: int = RATE, channels: int = 1, **options: Any) -> bytes:
+def audio_bytes(kind: str = "WAV", seed: int = 0, rate: int = RATE, channels: int = 1, **options: Any) -> bytes:
     file = io.BytesIO()
-    mono = samples(seed)
+    mono = sample_speech(seed)
     soundfile.write(file, np.stack([mono] * channels, 1) if channels > 1 else mono, rate, format=kind, **options)
     return file.getvalue()

@@ -18,7 +18,7 @@ from PIL import Image
 from regard.data.audio import mel_filters, resample
 from regard.data.media import AudioMedium, ImageMedium, open_media
 from regard.models.settings import AudioSource, ImageSource
-from tests.media import picture, picture_bytes, recording_bytes, samples
+from tests.media import audio_bytes, image_bytes, sample_image, sample_speech
 
 IMAGES = ImageMedium(ImageSource(size=32))
 GRAY = ImageMedium(ImageSource(size=32, color=False))
@@ -33,8 +33,8 @@ def as_png(pixels: Any, **how: Any) -> bytes:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
 def test_every_format_gives_about_the_same_image(kind: str) -> None:
-    plain = IMAGES.read(picture_bytes("PNG")).astype(int)
-    other = IMAGES.read(picture_bytes(kind)).astype(int)
+    plain = IMAGES.read(image_bytes("PNG")).astype(int)
+    other = IMAGES.read(image_bytes(kind)).astype(int)
     assert plain.shape == (3, 32, 32)
     assert abs(plain - other).mean() < 12
 
@@ -100,9 +100,9 @@ def png_header(width: int, height: int) -> bytes:
     [
         (b"hello, I am a text", "this is not a picture that can be read"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "this is not a picture"),
-        (picture_bytes()[:200], "cut short|not a picture"),
-        (picture_bytes("JPEG")[:300], "cut short|not a picture"),
-        (recording_bytes(), "this is not a picture"),
+        (image_bytes()[:200], "cut short|not a picture"),
+        (image_bytes("JPEG")[:300], "cut short|not a picture"),
+        (audio_bytes(), "this is not a picture"),
         (png_header(10_000, 10_000), "more than 40 million|10,000 × 10,000"),
         (png_header(100_000, 100_000), "million"),
         (png_header(2, 2), "nothing to see|damaged"),
@@ -134,7 +134,7 @@ def test_a_decompression_bomb_is_refused_before_it_is_decoded() -> None:
 )
 @settings(max_examples=60)
 def test_a_damaged_image_is_decoded_or_refused_in_a_sentence(raw: bytes, at: int, kind: str) -> None:
-    whole = bytearray(picture_bytes(kind))
+    whole = bytearray(image_bytes(kind))
     whole[at % len(whole) : at % len(whole) + len(raw)] = raw
     try:
         assert IMAGES.read(bytes(whole)).shape == (3, 32, 32)
@@ -156,8 +156,8 @@ def test_missing_files_folders_and_large_files_are_refused(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["WAV", "FLAC", "OGG"])
 def test_every_format_gives_about_the_same_frames(kind: str) -> None:
-    plain = AUDIO.read(recording_bytes("WAV")).astype(np.float32)
-    other = AUDIO.read(recording_bytes(kind)).astype(np.float32)
+    plain = AUDIO.read(audio_bytes("WAV")).astype(np.float32)
+    other = AUDIO.read(audio_bytes(kind)).astype(np.float32)
     assert plain.shape[1] == 16
     assert abs(len(plain) - len(other)) <= 1
     size = min(len(plain), len(other))
@@ -165,10 +165,10 @@ def test_every_format_gives_about_the_same_frames(kind: str) -> None:
 
 
 def test_channels_are_averaged_and_samples_are_resampled() -> None:
-    plain = AUDIO.read(recording_bytes()).astype(np.float32)
-    both = AUDIO.read(recording_bytes(channels=2)).astype(np.float32)
+    plain = AUDIO.read(audio_bytes()).astype(np.float32)
+    both = AUDIO.read(audio_bytes(channels=2)).astype(np.float32)
     assert np.allclose(plain, both, atol=0.02)
-    x = samples()
+    x = sample_speech()
     doubled = resample(torch.from_numpy(x), 8000, 16000).numpy()
     again = AUDIO.read((doubled, 16000)).astype(np.float32)
     size = min(len(plain), len(again))
@@ -176,7 +176,7 @@ def test_channels_are_averaged_and_samples_are_resampled() -> None:
 
 
 def test_every_recording_has_mean_zero_and_variance_one() -> None:
-    found = AUDIO.read(recording_bytes()).astype(np.float64)
+    found = AUDIO.read(audio_bytes()).astype(np.float64)
     assert np.abs(found.mean(0)).max() < 0.01
     assert np.abs(found.std(0) - 1).max() < 0.05
     silent = AUDIO.read(np.zeros(8000, np.float32))
@@ -211,16 +211,16 @@ def test_mel_filters_are_overlapping_triangles() -> None:
 
 
 def truncated_wav() -> bytes:
-    return recording_bytes()[:3000]
+    return audio_bytes()[:3000]
 
 
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
         (b"hello", "this is not a recording"),
-        (picture_bytes(), "this is not a recording"),
+        (image_bytes(), "this is not a recording"),
         (truncated_wav(), "cut short|damaged"),
-        (recording_bytes("FLAC")[:600], "cut short|damaged|not a recording"),
+        (audio_bytes("FLAC")[:600], "cut short|damaged|not a recording"),
         (b"", "it is empty"),
         (b"RIFF\xff\xff\xff\xffWAVEfmt ", "not a recording"),
     ],
@@ -251,7 +251,7 @@ def test_samples_that_are_not_finite_and_short_recordings_are_refused() -> None:
 @given(raw=st.binary(max_size=200), at=st.integers(0, 5000), kind=st.sampled_from(["WAV", "FLAC", "OGG"]))
 @settings(max_examples=40)
 def test_a_damaged_recording_is_decoded_or_refused_in_a_sentence(raw: bytes, at: int, kind: str) -> None:
-    whole = bytearray(recording_bytes(kind))
+    whole = bytearray(audio_bytes(kind))
     whole[at % len(whole) : at % len(whole) + len(raw)] = raw
     try:
         assert AUDIO.read(bytes(whole)).shape[1] == 16
@@ -260,11 +260,11 @@ def test_a_damaged_recording_is_decoded_or_refused_in_a_sentence(raw: bytes, at:
 
 
 def test_batches_are_scaled_to_about_zero_and_have_masks() -> None:
-    pictures, mask = IMAGES.collate([IMAGES.read(picture(seed)) for seed in range(3)])
+    pictures, mask = IMAGES.collate([IMAGES.read(sample_image(seed)) for seed in range(3)])
     assert pictures.shape == (3, 3, 32, 32)
     assert mask.all()
     assert -1 <= pictures.min() < 0 < pictures.max() <= 1
-    short, long = AUDIO.read(np.zeros(4000, np.float32)), AUDIO.read(recording_bytes())
+    short, long = AUDIO.read(np.zeros(4000, np.float32)), AUDIO.read(audio_bytes())
     frames, mask = AUDIO.collate([short.reshape(-1), long.reshape(-1)])
     assert mask.sum(1).tolist() == [len(short), len(long)]
     assert not frames[0, len(short) :].any()
@@ -294,7 +294,7 @@ def test_a_jpeg_with_many_scans_is_refused_before_it_is_decoded() -> None:
 
 def test_an_image_in_memory_is_oriented_and_checked_like_its_file() -> None:
     file = io.BytesIO()
-    rotated = picture()
+    rotated = sample_image()
     exif = rotated.getexif()
     exif[0x0112] = 6
     rotated.save(file, "JPEG", exif=exif)
@@ -314,7 +314,7 @@ def test_sixteen_bit_grayscale_with_a_transparent_value_is_not_composited() -> N
 
 
 def test_samples_in_memory_may_be_integers_and_have_channels() -> None:
-    one = samples()
+    one = sample_speech()
     plain = AUDIO.read((one, 8000))
     several = np.stack([one, one], 1)
     assert np.array_equal(AUDIO.read((several, 8000)), plain)

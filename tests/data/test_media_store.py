@@ -17,7 +17,7 @@ from regard.data.labels import Labels
 from regard.data.settings import AugmentSettings, DataSettings, SubwordSettings
 from regard.models.settings import AudioSource, ImageSource, SourceSettings, TextSource
 from regard.special_tokens import BEGIN, PAD
-from tests.media import picture, recording_bytes
+from tests.media import audio_bytes, sample_image
 
 IMAGES = ImageSource(size=32)
 SPEECH = AudioSource(sample_rate=8000, mel_bins=16)
@@ -33,7 +33,7 @@ def save_images(folder: Path, count: int) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"{number}.png" for number in range(count)]
     for number, name in enumerate(names):
-        picture(number).save(folder / name)
+        sample_image(number).save(folder / name)
     return names
 
 
@@ -98,7 +98,7 @@ def test_a_folder_with_one_folder_per_class(tmp_path: Path) -> None:
     save_images(tmp_path / "set" / ".hidden", 2)
     (tmp_path / "set" / "cat" / "notes.txt").write_text("nothing")
     for number, path in enumerate(sorted((tmp_path / "set").rglob("*.png"))):
-        picture(100 + number).save(path)  # all different
+        sample_image(100 + number).save(path)  # all different
     corpus = prepare_corpus(tmp_path, tmp_path / "set", IMAGES, labels=True, valid_size=2)
     assert isinstance(corpus.target_side, Labels)
     assert corpus.target_side.labels == ("cat", "dog")
@@ -144,7 +144,7 @@ def test_idx_files_such_as_mnist(tmp_path: Path, gzipped: bool) -> None:
 def test_recordings_are_batched_and_a_corpus_is_reopened(tmp_path: Path) -> None:
     rows = ["path\tsentence"]
     for number in range(6):
-        (tmp_path / f"{number}.wav").write_bytes(recording_bytes(seed=number))
+        (tmp_path / f"{number}.wav").write_bytes(audio_bytes(seed=number))
         rows.append(f"{number}.wav\tone two number {number}")
     table = tmp_path / "t.tsv"
     table.write_text("\n".join(rows) + "\n")

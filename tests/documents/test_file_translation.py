@@ -18,12 +18,12 @@ from regard.documents.file_translation import fingerprint_of, translate_document
 from regard.inference.options import Options
 from regard.loading import predictor_of
 from regard.runs.bundle import Bundle, save_bundle
-from tests.bundles import LINES, bundle_of
+from tests.bundles import LINES, random_bundle
 
 
 @pytest.fixture
 def bundle(subwords: SubwordTokenizer) -> Bundle:
-    return bundle_of(subwords, "recurrent", "bahdanau")
+    return random_bundle(subwords, "recurrent", "bahdanau")
 
 
 @pytest.fixture

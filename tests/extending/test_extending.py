@@ -10,7 +10,7 @@ import pytest
 
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.runs.bundle import save_bundle
-from tests.bundles import bundle_of
+from tests.bundles import random_bundle
 from tests.serving.conftest import Server
 
 HERE = Path(__file__).parent
@@ -98,7 +98,7 @@ def test_a_metric_evaluates_and_selects_checkpoints(pairs: Path, tmp_path: Path)
 def test_a_document_format_is_translated(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    save_bundle(run, bundle_of(subwords, "recurrent", "bahdanau"))
+    save_bundle(run, random_bundle(subwords, "recurrent", "bahdanau"))
     film = tmp_path / "film.srt"
     film.write_text("1\n00:00:01,000 --> 00:00:02,000\nthe cat\n\n2\n00:00:03,000 --> 00:00:04,500\na dog\n")
     regard("--plugin", HERE / "subtitles.py", "translate", run, film, "-o", tmp_path / "out.srt")
@@ -110,7 +110,7 @@ def test_a_document_format_is_translated(subwords: SubwordTokenizer, tmp_path: P
 def test_a_search_is_chosen_by_name(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    save_bundle(run, bundle_of(subwords, "recurrent", "bahdanau"))
+    save_bundle(run, random_bundle(subwords, "recurrent", "bahdanau"))
     plugin = HERE / "second_start.py"
     found = regard("--plugin", plugin, "translate", run, "the cat", "--search", "second-start", "--json")
     greedy = regard("translate", run, "the cat", "--search", "greedy", "--json")

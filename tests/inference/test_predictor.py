@@ -24,7 +24,7 @@ from regard.inference.text_inputs import TextInputs
 from regard.loading import predictor_of
 from regard.runs.bundle import Bundle
 from regard.special_tokens import END
-from tests.bundles import LINES, bundle_of
+from tests.bundles import LINES, random_bundle
 from tests.models.variants import DECODERS
 
 TEXTS = ["the cat", "a dog ran in the park", "", "cat", "the dog and the cat", "Hund", "ünknöwn 字"]
@@ -160,17 +160,17 @@ def test_white_space_means_what_it_meant_in_training(bundle: Bundle) -> None:
 
 
 def test_lowercase_models_read_lowercase(subwords: SubwordTokenizer) -> None:
-    small = predictor_of(bundle_of(subwords, "recurrent", "bahdanau", lowercase=True))
+    small = predictor_of(random_bundle(subwords, "recurrent", "bahdanau", lowercase=True))
     loud, quiet = small.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens == quiet.source_tokens
     assert loud.source == "The CAT"
-    plain = predictor_of(bundle_of(subwords, "recurrent", "bahdanau"))
+    plain = predictor_of(random_bundle(subwords, "recurrent", "bahdanau"))
     loud, quiet = plain.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens != quiet.source_tokens
 
 
 def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer) -> None:
-    translator = predictor_of(bundle_of(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
+    translator = predictor_of(random_bundle(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
     options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
     assert translator.run.search_config(options) == SearchConfig(4, 0.5, 0.1, 2, 1.25, 9)
     result = translator.translate("the cat", options)
@@ -184,7 +184,7 @@ def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer)
 def test_attention_is_captured_by_one_forced_pass(
     subwords: SubwordTokenizer, decoder: str, layers: int, heads: int
 ) -> None:
-    translator = predictor_of(bundle_of(subwords, "recurrent", decoder))
+    translator = predictor_of(random_bundle(subwords, "recurrent", decoder))
     texts = ["the cat sat", "a dog", ""]
     plain = translator.translate(texts)
     assert not any(result.attention or result.token_scores or result.alignment for result in plain)
@@ -217,7 +217,7 @@ def test_attention_is_captured_by_one_forced_pass(
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
 def test_any_pair_can_be_looked_at(subwords: SubwordTokenizer, encoder: str, decoder: str) -> None:
-    translator = predictor_of(bundle_of(subwords, encoder, decoder))
+    translator = predictor_of(random_bundle(subwords, encoder, decoder))
     seen = translator.attend("the cat", "Hund", attribution=True)
     assert seen.source.merge_words().labels == ("the", "cat", "</s>")
     assert seen.target.merge_words().labels == ("Hund", "</s>")
@@ -250,7 +250,7 @@ def test_a_model_with_few_places_says_no_more_than_it_has_places_for(subwords: S
     places = 5
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(DECODERS, decoder, {**DECODERS[decoder], "max_positions": places})
-        bundle = bundle_of(subwords, "recurrent", decoder)
+        bundle = random_bundle(subwords, "recurrent", decoder)
     with torch.no_grad():
         bundle.model.output.bias[END] = -1e4  # never ends by itself
     assert len(predictor_of(bundle).translate("the cat", beam=2).tokens) <= places
@@ -266,7 +266,7 @@ def test_an_option_that_is_none_is_refused(bundle: Bundle) -> None:
 @pytest.fixture
 def talker(subwords: SubwordTokenizer) -> Bundle:
     """A model that says words, not bytes."""
-    bundle = bundle_of(subwords, "recurrent", "bahdanau", longest=40)
+    bundle = random_bundle(subwords, "recurrent", "bahdanau", longest=40)
     with torch.no_grad():
         bundle.model.output.bias[:] = -100
         for word in ("the", "cat", "dog", "park", "mat", "on", "Hund", "Katze"):
@@ -309,7 +309,7 @@ def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
 def test_every_model_says_the_terms_of_a_glossary(subwords: SubwordTokenizer, decoder: str) -> None:
-    translator = predictor_of(bundle_of(subwords, "recurrent", decoder))
+    translator = predictor_of(random_bundle(subwords, "recurrent", decoder))
     glossary = {"cat": "Katze", "dog": "mat"}
     tokens = {term: translator.run.target_tokens(said) for term, said in glossary.items()}
     for text in ("the cat", "a cat and a cat", "the dog and the cat", "Hund"):
@@ -323,7 +323,7 @@ def test_every_model_says_the_terms_of_a_glossary(subwords: SubwordTokenizer, de
 
 
 def test_what_there_is_no_room_for_is_told(subwords: SubwordTokenizer) -> None:
-    translator = predictor_of(bundle_of(subwords, "recurrent", "bahdanau", longest=3))
+    translator = predictor_of(random_bundle(subwords, "recurrent", "bahdanau", longest=3))
     result = translator.translate("cat", required=("the dog and the cat",))
     assert result.missing == ["the dog and the cat"]
 
@@ -346,7 +346,9 @@ def keeper() -> Bundle:
     """A model whose vocabulary has symbols for %s and the like."""
     lines = [*LINES, *(f"the {SYMBOLS[0]} sat on {SYMBOLS[1]} {SYMBOLS[2]}" for _ in range(3))]
     subwords = train_tokenizer(lines, SubwordSettings(), 330, SYMBOLS)
-    return bundle_of(subwords, "recurrent", "bahdanau", longest=40, placeholders={"printf": "symbol", "tag": "symbol"})
+    return random_bundle(
+        subwords, "recurrent", "bahdanau", longest=40, placeholders={"printf": "symbol", "tag": "symbol"}
+    )
 
 
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "beam_groups": 2, "nbest": 4}])

@@ -17,8 +17,8 @@ from regard.interpret.attribution import compute_attribution
 from regard.loading import predictor_of
 from regard.runs.bundle import Bundle
 from regard.special_tokens import END
-from tests.bundles import bundle_of
-from tests.media import media_bundle, picture_bytes, recording_bytes
+from tests.bundles import random_bundle
+from tests.media import audio_bytes, image_bytes, media_bundle
 
 STEP = 1e-4
 CLASSES = ("cat", "dog", "emu")
@@ -31,7 +31,7 @@ MODELS: list[tuple[str, str, dict[str, Any], int]] = [
     ("speech-transformer", "speech", {}, 1),
     ("speech-classifier", "speech", {"labels": CLASSES}, 1),
 ]
-SOURCES = {"images": picture_bytes, "speech": recording_bytes}
+SOURCES = {"images": image_bytes, "speech": audio_bytes}
 
 
 def example(bundle: Bundle, kind: str) -> tuple[NDArray[Any], list[int]]:
@@ -66,7 +66,7 @@ def finite_difference(
 
 def test_attribution_of_tokens_is_the_derivative(subwords: SubwordTokenizer) -> None:
     """The derivative of the log-probability with respect to the scale of one token's embedding."""
-    bundle = bundle_of(subwords, "transformer", "transformer")
+    bundle = random_bundle(subwords, "transformer", "transformer")
     bundle.model.double()
     source, output = [*bundle.source_side.encode(["the dog ran"])[0], END], [5, 6, 7, END]
     found = compute_attribution(bundle, source, output)
@@ -89,7 +89,7 @@ def test_attribution_of_tokens_is_the_derivative(subwords: SubwordTokenizer) -> 
 def test_attribution_of_a_sentence_is_the_sum_over_its_tokens(subwords: SubwordTokenizer) -> None:
     """Where positions are sentences."""
     source_settings = {"kind": "text", "segments": 8, "sentence_segments": True, "unit": "sentence"}
-    bundle = bundle_of(subwords, "no position", "transformer", source=source_settings, longest=40)
+    bundle = random_bundle(subwords, "no position", "transformer", source=source_settings, longest=40)
     bundle.model.double()
     segments = [[*segment, END] for segment in bundle.source_side.encode(["the dog ran", "a cat", "the mat"])]
     source, output = [token for segment in segments for token in segment], [5, 6, 7, END]
@@ -178,7 +178,7 @@ def test_attribution_by_hand() -> None:
     _, (label,) = example(bundle, "images")
     model, norm_outputs = bundle.model, []
     handle = model.encoder.embedding.norm.register_forward_hook(lambda *arguments: norm_outputs.append(arguments[2][0]))
-    captured = predictor_of(bundle).attend(picture_bytes(), "dog", attribution=True)
+    captured = predictor_of(bundle).attend(image_bytes(), "dog", attribution=True)
     handle.remove()
     cells = norm_outputs[0]  # [T, E]
     mean = (cells + model.encoder.embedding.place).mean(0)

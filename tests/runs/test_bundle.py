@@ -22,7 +22,7 @@ from regard.runs.bundle import (
     serialize_tensors,
 )
 from regard.runs.folder import write_durably
-from tests.bundles import bundle_of
+from tests.bundles import random_bundle
 from tests.models.variants import batch
 
 SENTENCE = re.compile(r"^\S[^\n]*[.?]$|^\S[^\n]*\)\.$")
@@ -48,7 +48,7 @@ def saved_run(bundle: Bundle, tmp_path: Path) -> Path:
 def test_a_loaded_model_equals_the_saved_one(
     subwords: SubwordTokenizer, tmp_path: Path, decoder: str, tie: str
 ) -> None:
-    saved = bundle_of(subwords, "recurrent", decoder, tie=tie, source_language="en", lowercase=True, per_token=1.5)
+    saved = random_bundle(subwords, "recurrent", decoder, tie=tie, source_language="en", lowercase=True, per_token=1.5)
     save_bundle(tmp_path, saved)
     loaded = load_bundle(tmp_path)
     assert loaded.description == saved.description

@@ -12,13 +12,13 @@ from regard.runs import conversion
 from regard.runs.bundle import save_bundle
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_run
-from tests.bundles import bundle_of
+from tests.bundles import random_bundle
 from tests.inference.engines.test_ctranslate2_engine import RUN
 from tests.models.variants import DECODERS, ENCODERS, TRANSLATING
 
 
 def save_transformer(subwords: SubwordTokenizer, folder: Path, tie: str = "none") -> None:
-    save_bundle(folder, bundle_of(subwords, "transformer", "transformer", tie=tie, longest=40))
+    save_bundle(folder, random_bundle(subwords, "transformer", "transformer", tie=tie, longest=40))
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))

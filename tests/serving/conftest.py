@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from regard.runs.bundle import save_bundle
-from tests.bundles import LINES, bundle_of
+from tests.bundles import LINES, random_bundle
 
 TEXTS = [*LINES[:4], "the dog ran", "a cat", "park on the mat", "the the the"]
 
@@ -81,7 +81,7 @@ def runs(subwords: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         encoder = "transformer" if kind == "transformer" else "recurrent"
         about = {"source_language": languages[0], "target_language": languages[1]}
         (folder / name).mkdir()
-        save_bundle(folder / name, bundle_of(subwords, encoder, kind, **about))
+        save_bundle(folder / name, random_bundle(subwords, encoder, kind, **about))
         made.append(folder / name)
     return made
 

@@ -14,7 +14,7 @@ from regard.serving import batching
 from regard.serving.batching import Batcher, Late, Overloaded
 from regard.views.page import write_page
 from regard.views.storage import from_record
-from tests.browser import needed, watched
+from tests.browser import checked_page, needs_chromium
 from tests.serving.conftest import Server
 from tests.views.samples import close, sample
 
@@ -84,13 +84,13 @@ def test_other_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def page(browser: Browser, server: Server) -> Iterator[Page]:
-    with watched(browser, server.url, harmless="status of 400") as opened:
+    with checked_page(browser, server.url, harmless="status of 400") as opened:
         opened.goto(f"{server.url}/see")
         opened.wait_for_selector("#live-model option", state="attached", timeout=60_000)
         yield opened
 
 
-@needed
+@needs_chromium
 def test_attention_follows_the_source_and_the_edited_target(page: Page, runs: list[Path]) -> None:
     translator = regard.load(runs[0])
     page.fill("#live-source", "the cat sat")
@@ -114,7 +114,7 @@ def test_attention_follows_the_source_and_the_edited_target(page: Page, runs: li
     assert "subwords" in page.locator("#live-status").text_content()
 
 
-@needed
+@needs_chromium
 def test_the_live_page_and_the_saved_page_show_the_same(
     browser: Browser, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +134,7 @@ def test_the_live_page_and_the_saved_page_show_the_same(
             found.append((shown.inner_html("#panels"), pixels, shown.text_content("#status")))
         return found
 
-    with watched(browser, (tmp_path / "saved.html").as_uri()) as saved:
+    with checked_page(browser, (tmp_path / "saved.html").as_uri()) as saved:
         assert views(saved) == views(page)
 
 
@@ -151,9 +151,9 @@ def first_refused(page: Page, path: str, status: int, content: dict[str, object]
     page.route(path, answer)
 
 
-@needed
+@needs_chromium
 def test_text_typed_before_the_models_are_loaded_is_shown_later(browser: Browser, server: Server) -> None:
-    with watched(browser, server.url, harmless="status of 503") as opened:
+    with checked_page(browser, server.url, harmless="status of 503") as opened:
         first_refused(opened, "**/ready", 503, {"ready": False})
         opened.goto(f"{server.url}/see")
         opened.fill("#live-source", "the cat sat")
@@ -162,9 +162,9 @@ def test_text_typed_before_the_models_are_loaded_is_shown_later(browser: Browser
         assert opened.locator("[data-view]").count() == 6
 
 
-@needed
+@needs_chromium
 def test_an_overloaded_service_is_asked_again(browser: Browser, server: Server) -> None:
-    with watched(browser, server.url, harmless="status of 429") as opened:
+    with checked_page(browser, server.url, harmless="status of 429") as opened:
         first_refused(opened, "**/v1/attend", 429, {"error": "too many requests are waiting; try again later."})
         opened.goto(f"{server.url}/see")
         opened.fill("#live-source", "the cat sat")
@@ -172,7 +172,7 @@ def test_an_overloaded_service_is_asked_again(browser: Browser, server: Server) 
         expect(opened.locator("#live-status")).to_have_text("of its own words", timeout=60_000)
 
 
-@needed
+@needs_chromium
 def test_typed_text_is_never_markup(page: Page) -> None:
     page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
     texts = (("<b>", True), ("\u202e&", True), ("<img src=x onerror=alert(1)>", False), ("x" * 5000, False))

@@ -16,9 +16,9 @@ import regard
 from regard.inference.options import Options
 from regard.runs.bundle import save_bundle
 from regard.views.storage import from_record
-from tests.browser import needed, watched
-from tests.bundles import bundle_of
-from tests.media import media_bundle, picture_bytes, recording_bytes
+from tests.browser import checked_page, needs_chromium
+from tests.bundles import random_bundle
+from tests.media import audio_bytes, image_bytes, media_bundle
 from tests.serving.conftest import Answer, Server
 
 KIND = {"content-type": "application/octet-stream"}
@@ -31,7 +31,7 @@ def runs(subwords: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         "captions": media_bundle("images", languages=("en", "de")),
         "animals": media_bundle("images", labels=("cat", "dog", "emu")),
         "spoken": media_bundle("speech"),
-        "text": bundle_of(subwords, "recurrent", "bahdanau"),
+        "text": random_bundle(subwords, "recurrent", "bahdanau"),
     }
     for name, bundle in made.items():
         (folder / name).mkdir()
@@ -56,41 +56,41 @@ def own(run: Path, raw: bytes, **options: Any) -> Any:
 
 def test_answers_are_those_of_python(server: Server, runs: list[Path]) -> None:
     for at, name, raw in (
-        (0, "captions", picture_bytes()),
-        (1, "animals", picture_bytes()),
-        (2, "spoken", recording_bytes()),
+        (0, "captions", image_bytes()),
+        (1, "animals", image_bytes()),
+        (2, "spoken", audio_bytes()),
     ):
         answer = send(server, f"/v1/read?model={name}&nbest=2", raw).json()
         mine = own(runs[at], raw, nbest=2)
         assert answer["text"] == mine.text
         assert np.isclose(answer["score"], mine.score, atol=1e-5)
         assert [other["text"] for other in answer["others"]] == [other.text for other in mine.others]
-    german = send(server, "/v1/read?model=captions&to=de", picture_bytes()).json()
-    assert german["text"] == own(runs[0], picture_bytes(), to="de").text
+    german = send(server, "/v1/read?model=captions&to=de", image_bytes()).json()
+    assert german["text"] == own(runs[0], image_bytes(), to="de").text
 
 
 def test_many_at_once_get_what_each_would_get_alone(server: Server, runs: list[Path]) -> None:
-    alone = [own(runs[0], picture_bytes(seed=n)).text for n in range(12)]
+    alone = [own(runs[0], image_bytes(seed=n)).text for n in range(12)]
     with ThreadPoolExecutor(12) as pool:
         asked = pool.map(
-            lambda n: send(server, "/v1/read?model=captions", picture_bytes(seed=n)).json()["text"], range(12)
+            lambda n: send(server, "/v1/read?model=captions", image_bytes(seed=n)).json()["text"], range(12)
         )
         assert list(asked) == alone
 
 
 def test_what_was_looked_at_is_that_of_python(server: Server, runs: list[Path]) -> None:
-    answer = send(server, "/v1/look?model=spoken&target=one+two&attribution=true", recording_bytes()).json()
+    answer = send(server, "/v1/look?model=spoken&target=one+two&attribution=true", audio_bytes()).json()
     found = from_record(answer["attention"])
-    seen = regard.load(runs[2]).attend(recording_bytes(), "one two", attribution=True)
+    seen = regard.load(runs[2]).attend(audio_bytes(), "one two", attribution=True)
     assert found.source_media is not None
     assert seen.source_media is not None
     assert np.array_equal(found.source_media.values, seen.source_media.values)
     assert found.source_media.audio == seen.source_media.audio
     assert np.allclose(found.weights["cross"][0], seen.weights["cross"][0], atol=2e-5)
     assert np.allclose(found.attribution["source"], seen.attribution["source"], rtol=1e-4, atol=1e-9)
-    plain = send(server, "/v1/look?model=captions", picture_bytes()).json()
+    plain = send(server, "/v1/look?model=captions", image_bytes()).json()
     assert not plain["attention"]["attribution"], "it takes a while, and is for those who ask"
-    animal = send(server, "/v1/look?model=animals&attribution=true", picture_bytes()).json()
+    animal = send(server, "/v1/look?model=animals&attribution=true", image_bytes()).json()
     assert np.shape(animal["attention"]["attribution"]["source"]) == (1, 64)
 
 
@@ -110,26 +110,26 @@ def test_what_is_wrong_is_a_sentence(server: Server) -> None:
     for path, raw, status, why in (
         ("/v1/read?model=captions", b"", 400, "the body is empty"),
         ("/v1/read?model=captions", b"nothing", 400, "not a picture"),
-        ("/v1/read?model=captions", recording_bytes(), 400, "not a picture"),
-        ("/v1/read?model=captions", picture_bytes("JPEG")[:400], 400, "cut short"),
+        ("/v1/read?model=captions", audio_bytes(), 400, "not a picture"),
+        ("/v1/read?model=captions", image_bytes("JPEG")[:400], 400, "cut short"),
         ("/v1/read?model=captions", bomb(), 400, "million"),
-        ("/v1/read?model=spoken", picture_bytes(), 400, "not a recording"),
+        ("/v1/read?model=spoken", image_bytes(), 400, "not a recording"),
         ("/v1/read?model=spoken", an_hour(), 400, "lasts 3,600 seconds"),
-        ("/v1/read?model=text", picture_bytes(), 400, "texts go to /v1/translate"),
-        ("/v1/read?model=none", picture_bytes(), 400, "there is no model"),
-        ("/v1/read", picture_bytes(), 400, "several models read files; name one of captions, animals, spoken"),
-        ("/v1/read?model=captions&to=fr", picture_bytes(), 400, "there is no 'fr'; this model has en, de"),
-        ("/v1/read?model=captions&beam=900", picture_bytes(), 400, "beam"),
-        ("/v1/read?model=captions&beam=-1", picture_bytes(), 400, "beam"),
-        ("/v1/read?model=captions&nbest=0", picture_bytes(), 400, "nbest"),
+        ("/v1/read?model=text", image_bytes(), 400, "texts go to /v1/translate"),
+        ("/v1/read?model=none", image_bytes(), 400, "there is no model"),
+        ("/v1/read", image_bytes(), 400, "several models read files; name one of captions, animals, spoken"),
+        ("/v1/read?model=captions&to=fr", image_bytes(), 400, "there is no 'fr'; this model has en, de"),
+        ("/v1/read?model=captions&beam=900", image_bytes(), 400, "beam"),
+        ("/v1/read?model=captions&beam=-1", image_bytes(), 400, "beam"),
+        ("/v1/read?model=captions&nbest=0", image_bytes(), 400, "nbest"),
         ("/v1/look?model=captions", b"nothing", 400, "not a picture"),
         (
             f"/v1/look?model=captions&attribution=true&target={70 * 'a+'}",
-            picture_bytes(),
+            image_bytes(),
             400,
             "of at most 64 subwords",
         ),
-        ("/v1/look?model=animals&attribution=true&target=yak", picture_bytes(), 400, "there is no class 'yak'"),
+        ("/v1/look?model=animals&attribution=true&target=yak", image_bytes(), 400, "there is no class 'yak'"),
     ):
         answer = send(server, path, raw)
         assert answer.status == status, (path, answer.body[:200])
@@ -147,7 +147,7 @@ def memory(server: Server) -> int:
 
 
 def test_a_text_is_never_taken_for_a_file_of_the_server(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "secret.png").write_bytes(picture_bytes())
+    (tmp_path / "secret.png").write_bytes(image_bytes())
     names = f"{tmp_path / 'secret.png'}\n/etc/passwd\n".encode()
     for path in ("/v1/lines?model=captions", "/v1/file?model=captions&name=a.txt", "/v1/lines?model=spoken"):
         answer = send(server, path, names)
@@ -157,14 +157,14 @@ def test_a_text_is_never_taken_for_a_file_of_the_server(server: Server, tmp_path
 
 def test_bombs_cost_the_service_no_memory(server: Server) -> None:
     raw, long = bomb(), an_hour()
-    send(server, "/v1/read?model=captions", picture_bytes())
+    send(server, "/v1/read?model=captions", image_bytes())
     before = memory(server)
     with ThreadPoolExecutor(8) as pool:
         jobs = [("captions", raw), ("spoken", long)] * 8
         statuses = list(pool.map(lambda job: send(server, f"/v1/read?model={job[0]}", job[1]).status, jobs))
     assert statuses == [400] * 16
     assert memory(server) - before < 150_000, "unpacked, sixteen of them would be gigabytes"
-    assert send(server, "/v1/read?model=captions", picture_bytes()).status == 200
+    assert send(server, "/v1/read?model=captions", image_bytes()).status == 200
 
 
 def test_models_say_what_they_read(server: Server) -> None:
@@ -180,29 +180,29 @@ def test_models_say_what_they_read(server: Server) -> None:
     assert about["captions"]["languages"] == ["en", "de"]
 
 
-@needed
+@needs_chromium
 def test_a_picture_is_chosen_on_the_page(browser: Browser, server: Server, runs: list[Path], tmp_path: Path) -> None:
     path = tmp_path / "<b>scene.png"
-    path.write_bytes(picture_bytes())
+    path.write_bytes(image_bytes())
     wrong = tmp_path / "wrong.png"
     wrong.write_bytes(b"nothing")
-    with watched(browser, server.url, harmless="responded with a status of 400") as page:
+    with checked_page(browser, server.url, harmless="responded with a status of 400") as page:
         page.wait_for_selector("#model:not([disabled])", timeout=60_000)
         page.wait_for_selector("#source-file:not([hidden])")
         assert page.locator("#source").is_hidden()
         page.set_input_files("#media", path)
         page.wait_for_selector("#target[data-text]:not([data-text=''])")
-        assert page.evaluate("document.getElementById('target').dataset.text") == own(runs[0], picture_bytes()).text
+        assert page.evaluate("document.getElementById('target').dataset.text") == own(runs[0], image_bytes()).text
         assert page.evaluate("document.getElementById('source-image').naturalWidth") == 64
         page.select_option("#target-language", value="de")
-        german = own(runs[0], picture_bytes(), to="de").text
+        german = own(runs[0], image_bytes(), to="de").text
         page.wait_for_function("text => document.getElementById('target').dataset.text === text", arg=german)
         page.set_input_files("#media", wrong)
         expect(page.locator("#status")).to_contain_text("not a picture")
         page.select_option("#model", label="spoken")
         assert page.locator("#source-title").text_content() == "Recording"
         sound = tmp_path / "a.wav"
-        sound.write_bytes(recording_bytes())
+        sound.write_bytes(audio_bytes())
         page.set_input_files("#media", sound)
         page.wait_for_selector("#target[data-text]:not([data-text=''])")
         assert page.locator("#source-audio").is_visible()
@@ -211,11 +211,11 @@ def test_a_picture_is_chosen_on_the_page(browser: Browser, server: Server, runs:
         assert page.locator("#source-file").is_hidden()
 
 
-@needed
+@needs_chromium
 def test_a_picture_is_looked_at_on_the_live_page(browser: Browser, server: Server, tmp_path: Path) -> None:
     path = tmp_path / "scene.png"
-    path.write_bytes(picture_bytes())
-    with watched(browser, server.url, harmless="responded with a status of 400") as page:
+    path.write_bytes(image_bytes())
+    with checked_page(browser, server.url, harmless="responded with a status of 400") as page:
         page.goto(f"{server.url}/see")
         page.wait_for_selector("#live-file-label:not([hidden])", timeout=60_000)
         page.set_input_files("#live-file", path)
@@ -234,7 +234,7 @@ def test_a_picture_is_looked_at_on_the_live_page(browser: Browser, server: Serve
         expect(page.locator("#live-status")).to_have_text("of your own words")
         page.select_option("#live-model", value="spoken")
         sound = tmp_path / "a.wav"
-        sound.write_bytes(recording_bytes())
+        sound.write_bytes(audio_bytes())
         page.set_input_files("#live-file", sound)
         page.wait_for_selector(".source-overlay audio")
         assert page.evaluate("document.querySelector('.source-overlay audio').readyState >= 0")

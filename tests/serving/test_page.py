@@ -8,19 +8,19 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import regard
-from tests.browser import needed, watched
+from tests.browser import checked_page, needs_chromium
 from tests.serving.conftest import Server
 from tests.views.modules import defined_globals
 
 TRANSLATED = "#target[data-text]:not([data-text=''])"
-pytestmark = needed
+pytestmark = needs_chromium
 
 
 @pytest.fixture
 def page(browser: Browser, server: Server) -> Iterator[Page]:
     # What a test asks for and is refused is told in the console, too; what the policy refuses is not among it.
     refused, size = "responded with a status of 400", {"width": 1000, "height": 800}
-    with watched(browser, server.url, harmless=refused, viewport=size) as opened:
+    with checked_page(browser, server.url, harmless=refused, viewport=size) as opened:
         opened.wait_for_selector("#model:not([disabled])", timeout=60_000)
         yield opened
 
@@ -151,7 +151,7 @@ def test_no_name_of_a_module_is_global(browser: Browser, server: Server) -> None
     blank = browser.new_page()
     blank.goto(f"{server.url}/health")
     for path, selector in loaded.items():
-        with watched(browser, server.url) as page:
+        with checked_page(browser, server.url) as page:
             page.goto(server.url + path)
             page.wait_for_selector(selector, state="attached", timeout=60_000)
             assert defined_globals(page) == defined_globals(blank), path

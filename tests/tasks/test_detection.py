@@ -11,7 +11,7 @@ from regard.tasks.base import all_tasks, get_task
 from regard.tasks.detection import detect_modality, detect_task
 from regard.tasks.presets import preset_settings
 from regard.training.settings import RunSettings, run_settings
-from tests.media import picture_bytes, recording_bytes
+from tests.media import audio_bytes, image_bytes
 
 
 def test_every_task_has_presets_that_exist_and_read_what_they_should() -> None:
@@ -29,8 +29,8 @@ def table(tmp_path: Path, name: str, rows: str) -> Path:
 
 
 def test_files_tell_what_they_are(tmp_path: Path) -> None:
-    (tmp_path / "my photo.png").write_bytes(picture_bytes())
-    (tmp_path / "a.wav").write_bytes(recording_bytes())
+    (tmp_path / "my photo.png").write_bytes(image_bytes())
+    (tmp_path / "a.wav").write_bytes(audio_bytes())
     cases = {
         "text": "source\ttarget\nhello\thallo\n",
         "image": "file\tcaption\nmy photo.png\tsomething\n",

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from regard.views.es_modules import bundle_modules, parse_module
-from tests.browser import needed, watched
+from tests.browser import checked_page, needs_chromium
 from tests.views.modules import DECLARATION, MODULES, declared_names
 
 MAX_LINES = 400
@@ -25,7 +25,7 @@ def write_modules(folder: Path, **modules: str) -> Path:
     return folder
 
 
-@needed
+@needs_chromium
 def test_a_bundle_runs_each_module_once_in_its_own_scope(browser: Browser, tmp_path: Path) -> None:
     write_modules(
         tmp_path,
@@ -60,7 +60,7 @@ document.title = JSON.stringify([...log, two, new Right().three(), typeof hidden
     )
     page = f'<!doctype html><title></title><script type="module">{bundle_modules(tmp_path, "main.js")}</script>'
     (tmp_path / "x.html").write_text(page)
-    with watched(browser, (tmp_path / "x.html").as_uri()) as opened:
+    with checked_page(browser, (tmp_path / "x.html").as_uri()) as opened:
         assert opened.title() == '["count",2,2,3,"undefined"]'
 
 

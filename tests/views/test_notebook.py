@@ -16,8 +16,8 @@ from regard.alignment.alignment_head import AlignmentHead
 from regard.interpret.captured_attention import Axis, CapturedAttention
 from regard.loading import predictor_of
 from regard.views.notebook import AttentionView, render_frame
-from tests.browser import needed, watched
-from tests.media import media_bundle, picture_bytes, recording_bytes
+from tests.browser import checked_page, needs_chromium
+from tests.media import audio_bytes, image_bytes, media_bundle
 from tests.views.samples import sample
 from tests.views.test_page import hostile
 
@@ -32,8 +32,8 @@ def captures() -> dict[str, CapturedAttention]:
     hears: Any = predictor_of(media_bundle("speech"))
     return {
         "text": sample(6),
-        "picture": sees.attend(picture_bytes(), "a red circle", attribution=True),
-        "recording": hears.attend(recording_bytes(), "one two", attribution=True),
+        "picture": sees.attend(image_bytes(), "a red circle", attribution=True),
+        "recording": hears.attend(audio_bytes(), "one two", attribution=True),
     }
 
 
@@ -48,7 +48,7 @@ def open_notebook(
         f"</style><div class=output>{AttentionView.from_captured(seen)._repr_html_()}</div>",
         "utf-8",
     )
-    with watched(browser, path.as_uri(), harmless=HARMLESS, viewport={"width": width, "height": 1000}) as page:
+    with checked_page(browser, path.as_uri(), harmless=HARMLESS, viewport={"width": width, "height": 1000}) as page:
         yield page, page.frame_locator("iframe")
 
 
@@ -60,7 +60,7 @@ def visible(page: Page, frame: FrameLocator, selector: str) -> bool:
     return found["height"] > 0 and found["y"] + found["height"] <= line["y"]
 
 
-@needed
+@needs_chromium
 @pytest.mark.parametrize("width", [1200, 850])
 def test_an_image_fits_below_its_words(
     browser: Browser, captures: dict[str, CapturedAttention], tmp_path: Path, width: int
@@ -86,7 +86,7 @@ def test_an_image_fits_below_its_words(
         assert pixels() != attended
 
 
-@needed
+@needs_chromium
 def test_a_recording_can_be_played(browser: Browser, captures: dict[str, CapturedAttention], tmp_path: Path) -> None:
     with open_notebook(browser, tmp_path, captures["recording"]) as (page, frame):
         frame.locator("canvas.spectrogram").wait_for()
@@ -115,7 +115,7 @@ def capture_of_length(count: int) -> CapturedAttention:
     )
 
 
-@needed
+@needs_chromium
 def test_the_frame_is_as_high_as_the_matrix_needs(browser: Browser, tmp_path: Path) -> None:
     heights = []
     for count in (1, 12, 300):
@@ -128,7 +128,7 @@ def test_the_frame_is_as_high_as_the_matrix_needs(browser: Browser, tmp_path: Pa
     assert heights[-1] <= 800, "the notebook is still seen around it"
 
 
-@needed
+@needs_chromium
 def test_every_view_opens_and_can_be_saved(
     browser: Browser, captures: dict[str, CapturedAttention], tmp_path: Path
 ) -> None:
@@ -143,7 +143,7 @@ def test_every_view_opens_and_can_be_saved(
             assert download.value.suggested_filename == f"attention.{name}"
 
 
-@needed
+@needs_chromium
 def test_the_frame_cannot_reach_the_notebook(browser: Browser, tmp_path: Path) -> None:
     with open_notebook(browser, tmp_path, hostile()) as (page, frame):
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
@@ -183,8 +183,8 @@ def test_the_text_representation_is_one_line(captures: dict[str, CapturedAttenti
 
 def test_results_show_their_attention() -> None:
     hears: Any = predictor_of(media_bundle("speech"))
-    result = hears.translate(recording_bytes(), attention=True)
+    result = hears.translate(audio_bytes(), attention=True)
     assert result._repr_html_() == result.attention._repr_html_()
-    assert np.array_equal(result.attention.weights["cross"][0], hears.attend(recording_bytes()).weights["cross"][0])
+    assert np.array_equal(result.attention.weights["cross"][0], hears.attend(audio_bytes()).weights["cross"][0])
     assert result.attention.source_media.audio.startswith(b"RIFF"), "it can be played"
-    assert hears.translate(recording_bytes())._repr_html_() is None
+    assert hears.translate(audio_bytes())._repr_html_() is None

@@ -16,13 +16,13 @@ from regard.views import channel_attention as channels
 from regard.views.overlay import in_terminal, write_overlay
 from regard.views.page import write_page
 from regard.views.storage import load, save
-from tests.browser import needed, watched
-from tests.media import media_bundle, picture_bytes, recording_bytes
+from tests.browser import checked_page, needs_chromium
+from tests.media import audio_bytes, image_bytes, media_bundle
 
 
 @pytest.fixture(scope="module")
 def seen() -> CapturedAttention:
-    found = predictor_of(media_bundle("images")).attend(picture_bytes(), "a red circle")
+    found = predictor_of(media_bundle("images")).attend(image_bytes(), "a red circle")
     weights = np.zeros_like(found.weights["cross"][0])
     pieces = len(found.without_special().merge_words().target)
     assert pieces == 3
@@ -33,7 +33,7 @@ def seen() -> CapturedAttention:
 
 @pytest.fixture(scope="module")
 def heard() -> CapturedAttention:
-    return predictor_of(media_bundle("speech")).attend(recording_bytes(), "one two")
+    return predictor_of(media_bundle("speech")).attend(audio_bytes(), "one two")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -133,10 +133,10 @@ def test_damaged_pictures_in_files_are_told(seen: CapturedAttention, tmp_path: P
         SourceMedia("picture", np.zeros((4, 4), np.uint8))
 
 
-@needed
+@needs_chromium
 def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: CapturedAttention, tmp_path: Path) -> None:
     write_page([("captions", seen)], tmp_path / "x.html")
-    with watched(browser, (tmp_path / "x.html").as_uri()) as page:
+    with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
         page.wait_for_selector(".source-overlay canvas.picture")
         words = page.locator("button.word")
         assert words.all_text_contents() == ["a", "red", "circle"]
@@ -165,10 +165,10 @@ def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: Cap
         assert page.locator(".numbers tr").count() >= 3
 
 
-@needed
+@needs_chromium
 def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: CapturedAttention, tmp_path: Path) -> None:
     write_page([("spoken", heard)], tmp_path / "x.html")
-    with watched(browser, (tmp_path / "x.html").as_uri()) as page:
+    with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
         page.wait_for_selector(".source-overlay canvas.spectrogram")
         seconds = page.evaluate(
             """() => new Promise((resolve, reject) => {
@@ -185,7 +185,7 @@ def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: Captured
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_what_channels_let_pass_is_drawn(tmp_path: Path, suffix: str) -> None:
     reads = predictor_of(media_bundle("images"))
-    blocks = MediaInputs(reads.run).channel_attention(picture_bytes())
+    blocks = MediaInputs(reads.run).channel_attention(image_bytes())
     assert [len(block.channels) for block in blocks] == [8, 16]
     assert all(
         block.positions is not None and ((block.positions > 0) & (block.positions < 1)).all() for block in blocks
@@ -196,4 +196,4 @@ def test_what_channels_let_pass_is_drawn(tmp_path: Path, suffix: str) -> None:
     lines = channels.in_terminal(blocks).splitlines()
     assert lines[0].startswith("block 1: 8 channels")
     with pytest.raises(ValueError, match="residual convolutions"):
-        MediaInputs(predictor_of(media_bundle("speech")).run).channel_attention(recording_bytes())
+        MediaInputs(predictor_of(media_bundle("speech")).run).channel_attention(audio_bytes())

@@ -14,18 +14,18 @@ from regard.alignment.alignment_head import AlignmentHead
 from regard.interpret.captured_attention import Axis, BeamHypothesis, CapturedAttention, Kind, Weights
 from regard.views.page import write_page
 from regard.views.storage import from_record
-from tests.browser import needed, watched
+from tests.browser import checked_page, needs_chromium
 from tests.views.modules import defined_globals
 from tests.views.samples import close, sample
 
-pytestmark = needed
+pytestmark = needs_chromium
 CELL = 24  # pixels of a cell of a small matrix
 VIEWS = ["matrix", "arcs", "heads", "steps", "table"]
 
 
 def open_page(browser: Browser, folder: Path, *captures: CapturedAttention, **context: Any):
     write_page([(f"model {number}", captured) for number, captured in enumerate(captures, 1)], folder / "x.html")
-    return watched(browser, (folder / "x.html").as_uri(), **context)
+    return checked_page(browser, (folder / "x.html").as_uri(), **context)
 
 
 def table(page: Page) -> np.ndarray:
@@ -209,7 +209,7 @@ def test_labels_are_never_markup_in_any_view(browser: Browser, tmp_path: Path) -
 def test_labels_are_never_markup_over_time(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "x.html"
     write_page([("<img src=x onerror=alert(1)>", hostile()), ("</script>", hostile())], path, over_time=True)
-    with watched(browser, path.as_uri()) as page:
+    with checked_page(browser, path.as_uri()) as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
         page.focus("#timeline input")
         page.keyboard.press("Home")
@@ -279,7 +279,7 @@ def test_models_of_different_sizes_can_be_compared(browser: Browser, tmp_path: P
 def test_it_opens_with_the_initial_selection(browser: Browser, tmp_path: Path) -> None:
     initial = {"kind": "encoder", "layer": 1, "head": 2, "words": False, "special": True}
     write_page([("model", sample(3))], tmp_path / "x.html", initial=initial)
-    with watched(browser, (tmp_path / "x.html").as_uri()) as page:
+    with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
         close(table(page), sample(3).matrix("encoder", 1, 2), atol=6e-4)
         assert (page.input_value("#kind"), page.input_value("#layer"), page.input_value("#head")) == (
             "encoder",
@@ -317,7 +317,7 @@ def test_tokens_are_shown_if_merging_leaves_fewer_than_three_rows(browser: Brows
     with open_page(browser, tmp_path, sample(6), characters("abc")) as page:
         assert not page.is_checked("#words"), "one of the two would be a single row"
     write_page([("", characters("abcdef"))], tmp_path / "x.html", initial={"words": True})
-    with watched(browser, (tmp_path / "x.html").as_uri()) as page:
+    with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
         assert table(page).shape == (1, 1)
 
 
@@ -327,7 +327,7 @@ def test_no_name_of_a_module_is_global(browser: Browser, tmp_path: Path) -> None
         for view in VIEWS:
             page.click(f"[data-view={view}]")
         found = defined_globals(page)
-    with watched(browser, (tmp_path / "blank.html").as_uri()) as blank:
+    with checked_page(browser, (tmp_path / "blank.html").as_uri()) as blank:
         assert found == defined_globals(blank)
 
 
@@ -371,7 +371,7 @@ def test_a_slider_selects_a_capture_over_time(browser: Browser, tmp_path: Path) 
     several = [replace(sample(4), alignment_weights=whole * np.float32(0.5**seed)) for seed in range(3)]
     path = tmp_path / "x.html"
     write_page([(f"step {seed}", each) for seed, each in enumerate(several)], path, over_time=True)
-    with watched(browser, path.as_uri()) as page:
+    with checked_page(browser, path.as_uri()) as page:
         assert page.locator("#timeline output").text_content() == "step 2"
         close(table(page), several[2].without_special().merge_words().alignment_weights, atol=6e-4)
         page.focus("#timeline input")
@@ -405,7 +405,7 @@ def test_tiny_attribution_is_scaled(browser: Browser, tmp_path: Path) -> None:
     seen = sample(11)
     tiny = {over: values * np.float32(1e-9) for over, values in seen.attribution.items()}
     write_page([("", replace(seen, attribution=tiny))], tmp_path / "x.html", initial={"layer": "attribution"})
-    with watched(browser, (tmp_path / "x.html").as_uri()) as page:
+    with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
         of_words = np.abs(seen.without_special().merge_words().attribution["source"])
         close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
 

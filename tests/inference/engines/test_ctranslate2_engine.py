@@ -17,7 +17,7 @@ from regard.runs.bundle import Bundle, save_bundle
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_run
 from regard.special_tokens import END
-from tests.bundles import LINES, bundle_of
+from tests.bundles import LINES, random_bundle
 
 RUN = ["transformer", "post norm", "rms", "gelu", "gelu-tanh", "silu", "swiglu", "geglu", "no position", "learned"]
 TEXTS = [*LINES[:4], "the dog ran", "cat", "park on the mat", "zebra!"]
@@ -27,7 +27,7 @@ def saved(
     subwords: SubwordTokenizer, folder: Path, encoder: str, decoder: str, tie: str = "none", ends: float = 4
 ) -> Bundle:
     """The model is so much surer of the end."""
-    bundle = bundle_of(subwords, encoder, decoder, tie=tie, longest=40)
+    bundle = random_bundle(subwords, encoder, decoder, tie=tie, longest=40)
     with torch.no_grad():
         if tie == "none":
             bundle.model.output.bias[END] += ends

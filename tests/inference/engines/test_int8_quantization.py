@@ -13,7 +13,7 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.int8_quantization import Int8Linear, quantize_model, unsupported_reason
 from regard.loading import load
 from regard.runs.bundle import save_bundle
-from tests.bundles import LINES, bundle_of
+from tests.bundles import LINES, random_bundle
 
 pytestmark = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
 CPU = torch.device("cpu")
@@ -62,7 +62,7 @@ def test_zeros_stay_zeros() -> None:
 @pytest.mark.skipif(bool(unsupported_reason(CPU)), reason=unsupported_reason(CPU))
 @pytest.mark.parametrize("decoder", ["bahdanau", "luong fed", "convolutional", "transformer", "cho", "rotary"])
 def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, decoder: str) -> None:
-    bundle = bundle_of(subwords, "recurrent", decoder)
+    bundle = random_bundle(subwords, "recurrent", decoder)
     save_bundle(tmp_path, bundle)
     quantized, exact = (load(tmp_path, engine="torch", precision=kind, device="cpu") for kind in ("int8", "float32"))
     assert quantized.engine_reason == "PyTorch, int8"
@@ -77,7 +77,7 @@ def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, de
 
 
 def test_quantizing_leaves_the_original_unchanged(subwords: SubwordTokenizer) -> None:
-    bundle = bundle_of(subwords, "transformer", "transformer", tie="all")
+    bundle = random_bundle(subwords, "transformer", "transformer", tie="all")
     before = {name: value.clone() for name, value in bundle.model.named_parameters()}
     quantized = quantize_model(bundle.model)
     assert any(isinstance(each, Int8Linear) for each in quantized.modules())

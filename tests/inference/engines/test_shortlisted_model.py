@@ -14,7 +14,7 @@ from regard.loading import load
 from regard.runs.bundle import save_bundle
 from regard.runs.folder import open_run
 from regard.special_tokens import END
-from tests.bundles import LINES, bundle_of
+from tests.bundles import LINES, random_bundle
 
 SOURCES = [*LINES[:4], "the dog ran", "cat", "park on the mat"]
 HOWS = {
@@ -37,7 +37,7 @@ def some_words(size: int) -> Shortlist:
 def test_pytorch_says_only_words_of_the_list_in_any_company(
     subwords: SubwordTokenizer, decoder: str, how: SearchConfig
 ) -> None:
-    bundle = bundle_of(subwords, "recurrent", decoder)
+    bundle = random_bundle(subwords, "recurrent", decoder)
     words = some_words(len(subwords))
     engine = TorchEngine(bundle, words)
     sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
@@ -56,7 +56,7 @@ def test_pytorch_says_only_words_of_the_list_in_any_company(
 
 
 def test_a_list_of_all_words_changes_nothing(subwords: SubwordTokenizer) -> None:
-    bundle = bundle_of(subwords, "recurrent", "transformer")
+    bundle = random_bundle(subwords, "recurrent", "transformer")
     everything = Shortlist(np.zeros((len(subwords), 1), np.int32), np.arange(len(subwords), dtype=np.int32))
     sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
     for how in HOWS.values():
@@ -65,7 +65,7 @@ def test_a_list_of_all_words_changes_nothing(subwords: SubwordTokenizer) -> None
 
 
 def test_ctranslate2_says_what_pytorch_says(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    bundle = bundle_of(subwords, "transformer", "transformer", longest=40)
+    bundle = random_bundle(subwords, "transformer", "transformer", longest=40)
     words = some_words(len(subwords))
     save_bundle(tmp_path, bundle)
     (tmp_path / "shortlist.safetensors").write_bytes(words.to_bytes())
@@ -80,6 +80,6 @@ def test_ctranslate2_says_what_pytorch_says(subwords: SubwordTokenizer, tmp_path
 
 
 def test_a_run_without_a_list_says_so(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    save_bundle(tmp_path, bundle_of(subwords, "transformer", "transformer"))
+    save_bundle(tmp_path, random_bundle(subwords, "transformer", "transformer"))
     with pytest.raises(ValueError, match="it has no shortlist; regard train makes one"):
         load(tmp_path, shortlist=True)
