@@ -107,14 +107,14 @@ class TransformerDecoder(nn.Module):
         tokens = tokens[:, None] if tokens.ndim == 1 else tokens
         x = self.inward(self.embedding(tokens, offset=state.position))
         self_attention_caches: list[Cache] = []
-        for number, (layer, past, cross_attention_caches) in enumerate(
+        for number, (layer, past, cross_attention_cache) in enumerate(
             zip(self.layers, state.self_attention_caches, state.cross_attention_caches, strict=True)
         ):
             if self.depth is not None:
                 x = x + self.depth[number]
             needed = self._copies_from(number)
             x, next_cache, attention = layer(
-                x, past=past, cross_attention_caches=cross_attention_caches, memory_mask=state.mask, need_weights=needed
+                x, past=past, prepared=cross_attention_cache, memory_mask=state.mask, need_weights=needed
             )
             self_attention_caches.append(next_cache)
         x = self.norm(x[:, -1:])
