@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from regard import __version__
-from tests.cli.processes import regard
+from tests.cli.processes import run_regard
 
 
 def test_version() -> None:
-    assert regard("--version").stdout == f"regard {__version__}\n"
+    assert run_regard("--version").stdout == f"regard {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_version() -> None:
         ),
     ],
 )
-def test_help_answers_with_an_example(arguments: list[str]) -> None:
-    done = regard(*arguments)
+def test_help_shows_usage_and_examples(arguments: list[str]) -> None:
+    done = run_regard(*arguments)
     assert done.returncode == 0
     assert "Usage: " in done.stdout
     if arguments != ["attention", "--help"]:
@@ -45,7 +45,7 @@ def test_help_answers_with_an_example(arguments: list[str]) -> None:
         ["attention", "show", "nope"],
     ],
 )
-def test_what_needs_no_torch_does_not_import_it(arguments: list[str]) -> None:
+def test_commands_without_models_import_no_heavy_packages(arguments: list[str]) -> None:
     code = (
         "import sys; sys.argv = ['regard', *sys.argv[1:]]\n"
         "import regard.cli\n"
@@ -73,15 +73,15 @@ def test_what_needs_no_torch_does_not_import_it(arguments: list[str]) -> None:
         (["nonsense"], "No such command 'nonsense'"),
     ],
 )
-def test_mistakes_end_in_one_sentence(arguments: list[str], sentence: str, tmp_path: Path) -> None:
-    done = regard(*arguments, cwd=tmp_path)
+def test_user_errors_are_one_sentence_without_traceback(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    done = run_regard(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     done = subprocess.run(
         f"{sys.executable} -m regard attention list | head -1", shell=True, capture_output=True, text=True, check=True
     )
@@ -90,7 +90,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
-def test_any_terminal_gets_an_answer(encoding: str) -> None:
-    done = regard("attention", "show", "scaled-dot", PYTHONIOENCODING=encoding, LC_ALL="C")
+def test_output_works_in_any_terminal_encoding(encoding: str) -> None:
+    done = run_regard("attention", "show", "scaled-dot", PYTHONIOENCODING=encoding, LC_ALL="C")
     assert done.returncode == 0
     assert "formula  q" in done.stdout

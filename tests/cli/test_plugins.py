@@ -25,10 +25,11 @@ def plugin(tmp_path: Path) -> Iterator[Path]:
     SEARCHES._entries.pop("my-search", None)
 
 
-def test_every_axis_is_listed_with_where_its_names_come_from(plugin: Path) -> None:
+def test_every_axis_is_listed_with_the_origin_of_its_names(plugin: Path) -> None:
     done = CliRunner().invoke(app, ["plugins", "--json", "--plugin", str(plugin)], catch_exceptions=False)
     found = {
-        each["axis"]: {one["name"]: one["origin"] for one in each["extensions"]} for each in json.loads(done.stdout)
+        each["axis"]: {entry["name"]: entry["origin"] for entry in each["extensions"]}
+        for each in json.loads(done.stdout)
     }
     assert {"task", "metric", "search", "reader", "document", "loss", "score", "normalizer"} <= set(found)
     assert set(found) == set(AXES)
@@ -40,7 +41,7 @@ def test_every_axis_is_listed_with_where_its_names_come_from(plugin: Path) -> No
     assert "  built-in: beam, " in text
 
 
-def test_a_run_that_needs_a_plugin_of_an_axis_that_was_not_imported_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checking_a_runs_plugins_imports_the_registry_of_their_axis(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = AXES["search"]
     monkeypatch.delitem(AXES, "search")
     monkeypatch.setattr("importlib.import_module", lambda name: AXES.__setitem__("search", registry))

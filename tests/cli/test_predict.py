@@ -13,48 +13,48 @@ from regard.runs.bundle import Bundle, save_bundle
 
 
 @pytest.fixture
-def folder(bundle: Bundle, tmp_path: Path) -> Path:
+def run(bundle: Bundle, tmp_path: Path) -> Path:
     """A run for translation."""
     (tmp_path / "run").mkdir()
     save_bundle(tmp_path / "run", bundle)
     return tmp_path / "run"
 
 
-def invoke(*arguments: object, give: str | None = None) -> Result:
-    done = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False, input=give)
+def invoke(*arguments: object, stdin: str | None = None) -> Result:
+    done = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False, input=stdin)
     assert done.exit_code == 0, done.output
     return done
 
 
 @pytest.mark.parametrize("verb", ["predict", "translate"])
-def test_several_texts_are_translated(bundle: Bundle, folder: Path, verb: str) -> None:
+def test_several_texts_are_translated(bundle: Bundle, run: Path, verb: str) -> None:
     expected = [predictor_of(bundle).translate(text, beam=2).text for text in ("the cat", "a dog")]
-    given = [verb, folder, "the cat", "a dog", "--beam", 2, "--engine", "torch"]
-    assert invoke(*given).stdout.splitlines() == expected
-    records = [json.loads(line) for line in invoke(*given, "--json", "--scores").stdout.splitlines()]
+    arguments = [verb, run, "the cat", "a dog", "--beam", 2, "--engine", "torch"]
+    assert invoke(*arguments).stdout.splitlines() == expected
+    records = [json.loads(line) for line in invoke(*arguments, "--json", "--scores").stdout.splitlines()]
     assert [(each["source"], each["text"]) for each in records] == list(
         zip(("the cat", "a dog"), expected, strict=True)
     )
     assert all(each["token_scores"] for each in records)
-    lines = invoke(verb, folder, "-", "--beam", 2, "--engine", "torch", give="the cat\na dog\n").stdout
+    lines = invoke(verb, run, "-", "--beam", 2, "--engine", "torch", stdin="the cat\na dog\n").stdout
     assert lines.splitlines() == expected
 
 
-def test_the_beam_grows_to_as_many_outputs_as_are_returned(folder: Path) -> None:
-    assert len(invoke("translate", folder, "the cat", "--nbest", 8).stdout.splitlines()) == 8
+def test_the_beam_is_widened_to_nbest_unless_it_is_set(run: Path) -> None:
+    assert len(invoke("translate", run, "the cat", "--nbest", 8).stdout.splitlines()) == 8
     with pytest.raises(RegardError, match="beam: 2 is too small to return the best 8"):
-        invoke("translate", folder, "the cat", "--nbest", 8, "--beam", 2)
+        invoke("translate", run, "the cat", "--nbest", 8, "--beam", 2)
 
 
-def test_outputs_are_numbered_where_there_are_several_for_each_of_several(folder: Path) -> None:
-    lines = invoke("translate", folder, "the cat", "a dog", "--nbest", 2).stdout.splitlines()
+def test_nbest_outputs_of_several_texts_are_numbered(run: Path) -> None:
+    lines = invoke("translate", run, "the cat", "a dog", "--nbest", 2).stdout.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["1", "1", "2", "2"]
 
 
 @pytest.mark.parametrize("verb", ["classify", "tag", "caption", "generate", "fill"])
-def test_another_tasks_verb_is_refused_and_the_right_one_named(folder: Path, verb: str) -> None:
+def test_the_verb_of_another_task_is_refused_and_the_right_one_named(run: Path, verb: str) -> None:
     with pytest.raises(RegardError, match=r"run: this run is for translation; use regard translate\.$"):
-        invoke(verb, folder, "the cat")
+        invoke(verb, run, "the cat")
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_another_tasks_verb_is_refused_and_the_right_one_named(folder: Path, ver
         (["the cat", "--max-tokens", "5"], "max_tokens: this does not apply to a run for translation"),
     ],
 )
-def test_inputs_that_do_not_fit_are_refused(folder: Path, inputs: list[str], message: str) -> None:
-    file = folder.parent / "texts.txt"
+def test_invalid_combinations_of_inputs_and_options_are_refused(run: Path, inputs: list[str], message: str) -> None:
+    file = run.parent / "texts.txt"
     file.write_text("the cat\n")
     with pytest.raises(RegardError, match=message):
-        invoke("translate", folder, *(each.format(file=file) for each in inputs))
+        invoke("translate", run, *(each.format(file=file) for each in inputs))
 
 
-def test_the_language_of_a_file_is_not_a_decoding_option(folder: Path, tmp_path: Path) -> None:
+def test_the_language_of_a_file_is_not_a_decoding_option(run: Path, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("the cat\n")
-    invoke("translate", folder, tmp_path / "texts.txt", "-o", tmp_path / "out.txt", "--to", "de", "--beam", 1)
+    invoke("translate", run, tmp_path / "texts.txt", "-o", tmp_path / "out.txt", "--to", "de", "--beam", 1)
     assert (tmp_path / "out.txt").read_text().count("\n") == 1

@@ -1,19 +1,19 @@
-"""Which format a document has."""
+"""Detecting the format of a document."""
 
 from pathlib import Path
 
 import pytest
 
-from regard.documents.document import DOCUMENTS, DocumentLayout, kind_of
+from regard.documents.document import DOCUMENTS, DocumentLayout, document_kind
 
 
-def test_the_format_is_known_by_the_suffix() -> None:
-    assert kind_of(Path("a.PO"), DocumentLayout()) == "po"
-    assert kind_of(Path("README"), DocumentLayout()) == "text"
-    assert kind_of(Path("a.xlf"), DocumentLayout()) == "xliff"
-    assert kind_of(Path("a.dat"), DocumentLayout(kind="csv")) == "csv"
+def test_the_format_is_detected_by_the_suffix() -> None:
+    assert document_kind(Path("a.PO"), DocumentLayout()) == "po"
+    assert document_kind(Path("README"), DocumentLayout()) == "text"
+    assert document_kind(Path("a.xlf"), DocumentLayout()) == "xliff"
+    assert document_kind(Path("a.dat"), DocumentLayout(kind="csv")) == "csv"
     with pytest.raises(ValueError, match="'pdf' is not a kind of file; there are csv, jsonl"):
-        kind_of(Path("a.pdf"), DocumentLayout(kind="pdf"))
+        document_kind(Path("a.pdf"), DocumentLayout(kind="pdf"))
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS.builtin_names())

@@ -1,4 +1,4 @@
-"""A file translated by a real process: killed, it goes on where it was, and the output is the same."""
+"""Translating files: a killed job resumes with the same output; options and errors of the command."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.documents import file_translation
 from regard.documents.document import DocumentLayout, read_document
-from regard.documents.file_translation import fingerprint_of, translate_document
+from regard.documents.file_translation import translate_document, translation_fingerprint
 from regard.inference.options import Options
 from regard.loading import predictor_of
 from regard.runs.bundle import Bundle, save_bundle
@@ -34,17 +34,21 @@ def run(bundle: Bundle, tmp_path: Path) -> Path:
     return folder
 
 
-def command(run: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "regard", "translate", str(run), *more]
+def command(run: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "regard", "translate", str(run), *arguments]
 
 
-def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path) -> None:
+def test_an_invalid_text_is_reported_and_the_others_are_translated(bundle: Bundle, tmp_path: Path) -> None:
     content = b"the cat\nb\xe4d\na dog\n"
     document = read_document(content, "file", "text", DocumentLayout())
-    outcome = translate_document(
-        predictor_of(bundle), document, Options(beam=1), tmp_path / "out", fingerprint=fingerprint_of(content, "")
+    translation = translate_document(
+        predictor_of(bundle),
+        document,
+        Options(beam=1),
+        tmp_path / "out",
+        fingerprint=translation_fingerprint(content, ""),
     )
-    assert outcome.failed == [(1, "it is not UTF-8, or has half a character (a lone surrogate)")]
+    assert translation.failed == [(1, "it is not UTF-8, or has half a character (a lone surrogate)")]
     lines = (tmp_path / "out").read_text().split("\n")
     assert lines[1] == ""
     assert lines[0] == predictor_of(bundle).translate("the cat", beam=1).text
@@ -52,55 +56,55 @@ def test_a_bad_text_is_told_and_the_rest_is_done(bundle: Bundle, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-@pytest.mark.parametrize("cut", [0, 5, 40])
-def test_a_journal_is_used_if_it_fits(
-    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+@pytest.mark.parametrize("truncated_bytes", [0, 5, 40])
+def test_a_journal_is_resumed_only_with_the_same_fingerprint(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truncated_bytes: int
 ) -> None:
     monkeypatch.setattr(file_translation, "TEXTS_PER_RECORD", 3)
     translator, options, output = predictor_of(bundle), Options(beam=1), tmp_path / "out"
     content = "\n".join(f"{line} {number}" for number, line in enumerate(LINES)).encode()
     document = read_document(content, "file", "text", DocumentLayout())
     translate_document(translator, document, options, output, fingerprint="a")
-    whole = output.read_bytes()
+    expected = output.read_bytes()
     calls, results = 0, translator.results
 
-    def dying(*given, **more):
+    def interrupted_results(*args, **kwargs):
         nonlocal calls
         calls += 1
         if calls == 4:
             raise KeyboardInterrupt
-        return results(*given, **more)
+        return results(*args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(translator, "results", dying)
+        patch.setattr(translator, "results", interrupted_results)
         with pytest.raises(KeyboardInterrupt):
             translate_document(translator, document, options, output, fingerprint="b")
     journal = tmp_path / ".out.part"
-    if cut:
-        journal.write_bytes(journal.read_bytes()[:-cut])  # as a kill may leave it
+    if truncated_bytes:
+        journal.write_bytes(journal.read_bytes()[:-truncated_bytes])  # as a kill may leave it
     output.unlink()
-    outcome = translate_document(translator, document, options, output, fingerprint="b")
-    assert 0 < outcome.resumed <= 9
-    assert (outcome.resumed == 9) == (cut == 0)
-    assert output.read_bytes() == whole
+    translation = translate_document(translator, document, options, output, fingerprint="b")
+    assert 0 < translation.resumed <= 9
+    assert (translation.resumed == 9) == (truncated_bytes == 0)
+    assert output.read_bytes() == expected
     assert not journal.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(translator, "results", dying)
+        patch.setattr(translator, "results", interrupted_results)
         calls = 0
         with pytest.raises(KeyboardInterrupt):
             translate_document(translator, document, options, output, fingerprint="b")
     assert translate_document(translator, document, options, output, fingerprint="c").resumed == 0, (
-        "another model, or text"
+        "another model, or another text"
     )
 
 
 @pytest.mark.slow
-def test_killed_and_begun_again(run: Path, tmp_path: Path) -> None:
+def test_a_killed_job_resumes_with_the_same_output(run: Path, tmp_path: Path) -> None:
     source, output = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"{line} {number}\n" for number, line in enumerate(LINES * 400)))
     journal = tmp_path / ".out.txt.part"
-    given = command(run, str(source), "-o", str(output), "--beam", "2", "--json")
-    process = subprocess.Popen(given)
+    arguments = command(run, str(source), "-o", str(output), "--beam", "2", "--json")
+    process = subprocess.Popen(arguments)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (journal.exists() and journal.read_bytes().count(b"\n") > 1024):
         assert process.poll() is None, "it ended before it could be killed"
@@ -108,39 +112,43 @@ def test_killed_and_begun_again(run: Path, tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not output.exists()
-    record = json.loads(subprocess.run(given, check=True, capture_output=True, timeout=300).stdout)
+    record = json.loads(subprocess.run(arguments, check=True, capture_output=True, timeout=300).stdout)
     assert 1024 <= record["resumed"] < record["texts"] == 400 * len(LINES)
-    killed = output.read_bytes()
+    resumed = output.read_bytes()
     output.unlink()
-    record = json.loads(subprocess.run(given, check=True, capture_output=True, timeout=300).stdout)
+    record = json.loads(subprocess.run(arguments, check=True, capture_output=True, timeout=300).stdout)
     assert record["resumed"] == 0
-    assert output.read_bytes() == killed
+    assert output.read_bytes() == resumed
 
 
-def test_the_command(run: Path, tmp_path: Path) -> None:
-    def said(*more: str, give: str = "") -> str:
-        done = subprocess.run(command(run, *more), input=give, capture_output=True, text=True, timeout=120, check=False)
+def test_translate_texts_lines_and_tables(run: Path, tmp_path: Path) -> None:
+    def translate(*arguments: str, stdin: str = "") -> str:
+        done = subprocess.run(
+            command(run, *arguments), input=stdin, capture_output=True, text=True, timeout=120, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    one = said("the cat")
-    assert said("-", give="the cat\na dog\n").startswith(one)
-    record = json.loads(said("the cat", "--json", "--nbest", "2", "--scores", "--alignment"))
+    output = translate("the cat")
+    assert translate("-", stdin="the cat\na dog\n").startswith(output)
+    record = json.loads(translate("the cat", "--json", "--nbest", "2", "--scores", "--alignment"))
     assert record["source"] == "the cat"
-    assert record["text"] == one.rstrip("\n")
+    assert record["text"] == output.rstrip("\n")
     assert len(record["others"]) == 1
     assert len(record["token_scores"]) > 0
     terms = tmp_path / "terms.tsv"
     terms.write_text("cat\tKatze\n")
-    assert "Katze" in said("the cat", "--glossary", str(terms))
+    assert "Katze" in translate("the cat", "--glossary", str(terms))
     table = tmp_path / "a.tsv"
     table.write_text("the cat\t1\n")
-    assert said(str(table)) == f"the cat\t1\t{' '.join(one.split())}\n"
+    assert translate(str(table)) == f"the cat\t1\t{' '.join(output.split())}\n"
 
 
-def test_columns_of_lines(run: Path) -> None:
-    given = command(run, "-", "--beam", "2", "--nbest", "2", "--scores", "--alignment")
-    done = subprocess.run(given, input="the cat\n\na dog\n", capture_output=True, text=True, timeout=120, check=True)
+def test_lines_are_printed_with_number_score_text_and_alignment(run: Path) -> None:
+    arguments = command(run, "-", "--beam", "2", "--nbest", "2", "--scores", "--alignment")
+    done = subprocess.run(
+        arguments, input="the cat\n\na dog\n", capture_output=True, text=True, timeout=120, check=True
+    )
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
     assert all(len(row) == 4 for row in rows)
@@ -148,44 +156,46 @@ def test_columns_of_lines(run: Path) -> None:
     assert float(rows[0][1]) >= float(rows[1][1])
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
-@pytest.mark.parametrize("into", [True, False])
-def test_a_text_without_a_translation_shows_in_the_status(
-    run: Path, tmp_path: Path, more: tuple[str, ...], into: bool
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize("to_file", [True, False])
+def test_the_exit_status_is_1_if_a_text_has_no_translation(
+    run: Path, tmp_path: Path, options: tuple[str, ...], to_file: bool
 ) -> None:
     source = tmp_path / "in.txt"
     source.write_bytes(b"the cat\nb\xe4d\na dog\n")
-    given = command(run, str(source), "--beam", "1", *(("-o", str(tmp_path / "out.txt")) if into else ()), *more)
-    done = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+    arguments = command(
+        run, str(source), "--beam", "1", *(("-o", str(tmp_path / "out.txt")) if to_file else ()), *options
+    )
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "it is not UTF-8" in done.stdout + done.stderr
-    assert not into or more or "2 texts into" in done.stderr
+    assert not to_file or options or "2 texts into" in done.stderr
 
 
-def test_an_output_is_a_file_and_stays_one(run: Path, tmp_path: Path) -> None:
+def test_outputs_that_are_not_files_are_refused_and_links_are_kept(run: Path, tmp_path: Path) -> None:
     source, pipe, link = tmp_path / "in.txt", tmp_path / "pipe", tmp_path / "link.txt"
     source.write_text("the cat\n")
 
-    def asked(output: str) -> "subprocess.CompletedProcess[str]":
-        given = command(run, str(source), "-o", output, "--beam", "1")
-        return subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
+    def translate_into(output: str) -> "subprocess.CompletedProcess[str]":
+        arguments = command(run, str(source), "-o", output, "--beam", "1")
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
 
     os.mkfifo(pipe)
-    assert "pipe is not a file; name one" in asked(str(pipe)).stderr
-    assert "is not a file; name one" in asked("/dev/stdout").stderr
-    assert "in.txt is the file that is translated; name another one" in asked(str(source)).stderr
+    assert "pipe is not a file; name one" in translate_into(str(pipe)).stderr
+    assert "is not a file; name one" in translate_into("/dev/stdout").stderr
+    assert "in.txt is the file that is translated; name another one" in translate_into(str(source)).stderr
     assert source.read_text() == "the cat\n"
     assert pipe.is_fifo()
-    assert "there is no folder" in asked(str(tmp_path / "none" / "x.txt")).stderr
+    assert "there is no folder" in translate_into(str(tmp_path / "none" / "x.txt")).stderr
     (tmp_path / "real.txt").write_text("old")
     link.symlink_to("real.txt")
-    done = asked(str(link))
+    done = translate_into(str(link))
     assert done.stderr == f"1 text into {tmp_path / 'real.txt'}\n"
     assert link.is_symlink()
-    assert (tmp_path / "real.txt").read_text() == asked("-").stdout
+    assert (tmp_path / "real.txt").read_text() == translate_into("-").stdout
 
 
-def test_lines_are_answered_as_they_come(run: Path) -> None:
+def test_lines_of_standard_input_are_answered_before_it_ends(run: Path) -> None:
     process = subprocess.Popen(
         command(run, "-", "--beam", "1"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -200,15 +210,17 @@ def test_lines_are_answered_as_they_come(run: Path) -> None:
 
 
 def test_input_that_is_not_utf8_does_not_hang(run: Path) -> None:
-    given = command(run, "-", "--beam", "1")
-    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
-    done = subprocess.run(given, input=b"the cat\n\xe4\n", capture_output=True, timeout=120, check=False, env=strict)
+    arguments = command(run, "-", "--beam", "1")
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(
+        arguments, input=b"the cat\n\xe4\n", capture_output=True, timeout=120, check=False, env=environment
+    )
     assert done.returncode in (0, 2)
     assert b"Traceback" not in done.stderr
     assert b"UTF-8" in done.stderr
 
 
-def test_lines_of_a_file_with_more_than_their_text(run: Path, tmp_path: Path) -> None:
+def test_lines_of_a_file_are_printed_with_their_alternatives(run: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("the cat\na dog\n")
     done = subprocess.run(
@@ -217,13 +229,13 @@ def test_lines_of_a_file_with_more_than_their_text(run: Path, tmp_path: Path) ->
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [record["source"] for record in records] == ["the cat", "a dog"]
     assert all(len(record["others"]) == 1 for record in records)
-    given = command(run, str(source), "--nbest", "2", "-o", str(tmp_path / "x"))
-    refused = subprocess.run(given, capture_output=True, text=True, timeout=120, check=False)
-    assert "without --output" in refused.stderr
+    arguments = command(run, str(source), "--nbest", "2", "-o", str(tmp_path / "x"))
+    failed = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    assert "without --output" in failed.stderr
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         (["missing.txt", "-o", "x.txt"], "missing.txt: there is no such file."),
         (["missing.po"], "missing.po: there is no such file."),
@@ -248,15 +260,15 @@ def test_lines_of_a_file_with_more_than_their_text(run: Path, tmp_path: Path) ->
         ),
     ],
 )
-def test_mistakes_end_in_a_sentence(run: Path, given: list[str], message: str) -> None:
-    done = subprocess.run(command(run, *given), capture_output=True, text=True, timeout=120, check=False)
+def test_user_errors_are_one_sentence_without_traceback(run: Path, arguments: list[str], message: str) -> None:
+    done = subprocess.run(command(run, *arguments), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith(f"regard: {message}") or message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_files_whose_lines_are_not_text_are_refused(run: Path, tmp_path: Path) -> None:
+def test_structured_files_without_a_format_are_refused(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     file.write_text("<p>the cat</p>\n")
     done = subprocess.run(command(run, str(file)), capture_output=True, text=True, timeout=120, check=False)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from regard import plugins
 from regard.cli import app
-from regard.documents.document import DOCUMENTS, DocumentLayout, kind_of, read_document
+from regard.documents.document import DOCUMENTS, DocumentLayout, document_kind, read_document
 from regard.errors import RegardError
 from regard.loading import predictor_of
 from regard.runs.bundle import Bundle, save_bundle
@@ -29,13 +29,13 @@ class Subtitles(Document):
     suffixes = (".srt",)
 
     def __init__(self, content, name, layout):
-        self._text, self._mark = decode_utf8(content, name)
+        self._text, self._bom = decode_utf8(content, name)
         self.texts = [text for _, text in CUE.findall(self._text)]
 
     def write(self, translations):
         rest = iter(translations)
         text = CUE.sub(lambda cue: cue[1] + (next(rest) or cue[2]), self._text)
-        return self._mark + text.encode()
+        return self._bom + text.encode()
 '''
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\nthe cat\n\n2\n00:00:03,000 --> 00:00:04,500\na dog\n"
 
@@ -53,14 +53,14 @@ def plugin(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_structured_file_is_refused_without_the_plugin() -> None:
     with pytest.raises(RegardError, match=r"a \.srt is not translated as such; there are csv, jsonl, po, text"):
-        kind_of(PurePath("film.srt"), DocumentLayout())
+        document_kind(PurePath("film.srt"), DocumentLayout())
 
 
 @pytest.mark.usefixtures("plugin")
 def test_a_plugins_format_is_found_by_suffix_and_by_name() -> None:
     assert len(PLUGIN.splitlines()) <= 40
-    assert kind_of(PurePath("film.SRT"), DocumentLayout()) == "srt"
-    assert kind_of(PurePath("film"), DocumentLayout(kind="srt")) == "srt"
+    assert document_kind(PurePath("film.SRT"), DocumentLayout()) == "srt"
+    assert document_kind(PurePath("film"), DocumentLayout(kind="srt")) == "srt"
     document = read_document(SUBTITLES.encode(), "film.srt", "srt", DocumentLayout())
     assert document.texts == ["the cat", "a dog"]
     assert document.write(["die Katze", None]).decode() == SUBTITLES.replace("the cat", "die Katze")
@@ -72,8 +72,8 @@ def test_the_command_translates_a_plugins_format(bundle: Bundle, tmp_path: Path)
     run.mkdir()
     save_bundle(run, bundle)
     (tmp_path / "film.srt").write_text(SUBTITLES)
-    given = ["translate", str(run), str(tmp_path / "film.srt"), "-o", str(tmp_path / "film.de.srt"), "--beam", "1"]
-    done = CliRunner().invoke(app, given)
+    arguments = ["translate", str(run), str(tmp_path / "film.srt"), "-o", str(tmp_path / "film.de.srt"), "--beam", "1"]
+    done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     translated = [predictor_of(bundle).translate(text, beam=1).text for text in ("the cat", "a dog")]
     expected = SUBTITLES.replace("the cat", translated[0]).replace("a dog", translated[1])

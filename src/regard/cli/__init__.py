@@ -43,8 +43,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"regard {__version__}")
         raise typer.Exit
 
@@ -75,27 +75,27 @@ app.add_typer(attention.attention, name="attention")
 
 
 def main() -> None:
-    """The entry point: a user's mistake ends in one sentence, a bug in a traceback and another exit code."""
+    """The entry point: user errors are reported in one sentence, bugs with a traceback and another exit code."""
     if "OMP_WAIT_POLICY" not in os.environ:
-        # Threads that wait for each other sleep after some microseconds (libgomp's own choice is milliseconds): no
+        # Waiting OpenMP threads sleep after some microseconds (libgomp's default is milliseconds): no
         # slower on an idle machine, three times as fast on a busy one. Read when PyTorch is imported.
         os.environ.setdefault("GOMP_SPINCOUNT", "3000")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that knows no √ still gets an answer
+            stream.reconfigure(errors="replace")  # characters that the terminal's encoding lacks are replaced
     try:
         app()
-    except BrokenPipeError:  # `regard attention list | head -1`: the reader has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe: `regard attention list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt:
         typer.echo("regard: stopped.", err=True)
         sys.exit(130)
     except Exception as error:
-        if os.environ.get("RANK", "0") != "0":  # of several processes, one reports
+        if os.environ.get("RANK", "0") != "0":  # of several processes, only the first reports errors
             sys.exit(_exit_code(error))
-        if (sentence := _sentence(error)) is not None:
-            typer.echo(f"regard: {sentence}", err=True)
+        if (message := _user_message(error)) is not None:
+            typer.echo(f"regard: {message}", err=True)
         else:
             traceback.print_exc()
             typer.echo(
@@ -112,21 +112,21 @@ USER_ERROR, NOT_FINITE, BUG = 2, 1, 70  # exit codes; 70 is EX_SOFTWARE of sysex
 def _exit_code(error: Exception) -> int:
     if isinstance(error, FloatingPointError):
         return NOT_FINITE
-    return USER_ERROR if _sentence(error) is not None else BUG
+    return USER_ERROR if _user_message(error) is not None else BUG
 
 
-def _sentence(error: Exception) -> str | None:
-    """What the user can do about an error, in one sentence; None for a bug."""
+def _user_message(error: Exception) -> str | None:
+    """The message for an error that the user can fix, in one sentence; None for a bug."""
     if isinstance(error, RegardError | FloatingPointError):
         return str(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        what = (
+        reason = (
             "a file may not become so large here"
             if error.errno == errno.EFBIG
             else "there is no space left on the disk"
         )
         return (
-            f"{what}. Nothing that was saved before is lost: make room, and say the same "
+            f"{reason}. Nothing that was saved before is lost: make room, and say the same "
             "again; a run goes on with regard train --resume and its folder."
         )
     if isinstance(error, OSError) and error.strerror:

@@ -69,15 +69,15 @@ def align(
         typer.echo(note, err=True)
     bar = partial(progress, quiet=as_json)
     if backward is None:
-        found = align_pairs(run, examples.pairs, device, bar)
+        alignments = align_pairs(run, examples.pairs, device, bar)
     else:
-        found = align_both_directions(run, backward, examples.pairs, device, bar, symmetrization=symmetrize)
-    text = _format(examples.pairs, found, as_json)
+        alignments = align_both_directions(run, backward, examples.pairs, device, bar, symmetrization=symmetrize)
+    text = _format(examples.pairs, alignments, as_json)
     if output is None:
         typer.echo(text, nl=False)
     else:
         output.write_text(text, "utf-8")
-    if too_long := sum(links is None for links in found):
+    if too_long := sum(links is None for links in alignments):
         subject = "1 pair is" if too_long == 1 else f"{too_long:,} pairs are"
         typer.echo(f"{subject} longer than the model reads: an empty line.", err=True)
 

@@ -1,4 +1,4 @@
-"""What the subcommands share: arguments and options that several have, and a progress bar."""
+"""Shared by the commands: arguments and options that several have, loading a run, a progress bar."""
 
 import contextlib
 import sys
@@ -41,8 +41,8 @@ Media = Annotated[
 
 
 @dataclass(frozen=True)
-class Loading:
-    """A run, and how it is loaded."""
+class RunLoader:
+    """A run, and the options for loading it."""
 
     run: Path
     engine: str = "auto"
@@ -51,8 +51,8 @@ class Loading:
     threads: int = 0
     shortlist: bool = False
 
-    def predictor(self) -> "Predictor":
-        """The predictor. Raises RegardError."""
+    def load(self) -> "Predictor":
+        """The run's predictor. Raises RegardError."""
         from regard.loading import load
 
         return load(
@@ -66,15 +66,15 @@ class Loading:
 
 
 def resolve_layout(run: Path | None, *given: str | None) -> "Layout":
-    """Where the sides are in a file with both: as given, or else as the run's own files had them."""
-    from regard.runs.layout import resolve_layout as find
+    """The layout of a file with sources and targets: as given, or else that of the run's training files."""
+    from regard.runs.layout import resolve_layout as resolve
 
-    return find(run, *given)
+    return resolve(run, *given)
 
 
 @contextlib.contextmanager
-def progress(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar with the time left, in a terminal; the function it yields is called with how many more are done."""
+def progress(description: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A progress bar, in a terminal; the function it yields is called with the number of newly finished items."""
     if quiet or not sys.stderr.isatty():
         yield lambda count: None
         return
@@ -83,5 +83,5 @@ def progress(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], Non
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(description, total=total)
         yield lambda count: bar.advance(task, count)

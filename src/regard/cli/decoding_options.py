@@ -15,21 +15,21 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from regard.inference.options import Options
 
-KEY = "regard.decoding_options"  # in a context's meta
+META_KEY = "regard.decoding_options"  # in a context's meta
 Groups = Callable[[], Collection[str]]
 
 
 def add_decoding_command(
-    app: typer.Typer, name: str, function: Callable[..., None], groups: Groups, **how: Any
+    app: typer.Typer, name: str, function: Callable[..., None], groups: Groups, **settings: Any
 ) -> None:
     """Add a command with the decoding options of some groups.
 
-    The function gets them as `options`, and only what the user has typed counts as set. Its other keyword-only
-    parameters have defaults, and are no options of the command.
+    The function gets them as `options`, in which only those given on the command line count as set. Its other
+    keyword-only parameters have defaults, and are not options of the command.
     """
-    base: type[TyperCommand] = how.pop("cls", TyperCommand)
+    base: type[TyperCommand] = settings.pop("cls", TyperCommand)
     command = type(base.__name__, (_DecodingCommand, base), {"groups": staticmethod(groups)})
-    app.command(name, cls=command, **how)(_without_keyword_only(function))
+    app.command(name, cls=command, **settings)(_without_keyword_only(function))
 
 
 class _DecodingCommand(TyperCommand):
@@ -45,13 +45,13 @@ class _DecodingCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         typed = {name: ctx.params.pop(name) for name in self._names or () if name in ctx.params}
-        ctx.meta[KEY] = options_from(typed)
+        ctx.meta[META_KEY] = options_from(typed)
         return super().invoke(ctx)
 
 
 def _without_keyword_only(function: Callable[..., None]) -> Callable[..., None]:
     """The function as Typer sees it: its context, and what is not keyword-only."""
-    kept = [
+    parameters = [
         each
         for each in inspect.signature(function).parameters.values()
         if each.kind is not inspect.Parameter.KEYWORD_ONLY
@@ -59,12 +59,12 @@ def _without_keyword_only(function: Callable[..., None]) -> Callable[..., None]:
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
 
     @wraps(function)
-    def command(context: typer.Context, **given: Any) -> None:
-        function(**given, options=context.meta[KEY])
+    def command(context: typer.Context, **arguments: Any) -> None:
+        function(**arguments, options=context.meta[META_KEY])
 
     del command.__dict__["__wrapped__"]
-    command.__signature__ = inspect.Signature([context, *kept])  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in (context, *kept)}
+    command.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in (context, *parameters)}
     return command
 
 
@@ -78,7 +78,7 @@ def decoding_parameters(groups: Collection[str]) -> list[Any]:
         if name in options_in(groups)
     ]
 
-    def only_options(**given: Any) -> None: ...
+    def only_options(**arguments: Any) -> None: ...
 
     only_options.__signature__ = inspect.Signature(fields)  # type: ignore[attr-defined]
     only_options.__annotations__ = {each.name: each.annotation for each in fields}
@@ -88,7 +88,7 @@ def decoding_parameters(groups: Collection[str]) -> list[Any]:
 
 
 def options_from(typed: dict[str, Any]) -> "Options":
-    """Options of what was typed; the rest is None, and stays unset. Raises RegardError."""
+    """Options from those given on the command line; the others are None, and stay unset. Raises RegardError."""
     from regard.inference.options import Options
 
     values = {name: value for name, value in typed.items() if value is not None and value not in ([], ())}

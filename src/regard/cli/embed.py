@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Device, Json, Loading, Texts, progress
+from regard.cli.common import Device, Json, RunLoader, Texts, progress
 from regard.cli.fill import FILE_NAME
-from regard.cli.standard_input import batches_of
+from regard.cli.standard_input import input_batches
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -38,17 +38,17 @@ def embed(
     """Vectors of texts: similar texts have similar ones. Without -o or --json, how similar the texts are."""
     from regard.inference.text_embedding import count_truncated
 
-    texts = _read(texts)
+    texts = _read_texts(texts)
     if output is not None and output.suffix.lower() != ".npy":
         raise RegardError(f"-o: {output} must end in .npy.")
-    predictor = Loading(run, device=device).predictor()
+    predictor = RunLoader(run, device=device).load()
     if not hasattr(predictor, "embed"):
         raise RegardError(f"{run}: this model does not read texts, and cannot embed them.")
-    with progress(f"reading with {run}", len(texts), as_json) as done:
-        vectors = predictor.embed(texts, normalize=not raw, on_done=done)
+    with progress(f"reading with {run}", len(texts), as_json) as on_done:
+        vectors = predictor.embed(texts, normalize=not raw, on_done=on_done)
     if truncated := count_truncated(predictor.run, texts):
-        longest = predictor.run.max_source_tokens
-        typer.echo(f"{truncated:,} texts are longer than the {longest:,} tokens that are read, and were cut.", err=True)
+        limit = predictor.run.max_source_tokens
+        typer.echo(f"{truncated:,} texts are longer than the {limit:,} tokens that are read, and were cut.", err=True)
     if output is not None:
         import numpy
 
@@ -61,7 +61,7 @@ def embed(
         _print_similarities(texts, vectors)
 
 
-def _read(inputs: Texts) -> Texts:
+def _read_texts(inputs: Texts) -> Texts:
     """The texts that are given, the lines of one file, or those of standard input. Raises RegardError."""
     if len(inputs) == 1 and Path(inputs[0]).is_file():
         from regard.data.files import read_lines
@@ -70,7 +70,7 @@ def _read(inputs: Texts) -> Texts:
     elif len(inputs) == 1 and FILE_NAME.fullmatch(inputs[0]):
         raise RegardError(f"{inputs[0]}: there is no such file.")
     else:
-        texts = [line for lines in batches_of(inputs) for line in lines]
+        texts = [line for lines in input_batches(inputs) for line in lines]
     if not texts:
         raise RegardError("there is no text.")
     for number, text in enumerate(texts, 1):

@@ -54,7 +54,7 @@ Picture = Annotated[Path | None, typer.Option(help="Write the scores by source l
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the model's outputs, one a line.")]
 
 
-class _Command(TyperCommand):
+class EvaluateCommand(TyperCommand):
     """Lists the registered metrics in its help, those of plugins included; imports them only then."""
 
     def get_help(self, ctx: Any) -> str:
@@ -77,7 +77,7 @@ def add_to(app: typer.Typer) -> None:
         "evaluate",
         evaluate,
         lambda: ("search",),
-        cls=_Command,
+        cls=EvaluateCommand,
         epilog="\b\nExamples:\n"
         "  regard evaluate run test.tsv\n"
         "  regard evaluate run --source test.en --reference test.de --reference test2.de\n"
@@ -194,7 +194,7 @@ def _evaluate_alignment(
         raise RegardError("--links: give the right ones with --gold.")
     if (run is None) == (links is None):
         raise RegardError("--gold: name a run and a test set, or a file of --links; one of the two.")
-    right, first = read_links(gold)
+    references, first = read_links(gold)
     if links is not None:
         predicted = [each.possible for each in read_links(links)[0]]
     else:
@@ -205,12 +205,12 @@ def _evaluate_alignment(
             typer.echo(note, err=True)
         alignments = align_pairs(run, examples.pairs, device, partial(progress, quiet=as_json))
         predicted = [set(each or ()) for each in alignments]
-    result = score_alignment(predicted, right)
+    result = score_alignment(predicted, references)
     if as_json:
-        _print_json({**asdict(result), "sentences": len(right), "gold_counts_from": first})
+        _print_json({**asdict(result), "sentences": len(references), "gold_counts_from": first})
         return
     typer.echo(
-        f"{len(right):,} sentences, {result.links:,} links, {result.gold:,} sure ones in the gold (from {first})"
+        f"{len(references):,} sentences, {result.links:,} links, {result.gold:,} sure ones in the gold (from {first})"
     )
     for name in ("aer", "precision", "recall"):
         typer.echo(f"  {name:9} {getattr(result, name):6.2f}")
@@ -267,8 +267,8 @@ def _print_report(report: "Report") -> None:
         if generated.split_sources:
             typer.echo(f"  {generated.split_sources:,} sources are longer than the model reads, and were read in parts")
         if generated.unreadable:
-            why = f"; the first is {generated.first_problem}" if generated.first_problem else ""
-            typer.echo(f"  {generated.unreadable:,} sources could not be read, and count as wrong{why}")
+            first = f"; the first is {generated.first_problem}" if generated.first_problem else ""
+            typer.echo(f"  {generated.unreadable:,} sources could not be read, and count as wrong{first}")
     for each in report.confusions or []:
         typer.echo(f"  {each.count:6,} times {each.reference} was taken for {each.output}")
     for label, buckets in report.by_length.items():

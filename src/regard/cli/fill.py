@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Device, Json, Loading, Texts
+from regard.cli.common import Device, Json, RunLoader, Texts
 from regard.cli.decoding_options import add_decoding_command
-from regard.cli.printing import exit_code
-from regard.cli.standard_input import batches_of
-from regard.cli.verbs import check_verb, groups_of
+from regard.cli.printing import exit_if_failed
+from regard.cli.standard_input import input_batches
+from regard.cli.verbs import check_verb, option_groups
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
         app,
         "fill",
         fill,
-        partial(groups_of, "fill"),
+        partial(option_groups, "fill"),
         epilog='\b\nExamples:\n  regard fill run "A dog ___ in the park."\n'
         '  regard fill run "A [MASK] runs in the [MASK]." --nbest 10\n'
         "  cat texts.txt | regard fill run - --json",
@@ -50,16 +50,16 @@ def fill(
     options: "Options",
 ) -> None:
     """Predict the words that are missing in a text, 5 for each gap unless --nbest says otherwise."""
-    predictor = Loading(run, device=device).predictor()
+    predictor = RunLoader(run, device=device).load()
     check_verb(run, predictor.task, "fill")
     fill_texts(predictor, texts, options, as_json)
 
 
 def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options", as_json: bool) -> None:
-    """Print the most likely words of every gap. Of several texts, one that cannot be read does not stop the others."""
+    """Print the most likely words of every gap. Of several texts, an invalid one does not stop the others."""
     predictor.check_options(options)
     best = options.nbest if "nbest" in options.model_fields_set else DEFAULT_NBEST
-    lines = len(inputs) == 1 and (inputs[0] == "-" or FILE_NAME.fullmatch(inputs[0]))
+    reads_lines = len(inputs) == 1 and (inputs[0] == "-" or FILE_NAME.fullmatch(inputs[0]))
     failed = count = 0
     for texts in _batches(inputs):
         for text in texts:
@@ -67,7 +67,7 @@ def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options"
             try:
                 _print_gaps(text, predictor.fill(text, best=best), as_json)
             except RegardError as error:
-                if not lines and len(inputs) == 1:
+                if not reads_lines and len(inputs) == 1:
                     raise
                 failed += 1
                 record = json.dumps({"text": text, "wrong": str(error)})
@@ -75,7 +75,7 @@ def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options"
         sys.stdout.flush()
     if not count:
         raise RegardError("there is no text.")
-    exit_code(failed)
+    exit_if_failed(failed)
 
 
 def _batches(inputs: Sequence[str]) -> Iterable[list[str]]:
@@ -84,12 +84,12 @@ def _batches(inputs: Sequence[str]) -> Iterable[list[str]]:
         from regard.data.files import read_lines
 
         return [[line for line, _ in read_lines(Path(inputs[0]))]]
-    return batches_of(inputs)
+    return input_batches(inputs)
 
 
 def _print_gaps(text: str, gaps: "Sequence[Sequence[Filler]]", as_json: bool) -> None:
     if as_json:
-        records = [[{"word": f.word, "probability": round(f.probability, 6)} for f in gap] for gap in gaps]
+        records = [[{"word": each.word, "probability": round(each.probability, 6)} for each in gap] for gap in gaps]
         typer.echo(json.dumps({"text": text, "gaps": records}, ensure_ascii=False))
         return
     for number, gap in enumerate(gaps, 1):

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Device, Json, Loading, Precision, Texts
+from regard.cli.common import Device, Json, Precision, RunLoader, Texts
 from regard.cli.decoding_options import add_decoding_command
 from regard.cli.printing import ResultPrinter
-from regard.cli.standard_input import batches_of
-from regard.cli.verbs import check_verb, groups_of
+from regard.cli.standard_input import input_batches
+from regard.cli.verbs import check_verb, option_groups
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.inference.options import Options
     from regard.inference.predictor import Predictor
 
-CHOOSES_SEARCH = ("search", "beam", "beam_groups")  # setting one of these searches instead of sampling
+SEARCH_OPTIONS = ("search", "beam", "beam_groups")  # setting one of these selects search instead of sampling
 
 
 def add_to(app: typer.Typer) -> None:
@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
         app,
         "generate",
         generate,
-        partial(groups_of, "generate"),
+        partial(option_groups, "generate"),
         epilog="\b\nExamples:\n"
         '  regard generate run "A dog"\n'
         '  regard generate run "A dog" --temperature 0.8 --top-p 0.95 --nbest 5\n'
@@ -50,7 +50,7 @@ def generate(
     options: "Options",
 ) -> None:
     """Continue a prompt with a language model. It samples, unless --beam or --search is given; one text is streamed."""
-    predictor = Loading(run, device=device, precision=precision).predictor()
+    predictor = RunLoader(run, device=device, precision=precision).load()
     check_verb(run, predictor.task, "generate")
     generate_texts(predictor, prompts or [], options, as_json)
 
@@ -59,25 +59,25 @@ def generate_texts(predictor: "Predictor", inputs: Sequence[str], options: "Opti
     """Print continuations of prompts; one that is sampled or searched greedily is streamed."""
     prompts = list(inputs) or [""]
     scores = options.scores
-    options = _sampling_unless_searching(options).with_wider_beam()
+    options = _with_default_sampling(options).with_wider_beam()
     options = options if as_json else options.with_(scores=False)
     predictor.check_options(options)
     if len(prompts) == 1 and prompts != ["-"] and not (scores or as_json) and predictor.streams(options):
-        predictor.stream(prompts[0], _write_now, options)
+        predictor.stream(prompts[0], _write_and_flush, options)
         typer.echo()
         return
     several = len(prompts) > 1 or prompts == ["-"]
     printer = ResultPrinter(as_json, scores, numbered=options.nbest > 1 and several)
-    for some in batches_of(prompts):
-        for result in predictor.predict(some, options):
+    for batch in input_batches(prompts):
+        for result in predictor.predict(batch, options):
             printer(result)
         sys.stdout.flush()
     printer.exit()
 
 
-def _sampling_unless_searching(options: "Options") -> "Options":
+def _with_default_sampling(options: "Options") -> "Options":
     """Language models sample, unless a search is chosen. Raises RegardError if both are."""
-    chosen = [name for name in CHOOSES_SEARCH if name in options.model_fields_set]
+    chosen = [name for name in SEARCH_OPTIONS if name in options.model_fields_set]
     if not chosen and not options.samples:
         return options.with_(temperature=1.0)
     if chosen and options.samples and options.search is None:
@@ -87,6 +87,6 @@ def _sampling_unless_searching(options: "Options") -> "Options":
     return options
 
 
-def _write_now(text: str) -> None:
+def _write_and_flush(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()

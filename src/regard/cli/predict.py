@@ -13,9 +13,9 @@ from regard.cli.common import (
     Device,
     Engine,
     Json,
-    Loading,
     Precision,
     Run,
+    RunLoader,
     Shortlist,
     SourceLanguage,
     Texts,
@@ -26,8 +26,8 @@ from regard.cli.decoding_options import add_decoding_command
 from regard.cli.fill import fill_texts
 from regard.cli.generate import generate_texts
 from regard.cli.printing import ResultPrinter
-from regard.cli.standard_input import batches_of
-from regard.cli.verbs import FOR_EVERY_TASK, check_verb, groups_of
+from regard.cli.standard_input import input_batches
+from regard.cli.verbs import FOR_EVERY_TASK, check_verb, option_groups
 from regard.documents.document import DOCUMENTS, DocumentLayout
 from regard.errors import RegardError
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from regard.tasks.base import Task
 
 # Verbs whose output is not one text for each input.
-SPECIAL: dict[str, Callable[["Predictor", Sequence[str], "Options", bool], None]] = {
+SPECIAL_VERBS: dict[str, Callable[["Predictor", Sequence[str], "Options", bool], None]] = {
     "generate": generate_texts,
     "fill": fill_texts,
 }
@@ -63,8 +63,8 @@ Column = Annotated[str | None, typer.Option(help="Of a table: the source's colum
 
 
 @dataclass(frozen=True)
-class FileChoices:
-    """What a user says about a file."""
+class FileOptions:
+    """Options about a file."""
 
     paragraphs: bool = False
     column: str | None = None
@@ -93,8 +93,8 @@ def add_verb(app: typer.Typer, verb: str, tasks: "Sequence[Task]") -> None:
 def _add(app: typer.Typer, verb: str, summary: str, examples: Sequence[str]) -> None:
     lines = "".join(f"  regard {verb} run {example}\n" for example in examples)
     command = partial(predict, verb=verb)
-    how = {"help": summary, "epilog": f"\b\nExamples:\n{lines}"}
-    add_decoding_command(app, verb, command, partial(groups_of, verb), **how)
+    settings = {"help": summary, "epilog": f"\b\nExamples:\n{lines}"}
+    add_decoding_command(app, verb, command, partial(option_groups, verb), **settings)
 
 
 def predict(
@@ -118,41 +118,41 @@ def predict(
     options: "Options",
 ) -> None:
     """Predict with any run: texts, lines of input, pictures or recordings, or a file that is written back."""
-    predictor = Loading(run, engine, device, precision, threads, shortlist).predictor()
+    predictor = RunLoader(run, engine, device, precision, threads, shortlist).load()
     check_verb(run, predictor.task, verb)
     if "search" in predictor.task.options:
         options = options.with_wider_beam()
-    choices = FileChoices(paragraphs, column, kind, source_language)
+    file_options = FileOptions(paragraphs, column, kind, source_language)
     output = None if output == Path("-") else output
-    if (special := SPECIAL.get(predictor.task.verb)) is not None:
-        if choices or output is not None:
+    if (special := SPECIAL_VERBS.get(predictor.task.verb)) is not None:
+        if file_options or output is not None:
             raise RegardError("--output, --paragraphs, --kind and --column: this run's outputs are printed; leave out.")
         special(predictor, inputs or [], options, as_json)
     elif predictor.reads_files:
-        _predict_media(predictor, inputs or [], output, choices, options, as_json)
+        _predict_media(predictor, inputs or [], output, file_options, options, as_json)
     else:
-        _predict_texts(predictor, run, inputs or [], output, choices, options, as_json)
+        _predict_texts(predictor, run, inputs or [], output, file_options, options, as_json)
 
 
 def _predict_media(
     predictor: "Predictor",
     inputs: Sequence[str],
     output: Path | None,
-    choices: FileChoices,
+    file_options: FileOptions,
     options: "Options",
     as_json: bool,
 ) -> None:
     """Outputs for images or recordings, each a file."""
-    if choices:
+    if file_options:
         raise RegardError("--paragraphs, --kind and --column are for texts; this run reads files.")
     if output is not None:
         raise RegardError("--output: outputs are printed, a line for each file, so redirect them with >.")
-    names = [line for lines in batches_of(inputs) for line in lines]
+    names = [line for lines in input_batches(inputs) for line in lines]
     if not names:
         raise RegardError("there is nothing to read; name files, or - for lines of input.")
     printer = ResultPrinter(as_json, options.scores, named=len(names) > 1, files=True)
     with progress("reading", len(names), as_json) as done:
-        results = predictor.results(names, _computed(options, as_json), on_done=done)
+        results = predictor.results(names, _options_to_compute(options, as_json), on_done=done)
     for result in results:
         printer(result)
     printer.exit()
@@ -163,7 +163,7 @@ def _predict_texts(
     run: Path,
     inputs: Sequence[str],
     output: Path | None,
-    choices: FileChoices,
+    file_options: FileOptions,
     options: "Options",
     as_json: bool,
 ) -> None:
@@ -171,7 +171,7 @@ def _predict_texts(
     from regard.documents.input_arguments import document_path
 
     path = document_path(inputs, output)
-    if path is None and choices:
+    if path is None and file_options:
         raise RegardError("--paragraphs, --kind and --column are for files; name one.")
     if sys.stderr.isatty() and not as_json:
         typer.echo(f"{predictor.engine_reason}", err=True)
@@ -179,20 +179,20 @@ def _predict_texts(
     printer = ResultPrinter(as_json, options.scores, options.alignment, numbered=options.nbest > 1 and several)
     if path is None:
         predictor.check_options(options)
-        for texts in batches_of(inputs):
-            _print_all(predictor.predict(texts, _computed(options, as_json)), printer)
+        for texts in input_batches(inputs):
+            _print_all(predictor.predict(texts, _options_to_compute(options, as_json)), printer)
         printer.exit()
         return
     from regard.cli.files import predict_file
 
-    layout = _layout(predictor, run, path, choices, options)
+    layout = _document_layout(predictor, run, path, file_options, options)
     if not predictor.description.target_languages:
-        options = options.with_(to="")  # it was for the file
+        options = options.with_(to="")  # --to names the language of the file here
     predictor.check_options(options)
-    if _by_lines(path, layout, output, options, as_json):
+    if _is_printed_by_lines(path, layout, output, options, as_json):
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             lines = (line.rstrip("\r\n") for line in file)
-            _print_all(predictor.predict(lines, _computed(options, as_json)), printer)
+            _print_all(predictor.predict(lines, _options_to_compute(options, as_json)), printer)
         printer.exit()
     else:
         predict_file(predictor, run, path, output, layout, options, as_json)
@@ -204,32 +204,37 @@ def _print_all(results: Any, printer: ResultPrinter) -> None:
     sys.stdout.flush()
 
 
-def _computed(options: "Options", as_json: bool) -> "Options":
-    """What has to be computed: scores of tokens are printed in JSON only."""
+def _options_to_compute(options: "Options", as_json: bool) -> "Options":
+    """The options without token scores unless the output is JSON, which alone has them."""
     return options if as_json else options.with_(scores=False)
 
 
-def _by_lines(path: Path, layout: DocumentLayout, output: Path | None, options: "Options", as_json: bool) -> bool:
-    """Whether a file's lines are printed one by one. Raises RegardError for what a file cannot hold."""
-    from regard.documents.document import kind_of
+def _is_printed_by_lines(
+    path: Path, layout: DocumentLayout, output: Path | None, options: "Options", as_json: bool
+) -> bool:
+    """Whether the results of a file's lines are printed one by one. Raises RegardError for options that files lack."""
+    from regard.documents.document import document_kind
 
-    more = options.nbest > 1 or options.scores or options.alignment
-    by_lines = kind_of(path, layout) == "text" and not layout.paragraphs and output is None and (more or as_json)
-    if more and not by_lines:
+    has_details = options.nbest > 1 or options.scores or options.alignment
+    is_plain = document_kind(path, layout) == "text" and not layout.paragraphs
+    by_lines = is_plain and output is None and (has_details or as_json)
+    if has_details and not by_lines:
         raise RegardError("--nbest, --scores and --alignment are for texts and for lines, without --output.")
     return by_lines
 
 
-def _layout(predictor: "Predictor", run: Path, path: Path, choices: FileChoices, options: "Options") -> DocumentLayout:
+def _document_layout(
+    predictor: "Predictor", run: Path, path: Path, file_options: FileOptions, options: "Options"
+) -> DocumentLayout:
     from regard.runs.layout import resolve_layout
 
-    own = predictor.task.table_layout(path, resolve_layout(run, None, None, choices.column, None))
-    answers = own.question_column is not None
+    table = predictor.task.table_layout(path, resolve_layout(run, None, None, file_options.column, None))
+    answers_questions = table.question_column is not None
     return DocumentLayout(
-        choices.source_language or predictor.description.source_language,
+        file_options.source_language or predictor.description.source_language,
         options.to or predictor.description.target_language,
-        own.source_column if answers or choices.column is not None else None,
-        own.question_column,
-        paragraphs=choices.paragraphs,
-        kind=choices.kind,
+        table.source_column if answers_questions or file_options.column is not None else None,
+        table.question_column,
+        paragraphs=file_options.paragraphs,
+        kind=file_options.kind,
     )

@@ -1,4 +1,4 @@
-"""Printing results."""
+"""Printing the results of predictions."""
 
 import json
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ class ResultPrinter:
             typer.echo(json.dumps(result_record(result), ensure_ascii=False))
             return
         if result.error:
-            what = f"{result.source}: " if self.files else f"text {self._count:,} has no translation: "
-            typer.echo(f"regard: {what}{result.error}", err=True)
+            subject = f"{result.source}: " if self.files else f"text {self._count:,} has no translation: "
+            typer.echo(f"regard: {subject}{result.error}", err=True)
         outputs = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
         for rank, (text, score) in enumerate(outputs):
             cells = [result.source] * self.named + [str(self._count)] * self.numbered
@@ -48,12 +48,12 @@ class ResultPrinter:
             typer.echo(f"regard: text {self._count:,} could not keep: {', '.join(result.missing)}", err=True)
 
     def exit(self) -> None:
-        """End with 1 if there are inputs without an output, for programs to see."""
-        exit_code(self.failed)
+        """Exit with status 1 if an input has no output."""
+        exit_if_failed(self.failed)
 
 
-def exit_code(failed: int) -> None:
-    """End with 1 if something has failed."""
+def exit_if_failed(failed: int) -> None:
+    """Exit with status 1 if something has failed."""
     if failed:
         raise typer.Exit(1)
 
@@ -65,7 +65,7 @@ def _links(result: "Result") -> str:
 
 
 def result_record(result: "Result") -> dict[str, Any]:
-    """A result for programs."""
+    """A result as a JSON object."""
     record: dict[str, Any] = {"source": result.source, "text": result.text, "score": round(result.score, 6)}
     if result.others:
         record["others"] = [{"text": other.text, "score": round(other.score, 6)} for other in result.others]

@@ -1,4 +1,4 @@
-"""The group of all commands: the verbs of tasks are commands, plugins are loaded first, renamed options are named."""
+"""The group of all commands: adds the verbs of tasks, loads plugins first, reports the new names of renamed options."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ class RootGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            option = getattr(error, "option_name", None)  # of an option that the command does not have
+            option = getattr(error, "option_name", None)  # set by click for an unknown option
             if option in OPTIONS:
                 raise RegardError(f"{option}: this option is now called {OPTIONS[option]}.") from None
             raise
@@ -58,39 +58,39 @@ class RootGroup(TyperGroup):
         names = [verb for verb in verbs if verb not in self.commands]
         for verb in names:
             add_verb(new, verb, verbs[verb])
-        new.callback()(_nothing)  # several commands even where there is one
+        new.callback()(_empty_callback)  # so that Typer builds a group even for one command
         if names:
             self.commands |= typer.main.get_command(new).commands  # type: ignore[attr-defined]
 
 
-def _nothing() -> None: ...
+def _empty_callback() -> None: ...
 
 
 def _tasks() -> "list[Task]":
     """Every task. One of an installed plugin that cannot be imported is reported, and left out."""
     from regard.tasks.base import TASKS
 
-    found = []
+    tasks = []
     for name in TASKS:
         try:
-            found.append(TASKS.get(name)())
+            tasks.append(TASKS.get(name)())
         except RegardError as error:
             typer.echo(f"regard: {error}", err=True)
-    return found
+    return tasks
 
 
 def split_plugins(arguments: list[str]) -> tuple[list[str], list[str]]:
     """The arguments without `--plugin FILE`, wherever it is, and the files."""
     rest: list[str] = []
     files: list[str] = []
-    given = iter(arguments)
-    for argument in given:
+    remaining = iter(arguments)
+    for argument in remaining:
         name, equals, value = argument.partition("=")
         if argument == "--":
-            rest += [argument, *given]
+            rest += [argument, *remaining]
         elif name != PLUGIN:
             rest.append(argument)
-        elif (file := value if equals else next(given, None)) is None:
+        elif (file := value if equals else next(remaining, None)) is None:
             raise RegardError(f"{PLUGIN}: name a Python file.")
         else:
             files.append(file)

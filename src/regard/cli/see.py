@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Device, Json, Loading, Run
+from regard.cli.common import Device, Json, Run, RunLoader
 from regard.cli.decoding_options import add_decoding_command
 from regard.errors import RegardError
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from regard.interpret.captured_attention import CapturedAttention
     from regard.views.rendering import Captures, Selection
 
-STRIP_PANELS, TERMINAL_PANELS = 6, 3  # of attention over time
-MAX_CHARACTERS = 10  # that no font has, in a message
+STRIP_PANELS, TERMINAL_PANELS = 6, 3  # of attention over training
+MAX_CHARACTERS = 10  # listed in a message, that no font has
 
 Text = Annotated[str | None, typer.Argument(help="What the model reads: a text, a picture, a recording.")]
 Target = Annotated[str | None, typer.Option(help="What it is to have written; else its own output.")]
@@ -47,8 +47,8 @@ Top = Annotated[int | None, typer.Option(min=1, help="In .json and --json: so ma
 
 
 @dataclass(frozen=True)
-class _Form:
-    """Where to, and in which form. top: of .json, so many weights of each row."""
+class _OutputFormat:
+    """The file to write, if any, and its format. top: in .json, only so many weights of each row, the largest."""
 
     output: Path | None
     top: int | None
@@ -59,7 +59,7 @@ class _Form:
         return "" if self.output is None else self.output.suffix.lower()
 
     def check(self) -> None:
-        """Raise RegardError for what cannot be written."""
+        """Raises RegardError for an unknown suffix, and for options that do not go together."""
         from regard.views.rendering import FILE_SUFFIXES
 
         if self.output is not None and self.suffix not in FILE_SUFFIXES:
@@ -118,13 +118,13 @@ def see(
     from regard.views.rendering import Selection
 
     selection = Selection(kind, layer, head, attribution, subwords, special)
-    form = _Form(output, top, as_json)
-    form.check()
+    output_format = _OutputFormat(output, top, as_json)
+    output_format.check()
     one_run = target is None and compare is None and not also and not attribution and kind is None and not as_json
     if over_time:
         if text is not None or not one_run:
             raise RegardError("--over-time: it is of an example of the run's own; leave out texts, kinds and runs.")
-        _show_over_time(run, form, selection)
+        _show_over_time(run, output_format, selection)
         return
     if text is None:
         raise RegardError("name a text for the model to read, or --over-time.")
@@ -134,8 +134,8 @@ def see(
         _show_channels(run, text, output, device)
         return
     runs = [run, *([compare] if compare is not None else [])]
-    captures = _capture(runs, [text, *(also or [])], target, options, selection, form, device)
-    _show(captures, selection, form)
+    captures = _capture(runs, [text, *(also or [])], target, options, selection, output_format, device)
+    _show(captures, selection, output_format)
 
 
 def _capture(
@@ -144,48 +144,48 @@ def _capture(
     target: str | None,
     options: "Options",
     selection: "Selection",
-    form: _Form,
+    output_format: _OutputFormat,
     device: str,
 ) -> "list[tuple[str, CapturedAttention]]":
-    """Every text, read by every run; the target is that of the first text."""
+    """Captured attention of every run over every text. target: of the first text."""
     from regard.inference.captures import capture
 
     found: list[tuple[str, CapturedAttention]] = []
     for run in runs:
-        predictor, name = Loading(run, device=device).predictor(), run.resolve().name
+        predictor, name = RunLoader(run, device=device).load(), run.resolve().name
         for number, text in enumerate(texts):
-            given = target if number == 0 else None
-            how = {"attribution": selection.attribution, "tree": form.suffix == ".html"}
-            found.append((name, capture(predictor, text, given, options, name=name, **how)))
+            text_target = target if number == 0 else None
+            settings = {"attribution": selection.attribution, "tree": output_format.suffix == ".html"}
+            found.append((name, capture(predictor, text, text_target, options, name=name, **settings)))
     return found
 
 
-def _show(captures: "Captures", selection: "Selection", form: _Form) -> None:
+def _show(captures: "Captures", selection: "Selection", output_format: _OutputFormat) -> None:
     """Print captures, or write them into a file."""
     from regard.views import storage
     from regard.views.rendering import NUMBER_SUFFIXES
 
-    if form.as_json:
-        records = [storage.as_record(captured, top=form.top) for _, captured in captures]
+    if output_format.as_json:
+        records = [storage.as_record(captured, top=output_format.top) for _, captured in captures]
         typer.echo(json.dumps(records[0] if len(records) == 1 else records))
-    elif form.output is not None and form.suffix in NUMBER_SUFFIXES:
+    elif output_format.output is not None and output_format.suffix in NUMBER_SUFFIXES:
         if len(captures) > 1:
-            raise RegardError(f"-o: a {form.suffix} has one capture; leave out --compare and --also.")
-        storage.save(captures[0][1], form.output, top=form.top)
-        typer.echo(f"{form.output}: {captures[0][1].summary}")
-    elif form.output is not None and form.suffix == ".html":
-        _write_page(captures, selection, form.output, over_time=False)
-        typer.echo(f"{form.output}: {captures[0][1].summary}; open it in a browser")
+            raise RegardError(f"-o: a {output_format.suffix} has one capture; leave out --compare and --also.")
+        storage.save(captures[0][1], output_format.output, top=output_format.top)
+        typer.echo(f"{output_format.output}: {captures[0][1].summary}")
+    elif output_format.output is not None and output_format.suffix == ".html":
+        _write_page(captures, selection, output_format.output, over_time=False)
+        typer.echo(f"{output_format.output}: {captures[0][1].summary}; open it in a browser")
     else:
-        _draw(captures, selection, form.output)
+        _draw(captures, selection, output_format.output)
 
 
 def _show_channels(run: Path, picture: str, output: Path | None, device: str) -> None:
-    """What attention over channels and positions lets pass."""
+    """Print or draw the weights of attention over channels and positions, block by block."""
     from regard.inference.media_inputs import MediaInputs
     from regard.views.channel_attention import in_terminal, write_channels
 
-    inputs = getattr(Loading(run, device=device).predictor().pipeline, "inputs", None)
+    inputs = getattr(RunLoader(run, device=device).load().pipeline, "inputs", None)
     if not isinstance(inputs, MediaInputs):
         raise RegardError("--channels: this run reads text; channels are of pictures.")
     blocks = inputs.channel_attention(picture)
@@ -196,22 +196,22 @@ def _show_channels(run: Path, picture: str, output: Path | None, device: str) ->
     typer.echo(f"{output}: {len(blocks)} blocks")
 
 
-def _show_over_time(run: Path, form: _Form, selection: "Selection") -> None:
-    """A strip of pictures, a page with a slider, or one below the other in the terminal."""
+def _show_over_time(run: Path, output_format: _OutputFormat, selection: "Selection") -> None:
+    """Attention over training: a strip of panels in a picture, a page with a slider, or panels in the terminal."""
     from regard.runs.folder import open_run
     from regard.training.attention_history import load_attention_history
     from regard.views.rendering import NUMBER_SUFFIXES, spread
 
     history = load_attention_history(run, open_run(run).alignment_head())
     captures = [(f"step {step:,}", captured) for step, captured in history]
-    if form.output is not None and form.suffix == ".html":
-        _write_page(captures, selection, form.output, over_time=True)
-        typer.echo(f"{form.output}: {len(captures)} validations; open it in a browser")
+    if output_format.output is not None and output_format.suffix == ".html":
+        _write_page(captures, selection, output_format.output, over_time=True)
+        typer.echo(f"{output_format.output}: {len(captures)} validations; open it in a browser")
         return
-    if form.suffix in NUMBER_SUFFIXES:
+    if output_format.suffix in NUMBER_SUFFIXES:
         raise RegardError(f"-o: what was kept is in {run / 'attention'}; give a picture or an .html.")
-    some = spread(captures, TERMINAL_PANELS if form.output is None else STRIP_PANELS)
-    _draw(some, selection, form.output, strip=True)
+    panels = spread(captures, TERMINAL_PANELS if output_format.output is None else STRIP_PANELS)
+    _draw(panels, selection, output_format.output, strip=True)
 
 
 def _write_page(captures: "Captures", selection: "Selection", output: Path, *, over_time: bool) -> None:

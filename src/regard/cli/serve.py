@@ -69,8 +69,8 @@ def serve(
     for run in runs:
         open_run(run)  # a folder that is not a run is reported now, not in the background
     known = Keys(keys)
-    open_to_all = host not in LOCAL
-    if open_to_all and not name:
+    is_public = host not in LOCAL
+    if is_public and not name:
         raise RegardError(
             f"--host: {host} lets others in; say by which --name they call this service (or * for any), and ask for "
             f"--keys."
@@ -86,14 +86,14 @@ def serve(
         origins=tuple(origin or ()),
         log=log,
     )
-    note = "Anybody who can reach it may use it: no keys are asked for." if open_to_all and not known.asked else ""
+    note = "Anybody who can reach it may use it: no keys are asked for." if is_public and not known.asked else ""
     asyncio.run(_run_server(app, pool, limits, host, port, note))
     if pool.load_error:
         raise RegardError(pool.load_error)
 
 
 async def _run_server(app: "ASGIApp", pool: "ModelPool", limits: "Limits", host: str, port: int, note: str) -> None:
-    """Serve until somebody stops it, or a model cannot be loaded."""
+    """Serve until interrupted, or until a model cannot be loaded."""
     import asyncio
 
     import uvicorn
@@ -120,13 +120,13 @@ async def _run_server(app: "ASGIApp", pool: "ModelPool", limits: "Limits", host:
 
     sockets = [_listening_socket(host, port)]
     address = sockets[0].getsockname()
-    shown = f"[{address[0]}]" if ":" in address[0] else address[0]
-    typer.echo(f"http://{shown}:{address[1]}/  (Ctrl-C stops it)", err=True)
+    url_host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    typer.echo(f"http://{url_host}:{address[1]}/  (Ctrl-C stops it)", err=True)
     if note:
         typer.echo(note, err=True)
-    watching = asyncio.create_task(stop_if_models_fail())
+    watcher = asyncio.create_task(stop_if_models_fail())
     await server.serve(sockets=sockets)
-    watching.cancel()
+    watcher.cancel()
 
 
 def _listening_socket(host: str, port: int) -> "socket.socket":
@@ -135,18 +135,18 @@ def _listening_socket(host: str, port: int) -> "socket.socket":
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends at once (TCP_NODELAY) only if the socket names its protocol.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-        made.listen(2048)  # so that who reads the address below finds somebody there
+        listener.bind((host, port))
+        listener.listen(2048)  # before the address is printed, so that clients can connect at once
     except OSError as error:
-        made.close()
+        listener.close()
         raise RegardError(
             f"{host} port {port} cannot be listened on ({error.strerror or error}); choose another --port."
         ) from None
-    made.set_inheritable(True)
-    return made
+    listener.set_inheritable(True)
+    return listener
 
 
 def key(name: Annotated[str, typer.Argument(help="Whose it is; for you to know.")]) -> None:
@@ -155,6 +155,6 @@ def key(name: Annotated[str, typer.Argument(help="Whose it is; for you to know."
 
     if not name.strip() or any(letter.isspace() or not letter.isprintable() for letter in name):
         raise RegardError("a key's name is one word.")
-    made = new_key()
-    typer.echo(f"{name}'s key, shown only now: {made}", err=True)
-    typer.echo(f"{name} {hashed(made)}")
+    value = new_key()
+    typer.echo(f"{name}'s key, shown only now: {value}", err=True)
+    typer.echo(f"{name} {hashed(value)}")

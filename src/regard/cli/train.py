@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from regard.training.command_settings import RunOptions, TrainingFiles
     from regard.training.settings import RunSettings
 
-COUNTED_SUBWORDS = 4000  # of a vocabulary, where the parameters of presets are counted
-STOPPED = 128  # and the signal's number: what a shell expects of a program that was interrupted
+PRESET_VOCABULARY_SIZE = 4000  # subwords, for counting the parameters of presets
+SIGNAL_EXIT_CODE = 128  # plus the signal's number: the convention of shells for a program that a signal ended
 
 
 def add_to(app: typer.Typer) -> None:
@@ -93,8 +93,8 @@ class TrainCommand(TyperCommand):
 
 
 @dataclass(frozen=True)
-class _Reporting:
-    """Where training runs, and what is reported of it."""
+class _ExecutionOptions:
+    """The device that training runs on, and what is reported."""
 
     device: str
     tensorboard: bool
@@ -140,47 +140,47 @@ def train(
     options = RunOptions(task, preset, init, config, folder, tuple(assignments))
     limits = {"minutes": minutes, "steps": steps, "seed": seed}
     limits = {name: value for name, value in limits.items() if value is not None}
-    reporting = _Reporting(device, tensorboard, quiet, as_json)
+    execution = _ExecutionOptions(device, tensorboard, quiet, as_json)
     if resume is not None:
         check_resume(files, options, {"output": output, "seed": seed})
         if overwrite:
             raise RegardError("--resume: a run goes on or is overwritten, not both.")
-        _resume(resume, limits, reporting)
+        _resume(resume, limits, execution)
     elif output is None:
         raise RegardError("-o: name the folder of the run, as in: regard train pairs.tsv -o run")
     else:
-        _begin(files, options, limits, output, overwrite, reporting)
+        _start_run(files, options, limits, output, overwrite, execution)
 
 
-def _resume(run: Path, limits: dict[str, Any], reporting: _Reporting) -> None:
+def _resume(run: Path, limits: dict[str, Any], execution: _ExecutionOptions) -> None:
     from regard.training.run import read_run_settings
 
-    _train(read_run_settings(run, limits), run, reporting, resume=True, extend=bool(limits))
+    _train(read_run_settings(run, limits), run, execution, resume=True, extend=bool(limits))
 
 
-def _begin(
+def _start_run(
     files: "TrainingFiles",
     options: "RunOptions",
     limits: dict[str, Any],
     output: Path,
     overwrite: bool,
-    reporting: _Reporting,
+    execution: _ExecutionOptions,
 ) -> None:
     from regard.data.corpus import fingerprint
     from regard.training.command_settings import is_task_detected, settings_from_command
     from regard.training.run import create_run, is_restart_or_worker
 
     settings = settings_from_command(files, options, limits)
-    fingerprint(settings.data, settings.model.source)  # before a folder is made: all files are there
+    fingerprint(settings.data, settings.model.source)  # raises for a missing file before the folder is created
     if not is_restart_or_worker():
         create_run(settings, output, overwrite=overwrite)
-    if is_task_detected(options) and not (reporting.quiet or reporting.as_json):
+    if is_task_detected(options) and not (execution.quiet or execution.as_json):
         typer.echo(f"Task: {settings.task}, detected from the files; choose another with --task.", err=True)
-    _train(settings, output, reporting)
+    _train(settings, output, execution)
 
 
 def _train(
-    settings: "RunSettings", run: Path, reporting: _Reporting, *, resume: bool = False, extend: bool = False
+    settings: "RunSettings", run: Path, execution: _ExecutionOptions, *, resume: bool = False, extend: bool = False
 ) -> None:
     from regard.training.distributed import is_main_process
     from regard.training.run import train as start
@@ -190,13 +190,13 @@ def _train(
         run,
         resume=resume,
         extend=extend,
-        quiet=reporting.quiet,
-        device=reporting.device,
-        tensorboard=reporting.tensorboard,
+        quiet=execution.quiet,
+        device=execution.device,
+        tensorboard=execution.tensorboard,
     )
     if not is_main_process():
         return
-    if reporting.as_json:
+    if execution.as_json:
         typer.echo(json.dumps(trained.as_dict(), ensure_ascii=False))
     elif trained.state.done:
         from regard.tasks.base import get_task
@@ -204,8 +204,8 @@ def _train(
         test = get_task(settings.task).test_file
         typer.echo(f"{run}: trained. Judge it with: regard evaluate {run} {test}")
     if not trained.state.done:
-        # Somebody asked it to stop: what comes after must not take it for finished.
-        raise typer.Exit(STOPPED + trained.stopped_by)
+        # Interrupted: the next command of a script must not run.
+        raise typer.Exit(SIGNAL_EXIT_CODE + trained.stopped_by)
 
 
 def presets(
@@ -225,7 +225,7 @@ def presets(
         return
     found = all_presets()
     sizes = {
-        each: count_parameters(RunSettings.parse(preset.settings()).model, COUNTED_SUBWORDS)
+        each: count_parameters(RunSettings.parse(preset.settings()).model, PRESET_VOCABULARY_SIZE)
         for each, preset in found.items()
     }
     if as_json:
@@ -234,10 +234,10 @@ def presets(
         ]
         typer.echo(json.dumps(records, indent=2))
         return
-    longest = max(map(len, found))
-    typer.echo(f"{'preset':{longest}}   parameters  what it is")
+    width = max(map(len, found))
+    typer.echo(f"{'preset':{width}}   parameters  what it is")
     for each, preset in found.items():
-        typer.echo(f"{each:{longest}}  {sizes[each]:>11,}  {preset.describe()}")
+        typer.echo(f"{each:{width}}  {sizes[each]:>11,}  {preset.describe()}")
 
 
 def _print_preset(name: str, as_json: bool) -> None:
@@ -249,7 +249,9 @@ def _print_preset(name: str, as_json: bool) -> None:
     if as_json:
         typer.echo(settings.model_dump_json(indent=2))
         return
-    parameters = count_parameters(settings.model, COUNTED_SUBWORDS)
-    typer.echo(f"# {all_presets()[name].describe()}; {parameters:,} parameters with {COUNTED_SUBWORDS:,} subwords")
+    parameters = count_parameters(settings.model, PRESET_VOCABULARY_SIZE)
+    typer.echo(
+        f"# {all_presets()[name].describe()}; {parameters:,} parameters with {PRESET_VOCABULARY_SIZE:,} subwords"
+    )
     typer.echo(settings.as_toml())
     typer.echo(f"# not set: {', '.join(settings.not_set())}")

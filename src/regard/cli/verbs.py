@@ -1,4 +1,4 @@
-"""Which runs a verb takes, and which decoding options it has, as the tasks say."""
+"""Which runs a verb accepts, and its groups of decoding options, as the tasks declare them."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from regard.inference.predictor import PredictorTask
 
 FOR_EVERY_TASK = ("predict", "translate")
-NO_OUTPUT_FORM = frozenset({"attention"})  # groups of options whose results only `regard see` shows
+SHOWN_BY_SEE = frozenset({"attention"})  # groups of options whose results only `regard see` shows
 
 
-def groups_of(verb: str) -> Collection[str]:
+def option_groups(verb: str) -> Collection[str]:
     """The groups of decoding options that the tasks with this verb accept."""
     from regard.tasks.base import all_tasks
 
     accepted = [task.options for task in all_tasks() if verb in (*FOR_EVERY_TASK, task.verb)]
-    return frozenset[str]().union(*accepted) - NO_OUTPUT_FORM
+    return frozenset[str]().union(*accepted) - SHOWN_BY_SEE
 
 
 def check_verb(run: Path, task: "PredictorTask", verb: str) -> None:

@@ -1,4 +1,4 @@
-"""Tables of cells, the base of TSV and CSV: a column is read, another is added or filled; every other byte stays."""
+"""The base of TSV and CSV: translations of one column are added as another; every other byte stays."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class DelimitedTable(Document):
     delimiter: str
 
     def __init__(self, content: bytes, name: str, layout: DocumentLayout) -> None:
-        text, self._mark = decode_utf8(content, name, lenient=True)
+        text, self._bom = decode_utf8(content, name, lenient=True)
         self.delimiter = self.detect_delimiter(text)
         self._rows = self.split_rows(text, name)
         self._width = len(self._rows[0].cells) if self._rows else 0
@@ -88,7 +88,7 @@ class DelimitedTable(Document):
             self._write_row(row, by_row.get(number), is_header=self._has_header and number == 0)
             for number, row in enumerate(self._rows)
         ]
-        return self._mark + "".join(lines).encode("utf-8", "surrogateescape")
+        return self._bom + "".join(lines).encode("utf-8", "surrogateescape")
 
     def _write_row(self, row: Row, translation: str | None, *, is_header: bool) -> str:
         if not row.raw:

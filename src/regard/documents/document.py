@@ -1,4 +1,4 @@
-"""What a document format provides, and which format a file has.
+"""The interface of document formats, and how the format of a file is detected.
 
 Imports no format until one is needed, and no pydantic, so that the command line can list the formats in its help.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DocumentLayout:
-    """What a user may say about a file: languages, columns, paragraphs, format."""
+    """Options about a file: languages, columns, paragraphs, format."""
 
     source_language: str | None = None
     target_language: str | None = None
@@ -26,7 +26,7 @@ class DocumentLayout:
     question_column: "Column | None" = None  # of a table, for models that answer questions about the source
     target_column: str = "translation"  # of a table: the column or field that gets the translations
     paragraphs: bool = False  # of a text: each line is a paragraph of several sentences
-    kind: str | None = None  # the format, where the file's name does not tell
+    kind: str | None = None  # the format, if not that of the file's suffix
 
 
 class Document(ABC):
@@ -57,21 +57,21 @@ STRUCTURED_SUFFIXES = frozenset(
 )
 
 
-def suffixes() -> Iterator[tuple[str, str]]:
+def known_suffixes() -> Iterator[tuple[str, str]]:
     """Every known suffix with its format. Built-in formats come first, so that no plugin replaces one."""
     for kind in DOCUMENTS:
         for suffix in DOCUMENTS.get(kind).suffixes:
             yield suffix, kind
 
 
-def kind_of(path: PurePath, layout: DocumentLayout) -> str:
+def document_kind(path: PurePath, layout: DocumentLayout) -> str:
     """The name of a file's format: as the layout says, or by the file's suffix, or text. Raises RegardError."""
     if layout.kind is not None:
         if layout.kind not in DOCUMENTS:
             raise RegardError(f"{layout.kind!r} is not a kind of file; there are {', '.join(DOCUMENTS)}.")
         return DOCUMENTS.canonical(layout.kind)
     suffix = path.suffix.lower()
-    kind = next((kind for known, kind in suffixes() if known == suffix), None)
+    kind = next((kind for each, kind in known_suffixes() if each == suffix), None)
     if kind is None and suffix in STRUCTURED_SUFFIXES:
         raise RegardError(
             f"{path}: a {suffix} is not translated as such; there are {', '.join(DOCUMENTS)}. Convert it, or have it "
@@ -82,7 +82,7 @@ def kind_of(path: PurePath, layout: DocumentLayout) -> str:
 
 def has_known_suffix(path: PurePath) -> bool:
     """Whether a name has the suffix of a document format."""
-    return any(suffix == path.suffix.lower() for suffix, _ in suffixes())
+    return any(suffix == path.suffix.lower() for suffix, _ in known_suffixes())
 
 
 def read_document(content: bytes, name: str, kind: str, layout: DocumentLayout) -> Document:

@@ -1,4 +1,4 @@
-"""Translates a file, with a journal: a killed job resumes where it stopped, and bad texts never stop the rest."""
+"""Translation of a file, with a journal: a killed job resumes where it stopped, invalid texts are skipped."""
 
 import hashlib
 import json
@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from regard.documents.document import Document, DocumentLayout, kind_of, read_document
+from regard.documents.document import Document, DocumentLayout, document_kind, read_document
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.runs.folder import model_fingerprint, write_durably
 
-JournalRecord = tuple[str, list[str], str]  # a translation, placeholders missing in it, and why there is none
+JournalRecord = tuple[str, list[str], str]  # a translation, its missing placeholders, and why there is none
 
 TEXTS_PER_RECORD = 1024  # translated between two writes of the journal
 
 
 @dataclass
-class Outcome:
-    """The translations of a file's texts."""
+class FileTranslation:
+    """The translations of a file's texts, so far."""
 
     texts: list[str | None] = field(default_factory=list)
     failed: list[tuple[int, str]] = field(default_factory=list)  # texts without a translation, and why
@@ -45,16 +45,16 @@ def translate_document(
     *,
     fingerprint: str,
     done: Callable[[int], None] = lambda count: None,
-) -> Outcome:
+) -> FileTranslation:
     """Write a document's translation. fingerprint: of the model, the options and the source; a journal with another one
     is discarded."""
     journal = output.with_name(f".{output.name}.part")
     earlier = _read_journal(journal, fingerprint)[: len(document.texts)]
-    outcome = Outcome(resumed=len(earlier))
+    translation = FileTranslation(resumed=len(earlier))
     for record in earlier:
-        outcome.add(*record)
+        translation.add(*record)
     done(len(earlier))
-    # Written again beside the old one: its last line may be incomplete, and another kill must not lose the rest.
+    # Copied to a new file: the last line may be incomplete, and another kill must not lose the rest.
     new_journal = journal.with_name(f"{journal.name}.new")
     with new_journal.open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(json.dumps({"mark": fingerprint}) + "\n")
@@ -65,16 +65,16 @@ def translate_document(
             records = [(result.text, result.missing, result.error) for result in results]
             _write_journal(file, records)
             for record in records:
-                outcome.add(*record)
-    write_durably(output, document.write(outcome.texts))
+                translation.add(*record)
+    write_durably(output, document.write(translation.texts))
     journal.unlink()
-    return outcome
+    return translation
 
 
 def open_document(path: Path, layout: DocumentLayout) -> tuple[Document, bytes]:
     """A file as a document, and its content. Raises RegardError."""
     content = path.read_bytes()
-    return read_document(content, str(path), kind_of(path, layout), layout), content
+    return read_document(content, str(path), document_kind(path, layout), layout), content
 
 
 def check_output_path(output: Path, source: Path) -> Path:
@@ -92,12 +92,12 @@ def check_output_path(output: Path, source: Path) -> Path:
     return output
 
 
-def conditions_of(run: Path, predictor: Predictor, options: Options, layout: DocumentLayout) -> str:
-    """Everything beside the source that a file's translation depends on."""
+def translation_conditions(run: Path, predictor: Predictor, options: Options, layout: DocumentLayout) -> str:
+    """Everything besides the source that a file's translation depends on, as a text."""
     return f"{model_fingerprint(run)} {predictor.engine_reason} {options} {layout}"
 
 
-def fingerprint_of(content: bytes, conditions: str) -> str:
+def translation_fingerprint(content: bytes, conditions: str) -> str:
     """A hash of a source file and of everything that its translation depends on."""
     return hashlib.sha256(hashlib.sha256(content).digest() + conditions.encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What the inputs of a command are: texts, lines of standard input, or one file."""
+"""Whether the inputs of a command are texts, standard input, or one file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ def document_path(inputs: Sequence[str], output: Path | None) -> Path | None:
     """
     if not inputs or not all(each.strip() for each in inputs):
         raise RegardError("there is nothing to translate; give a text, a file, or - for lines of input.")
-    files = [path for each in inputs if (path := _file(each, output)) is not None]
+    files = [path for each in inputs if (path := _named_file(each, output)) is not None]
     if len(inputs) > 1:
         if STANDARD_INPUT in inputs:
             raise RegardError("-: lines of input come alone; leave out the other inputs.")
@@ -30,7 +30,7 @@ def document_path(inputs: Sequence[str], output: Path | None) -> Path | None:
     return files[0] if files else None
 
 
-def _file(argument: str, output: Path | None) -> Path | None:
+def _named_file(argument: str, output: Path | None) -> Path | None:
     """The file that an argument names, if it is not a text. Raises RegardError for a file that is not there."""
     if argument == STANDARD_INPUT or len(argument) > MAX_PATH_CHARACTERS or "\n" in argument or "\0" in argument:
         return None

@@ -1,4 +1,4 @@
-"""What tables share: the usual names of a source's column, and lines with their ends."""
+"""Shared by formats of tables: usual names of the source column, splitting lines and line ends, questions."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""XML files that are edited in place, for XLIFF and TMX: what is not replaced stays byte for byte.
+"""XML files edited in place, for XLIFF and TMX: everything that is not replaced stays, byte for byte.
 
 A parser finds where the elements are; the file is changed there, not written again from a tree.
 """
@@ -16,7 +16,7 @@ TAG = re.compile(r"<[^<>]*>")
 NAMED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->|<\?.*?\?>", re.DOTALL)
-# What must not be translated: codes of the program that a text is from, and what is marked as such.
+# Not to be translated: inline codes, and text that is marked as such.
 CODE_ELEMENTS = re.compile(
     r"""<((?:[\w.-]+:)?(?:bpt|ept|ph|it|ut))\b(?:[^<>]*[^<>/])?>.*?</\1\s*>
         |<((?:[\w.-]+:)?mrk)\b[^<>]*\b(?:translate\s*=\s*["']no["']|mtype\s*=\s*["']protected["'])[^<>]*(?<!/)>
@@ -30,7 +30,7 @@ MAX_TAG = 1 << 29
 
 @dataclass
 class XmlElement:
-    """Where an element is, in bytes: <name ...>inside</name>."""
+    """An element and its byte offsets: <name ...>inside</name>."""
 
     name: str
     start: int
@@ -53,13 +53,13 @@ class XmlFile:
         self.name = name
         declared = ENCODING_DECLARATION.match(content)
         self._encoding = declared[1].decode("ascii") if declared else "utf-8"
-        self._mark = b""
+        self._bom = b""
         if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            self._encoding, self._mark = ("utf-16-le" if content[0] == 0xFF else "utf-16-be"), content[:2]
+            self._encoding, self._bom = ("utf-16-le" if content[0] == 0xFF else "utf-16-be"), content[:2]
         elif content.startswith(b"\xef\xbb\xbf"):
-            self._encoding, self._mark = "utf-8", content[:3]
+            self._encoding, self._bom = "utf-8", content[:3]
         try:
-            self.content = content[len(self._mark) :].decode(self._encoding).encode("utf-8")
+            self.content = content[len(self._bom) :].decode(self._encoding).encode("utf-8")
         except (LookupError, UnicodeDecodeError) as error:
             raise RegardError(f"{name}: its encoding cannot be read ({error}); save it in UTF-8.") from None
         self.elements: list[XmlElement] = []
@@ -133,7 +133,7 @@ class XmlFile:
     def replace(self, replacements: list[tuple[int, int, str]]) -> bytes:
         """The file with replacements, in its own encoding."""
         text = self.replace_within(0, len(self.content), replacements)
-        return self._mark + text.encode(self._encoding, "xmlcharrefreplace")
+        return self._bom + text.encode(self._encoding, "xmlcharrefreplace")
 
     def indent(self, at: int) -> str:
         """The line end and white space before a position; nothing if something else is on its line."""
@@ -186,9 +186,9 @@ class MarkedUpText:
         for found in pattern.finditer(translation):
             parts += [escape(translation[at : found.start()]), self._codes.get(found[0], found[0])]
             at = found.end()
-        whole = "".join([*parts, escape(translation[at:])])
-        if Counter(pattern.findall(translation)) == Counter(tags) and _is_well_formed(whole):
-            return whole
+        markup = "".join([*parts, escape(translation[at:])])
+        if Counter(pattern.findall(translation)) == Counter(tags) and _is_well_formed(markup):
+            return markup
         return escape(pattern.sub("", translation)) + "".join(self._codes.get(tag, tag) for tag in tags)
 
 

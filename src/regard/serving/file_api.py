@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import PurePath
 from typing import Any
 
-from regard.documents.document import Document, DocumentLayout, kind_of, read_document
+from regard.documents.document import Document, DocumentLayout, document_kind, read_document
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving.limits import Limits
@@ -31,7 +31,9 @@ def plain_name(given: str) -> str:
 async def opened(content: bytes, plain: str, layout: DocumentLayout, limits: Limits) -> Document:
     """A file that was sent. Raises Refused."""
     try:
-        document = await asyncio.to_thread(read_document, content, plain, kind_of(PurePath(plain), layout), layout)
+        document = await asyncio.to_thread(
+            read_document, content, plain, document_kind(PurePath(plain), layout), layout
+        )
     except RegardError as error:
         raise Refused(400, str(error)) from None
     if any(len(text) > limits.characters for text in document.texts):

@@ -3,7 +3,7 @@
 import polib
 import pytest
 
-from tests.documents.reading import read
+from tests.documents.helpers import read
 
 PO = r"""# A comment of a translator.
 msgid ""
@@ -46,15 +46,15 @@ def test_empty_entries_are_filled_and_everything_else_stays(end: str) -> None:
     content = PO.replace("\n", end)
     document = read(content, "po")
     assert document.texts == ["Open", "%d file", "%d files", 'A long text\nof "two" lines\n']
-    assert document.write([None] * 4) == content.encode(), "nothing translation, nothing changed"
+    assert document.write([None] * 4) == content.encode(), "no translations, no changes"
     translation = ["Öffnen", "%d Datei", "%d Dateien", 'Ein "langer" Text\nvon zwei Zeilen']
     written = document.write(translation).decode()
-    catalogue = polib.pofile(written.replace("\r\n", "\n") + "\n# end\n")
-    by_id = {entry.msgid: entry for entry in catalogue if not entry.obsolete}
+    catalog = polib.pofile(written.replace("\r\n", "\n") + "\n# end\n")
+    by_id = {entry.msgid: entry for entry in catalog if not entry.obsolete}
     assert by_id["Open"].msgstr == "Öffnen"
     assert by_id["%d file"].msgstr_plural == {0: "%d Datei", 1: "%d Dateien"}
     assert by_id['A long text\nof "two" lines\n'].msgstr == 'Ein "langer" Text\nvon zwei Zeilen\n'
-    assert [entry.msgid for entry in catalogue if entry.fuzzy and entry.msgid != "Close"] == [
+    assert [entry.msgid for entry in catalog if entry.fuzzy and entry.msgid != "Close"] == [
         "Open",
         "%d file",
         'A long text\nof "two" lines\n',
@@ -62,11 +62,11 @@ def test_empty_entries_are_filled_and_everything_else_stays(end: str) -> None:
     assert "#, fuzzy, c-format" in written
     assert by_id["Done"].msgstr == "Fertig"
     assert not by_id["Done"].fuzzy
-    kept = [line for line in content.split(end) if not line.startswith(('msgstr ""', "msgstr[", "#, c-format"))]
+    unchanged = [line for line in content.split(end) if not line.startswith(('msgstr ""', "msgstr[", "#, c-format"))]
     lines = iter(written.split(end))
-    assert all(line in lines for line in kept), "every other line is there, in its order"
+    assert all(line in lines for line in unchanged), "all other lines are kept in order"
     again = read(written, "po")
-    assert not again.texts, "what was filled in is not filled in again"
+    assert not again.texts, "filled entries are not translated again"
 
 
 def test_a_file_that_is_not_po_is_refused() -> None:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from tests.documents.reading import read
+from tests.documents.helpers import read
 
 
-def test_a_column_is_added() -> None:
+def test_translations_are_added_as_a_column() -> None:
     document = read("a\tx\nb\ty\n", "tsv")
     assert document.texts == ["a", "b"]
     assert document.write(["A", None]) == b"a\tx\tA\nb\ty\t\n"
@@ -27,7 +27,7 @@ def test_a_column_is_added() -> None:
         read('a,"b\n', "csv")
 
 
-def test_a_field_is_added() -> None:
+def test_translations_are_added_as_a_field() -> None:
     document = read('{"id": 1, "text": "one"}\n{"id": 2}\nnonsense\n{"text": "vier", "x": [1]}\n', "jsonl")
     assert document.texts == ["one", "vier"]
     assert document.notes == ["line 3: this is not JSON"]
@@ -57,9 +57,9 @@ def test_everything_else_stays_byte_for_byte() -> None:
     escaped = '{"text": "caf\\u00e9"}\n{"text": "b", "translation": "OLD"}\n{}\n{"text": 5}\n'
     document = read(escaped, "jsonl")
     assert document.texts == ["café"]
-    first, *others = document.write(["Café"]).decode().splitlines()
+    first, *rest = document.write(["Café"]).decode().splitlines()
     assert first == '{"text": "caf\\u00e9", "translation": "Café"}'
-    assert others == [
+    assert rest == [
         '{"text": "b", "translation": "OLD"}',
         '{"translation": null}',
         '{"text": 5, "translation": null}',

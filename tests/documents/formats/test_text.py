@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.documents.reading import read
+from tests.documents.helpers import read
 
 
 @given(
@@ -12,19 +12,21 @@ from tests.documents.reading import read
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), max_size=12), max_size=8
     ),
     end=st.sampled_from(["\n", "\r\n"]),
-    mark=st.booleans(),
-    last=st.booleans(),
+    bom=st.booleans(),
+    final_newline=st.booleans(),
     paragraphs=st.booleans(),
 )
-def test_all_but_the_texts_stays(lines: list[str], end: str, mark: bool, last: bool, paragraphs: bool) -> None:
-    content = b"\xef\xbb\xbf" * mark + (end.join(lines) + end * last).encode()
+def test_writing_the_texts_back_restores_the_file(
+    lines: list[str], end: str, bom: bool, final_newline: bool, paragraphs: bool
+) -> None:
+    content = b"\xef\xbb\xbf" * bom + (end.join(lines) + end * final_newline).encode()
     document = read(content, "text", paragraphs=paragraphs)
     assert document.write(list(document.texts)) == content
     if not paragraphs:
         assert len(document.texts) == sum(bool(line.strip()) for line in lines)
 
 
-def test_lines_stay_lines() -> None:
+def test_white_space_around_translated_lines_is_kept() -> None:
     document = read("one\n\n  two \r\nthree", "text")
     assert document.texts == ["one", "two", "three"]
     assert document.write(["1", None, "3"]) == b"1\n\n   \r\n3"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.documents.reading import read
+from tests.documents.helpers import read
 
 TMX = """<?xml version="1.0"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
@@ -17,7 +17,7 @@ TMX = """<?xml version="1.0"?>
 """
 
 
-def test_other_elements_of_a_variant_stay() -> None:
+def test_other_elements_of_a_variant_are_kept() -> None:
     unit = '<tu><tuv xml:lang="en"><seg>One</seg></tuv><tuv xml:lang="de-AT"><prop>KEEP</prop>{}</tuv></tu>'
     for empty in ("<seg></seg>", "<seg/>", ""):
         document = read(
@@ -32,7 +32,7 @@ def test_a_missing_language_is_added() -> None:
     assert document.write([None, None]) == TMX.encode()
     written = document.write(["Eins & mehr", "Drei"]).decode()
     assert '\n    <tuv xml:lang="de"><seg>Eins &amp; mehr</seg></tuv>\n    <tuv xml:lang="fr">' in written
-    assert '<tuv lang="de-DE"><seg>Drei</seg></tuv></tu>' in written, "what is there is kept"
+    assert '<tuv lang="de-DE"><seg>Drei</seg></tuv></tu>' in written, "existing attributes are kept"
     assert not read(written, "tmx", source_language="en", target_language="de").texts
     with pytest.raises(ValueError, match="say from which language to which"):
         read(TMX, "tmx")

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.documents.reading import read
+from tests.documents.helpers import read
 
 BROKEN_TRANSLATIONS = ["kaputt", '</g>hier<g id="1"> <x id="2"/>', '<g id="1"> <g id="1"></g><x id="2"/>']
 
@@ -58,7 +58,7 @@ def test_the_output_is_well_formed_whatever_the_translation(translation: str) ->
     assert [child.tag.rpartition("}")[2] for child in unit] == ["g", "x"]
 
 
-def test_version_2() -> None:
+def test_xliff_2_units_are_filled() -> None:
     content = (
         '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de"><file id="f">'
         '<unit id="u"><segment><source>Hi</source></segment><segment><source>Yes</source><target>Ja</target></segment>'
@@ -72,7 +72,7 @@ def test_version_2() -> None:
     )
 
 
-def test_namespaces_order_and_untranslatable_units_stay() -> None:
+def test_namespaces_order_and_untranslatable_units_are_kept() -> None:
     content = (
         '<x:xliff xmlns:x="urn:oasis:names:tc:xliff:document:1.2" version="1.2"><x:file>'
         "<x:trans-unit id='1'><x:source>A &#8211; b &#x1F600;</x:source><x:seg-source>A</x:seg-source></x:trans-unit>"
@@ -96,7 +96,7 @@ def in_unit(inside: str) -> str:
 
 
 def target_of(content: str, *translation: str) -> str:
-    """The target that comes of these translations."""
+    """The content of the target element with these translations."""
     written = read(content, "xliff").write(translation).decode()
     ET.fromstring(written)
     found = re.search("<target[^>]*>(.*)</target>", written, re.DOTALL)
@@ -104,7 +104,7 @@ def target_of(content: str, *translation: str) -> str:
     return found[1]
 
 
-def test_cdata_is_text_and_comments_are_left_out() -> None:
+def test_cdata_is_text_and_comments_are_removed() -> None:
     content = in_unit("<source><![CDATA[a cat<br>& a <b>dog</b>]]> runs<!-- soon <x> --></source>")
     assert read(content, "xliff").texts == ["a cat<br>& a <b>dog</b> runs"]
     assert target_of(content, "Katze<br>& <b>Hund</b>") == "Katze&lt;br&gt;&amp; &lt;b&gt;Hund&lt;/b&gt;"
@@ -154,8 +154,8 @@ def test_other_languages_are_refused() -> None:
     assert read(two, "xliff").texts == ["A"]
     with pytest.raises(ValueError, match="its languages are en-US → fr, not en → de"):
         read(two, "xliff", source_language="en", target_language="de")
-    kept = two.replace("<unit ", '<unit translate="no" ')
-    assert read(kept, "xliff").texts == []
+    untranslatable = two.replace("<unit ", '<unit translate="no" ')
+    assert read(untranslatable, "xliff").texts == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""JSON lines: a field is read, another is added or filled; every other byte stays."""
+"""JSON lines: translations of one field are added as another; every other byte stays."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class JsonLinesDocument(Document):
     suffixes = (".jsonl", ".ndjson")
 
     def __init__(self, content: bytes, name: str, layout: DocumentLayout) -> None:
-        text, self._mark = decode_utf8(content, name, lenient=True)
+        text, self._bom = decode_utf8(content, name, lenient=True)
         self._target = layout.target_column
         self._rows = [_parse_row(line, number, name) for number, line in enumerate(split_lines(text), 1)]
         records = {n: row.record for n, row in enumerate(self._rows) if row.record and self._needs_translation(row)}
@@ -69,7 +69,7 @@ class JsonLinesDocument(Document):
         """A text without a translation gets null."""
         by_row = dict(zip(self._texts, translations, strict=True))
         lines = [self._write_row(row, by_row.get(number)) for number, row in enumerate(self._rows)]
-        return self._mark + "".join(lines).encode("utf-8", "surrogateescape")
+        return self._bom + "".join(lines).encode("utf-8", "surrogateescape")
 
     def _write_row(self, row: _Row, translation: str | None) -> str:
         if row.record is None or not self._needs_translation(row):

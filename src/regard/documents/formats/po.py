@@ -1,7 +1,7 @@
 """gettext PO: entries without a translation get one and are marked fuzzy; every other byte stays.
 
-The file is edited line by line, not parsed and written again: comments, order, wrapping and obsolete entries are
-somebody's work.
+The file is edited line by line, not parsed and serialized again, to preserve comments, order, wrapping and obsolete
+entries.
 """
 
 import re
@@ -49,7 +49,7 @@ class PoDocument(Document):
             raise RegardError(
                 f"{name}: it is in {charset[1].decode('ascii')}; convert it first, as in: msgconv -t utf-8."
             )
-        text, self._mark = decode_utf8(content, name)
+        text, self._bom = decode_utf8(content, name)
         self._lines = text.splitlines(keepends=True)
         self._fields: list[tuple[_Entry, str]] = []
         texts: list[str] = []
@@ -78,7 +78,7 @@ class PoDocument(Document):
             if not translation:
                 continue
             field = entry.fields[key]
-            lines[field.start] = _quote_field(key, _with_space_of(text, translation), end)
+            lines[field.start] = _quote_field(key, _with_white_space_of(text, translation), end)
             for number in range(field.start + 1, field.end):
                 lines[number] = None
             if id(entry) not in marked:
@@ -87,7 +87,7 @@ class PoDocument(Document):
                     lines[entry.first] = f"#, fuzzy{end}{lines[entry.first]}"
                 elif "fuzzy" not in (lines[entry.flags] or ""):
                     lines[entry.flags] = (lines[entry.flags] or "").replace("#,", "#, fuzzy,", 1)
-        return self._mark + "".join(line for line in lines if line is not None).encode("utf-8")
+        return self._bom + "".join(line for line in lines if line is not None).encode("utf-8")
 
 
 def _check_language(header: _Entry, name: str, layout: DocumentLayout) -> None:
@@ -146,7 +146,7 @@ def _quote_field(key: str, text: str, end: str) -> str:
     return "".join([f'{key} ""{end}', *(f'"{_escape(piece)}"{end}' for piece in pieces)])
 
 
-def _with_space_of(source: str, translation: str) -> str:
+def _with_white_space_of(source: str, translation: str) -> str:
     """A translation with the white space around it that its source has: msgfmt insists on equal line ends."""
     body = source.strip()
     start = source.index(body) if body else 0

@@ -17,7 +17,7 @@ class TextDocument(Document):
     suffixes = (".txt", ".text")
 
     def __init__(self, content: bytes, name: str, layout: DocumentLayout) -> None:
-        self._text, self._mark = decode_utf8(content, name, lenient=True)
+        self._text, self._bom = decode_utf8(content, name, lenient=True)
         self._paragraphs = layout.paragraphs
         self.texts = [part for part, stays in self._parts() if not stays]
 
@@ -45,4 +45,4 @@ class TextDocument(Document):
         """A text without a translation becomes empty."""
         rest = iter(translations)
         text = "".join(part if stays else next(rest) or "" for part, stays in self._parts())
-        return self._mark + text.encode("utf-8", "surrogateescape")
+        return self._bom + text.encode("utf-8", "surrogateescape")
