@@ -46,7 +46,7 @@ VALUES: dict[str, dict[Any, Any]] = {
     "model.source.kind": {"images": "image", "speech": "audio", "nothing": "none"},
     "model.source.unit": {"subwords": "token", "sentences": "sentence"},
     "model.*.norm_first": {"pre": True, "post": False},
-    "training.metric": {"names": "entity_f1"},
+    "training.metric": {"names": "entity_f1", "tags": "tag_accuracy", "f1": "macro_f1"},
     "task": {
         "translate": "translation",
         "classify": "classification",

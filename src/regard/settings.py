@@ -79,7 +79,7 @@ def by_kind(registry: Registry[Any], *, default: str = "") -> BeforeValidator:
         if not kind:
             raise RegardError(f"kind is missing; choose {', '.join(registry.names())}")
         if (renamed := new_value(f"model.{registry.axis}.kind", str(kind))) is not None:
-            raise RegardError(f"{kind} is now called {renamed}")
+            raise RegardError(f"kind: {kind} is now called {renamed}")
         if not isinstance(kind, str) or kind not in registry:
             raise UnknownNameError(registry.axis, registry.unknown(str(kind)).reason)
         cls: type[BaseModel] = registry.get(kind)
@@ -166,6 +166,8 @@ def _sentence(error: ValidationError, cls: type[BaseModel], above: str = "") -> 
         return f"{where}.kind: it is missing; say which kind."
     if first["type"] == "missing":
         return f"{where}: it is missing."
+    if (renamed := new_value(where, str(first["input"]))) is not None:
+        return f"{where}: {first['input']} is now called {renamed}."
     if isinstance(unknown := first.get("ctx", {}).get("error"), UnknownNameError):
         return f"{where}: {unknown.reason}"
     message = first["msg"].removeprefix("Value error, ")

@@ -26,7 +26,7 @@ from regard.evaluation.metrics import (
     output_metrics,
     parse_metric_names,
 )
-from regard.training.settings import TrainingSettings
+from regard.training.settings import RunSettings, TrainingSettings
 
 ROOT = Path(__file__).parents[3]
 OUTPUT_METRICS = [metric.name for metric in output_metrics()]
@@ -192,8 +192,8 @@ def test_what_cannot_be_scored_is_a_sentence() -> None:
 
 
 def test_names_are_parsed_in_any_case_and_by_alias_each_once() -> None:
-    assert parse_metric_names("CER, rougel,f1,cer,macro_f1,") == ["cer", "rougeL", "macro_f1"]
-    assert parse_metric_names("tags,names,accuracy") == ["tag_accuracy", "entity_f1", "exact"]
+    assert parse_metric_names("CER, rougel,accuracy,cer,EXACT_match,exact") == ["cer", "rougeL", "exact"]
+    assert parse_metric_names("macro_F1,bleu,") == ["macro_f1", "bleu"]
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,16 @@ def test_every_metric_can_select_checkpoints(name: str) -> None:
     assert TrainingSettings.parse({"metric": name}).metric == name
 
 
-def test_an_alias_selects_checkpoints_under_its_new_name() -> None:
-    assert TrainingSettings.parse({"metric": "names"}).metric == "entity_f1"
+def test_an_alias_selects_checkpoints_under_its_own_name() -> None:
+    assert TrainingSettings.parse({"metric": "exact_match"}).metric == "exact"
+
+
+@pytest.mark.parametrize(("old", "new"), [("names", "entity_f1"), ("tags", "tag_accuracy"), ("f1", "macro_f1")])
+def test_an_old_name_gives_an_error_with_the_new_one(old: str, new: str) -> None:
+    with pytest.raises(RegardError, match=f"{old} is now called {new}"):
+        parse_metric_names(old)
+    with pytest.raises(RegardError, match=f"training.metric: {old} is now called {new}"):
+        RunSettings.parse({"training": {"metric": old}})
 
 
 # Registration

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from regard.errors import RegardError
 from regard.registry import Registry
+from regard.renames import new_value
 
 Inputs = Literal["text", "labels", "tags", "loss"]
 References = Sequence[Sequence[str]]  # references[k][i] is the k-th reference of output i
@@ -131,7 +132,8 @@ class _MetricRegistry(Registry[type[Metric]]):
 
     def match(self, name: str) -> str | None:
         """The registered name that is this one in any case, or that it is an alias of."""
-        by_lowercase = {each.lower(): self._canonical(each) for each in (*self._aliases, *self.names())}
+        names = self.names()  # which imports the modules that define aliases
+        by_lowercase = {each.lower(): self._canonical(each) for each in (*self._aliases, *names)}
         return by_lowercase.get(name.lower())
 
 
@@ -166,6 +168,8 @@ def parse_metric_names(text: str, *, where: str = "--metric") -> list[str]:
     found = []
     for name in [each.strip() for each in text.split(",") if each.strip()] or [""]:
         if (match := METRICS.match(name)) is None:
+            if (renamed := new_value("training.metric", name)) is not None:
+                raise RegardError(f"{where}: {name} is now called {renamed}.")
             raise METRICS.unknown(name, where=where)
         found.append(output_metric(match).name)
     return list(dict.fromkeys(found))

@@ -7,7 +7,7 @@ import numpy as np
 from regard.evaluation.metrics import METRICS, OutputMetric, References, Statistics
 
 
-@METRICS.register("macro_f1", aliases=("f1",))
+@METRICS.register("macro_f1")
 class MacroF1(OutputMetric):
     """The mean of each class's F1, over the classes that are in the references."""
 

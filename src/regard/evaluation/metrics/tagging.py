@@ -26,7 +26,7 @@ def entities(tags: Sequence[str]) -> set[Entity]:
     return found
 
 
-@METRICS.register("tag_accuracy", aliases=("tags",))
+@METRICS.register("tag_accuracy")
 class TagAccuracy(OutputMetric):
     """The share of the references' tags that the outputs have in the same positions."""
 
@@ -52,7 +52,7 @@ class TagAccuracy(OutputMetric):
         return "percent of all tags"
 
 
-@METRICS.register("entity_f1", aliases=("names",))
+@METRICS.register("entity_f1")
 class EntityF1(OutputMetric):
     """F1 over all entities: right only if the type and both ends are."""
 
