@@ -1,4 +1,4 @@
-"""Dropout: one mask for both forms, both directions and any number of threads."""
+"""Dropout: one mask in C and in PyTorch, forward and backward, for any number of threads."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,8 +11,8 @@ from torch import Tensor
 from regard import native
 from regard.models.dropout import Dropout
 
-Way = Callable[[Dropout, Tensor], Tensor]
-WAYS: dict[str, Way] = {
+Operation = Callable[[Dropout, Tensor], Tensor]
+OPERATIONS: dict[str, Operation] = {
     "forward": lambda dropout, x: dropout(x),
     "add": lambda dropout, x: dropout.add(x, torch.linspace(-1, 1, x.numel()).view(x.shape)),
     "relu": lambda dropout, x: dropout.relu(x),
@@ -20,9 +20,9 @@ WAYS: dict[str, Way] = {
 in_c = pytest.mark.skipif(native.library() is None, reason="no compiler here")
 
 
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
-    return WAYS[request.param]
+@pytest.fixture(params=OPERATIONS)
+def operation(request: pytest.FixtureRequest) -> Operation:
+    return OPERATIONS[request.param]
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def two_threads() -> Iterator[None]:
 
 
 def bits(x: Tensor) -> Tensor:
-    return (x.detach() + 0.0).view(torch.int32)  # + 0 makes -0 and 0 one number
+    return (x.detach() + 0.0).view(torch.int32)  # + 0 turns -0 into 0
 
 
-def there_and_back(way: Way, probability: float, x: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """What comes out and what flows back, bit by bit."""
+def output_and_gradient_bits(operation: Operation, probability: float, x: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """The output and the gradient of the input, as bits."""
     torch.manual_seed(seed)
     x = x.clone().requires_grad_()
-    out = way(Dropout(probability), x)
+    out = operation(Dropout(probability), x)
     out.backward(torch.linspace(1, 3, x.numel()).view(x.shape))
     assert x.grad is not None
     return bits(out), bits(x.grad)
@@ -51,27 +51,29 @@ def there_and_back(way: Way, probability: float, x: Tensor, seed: int) -> tuple[
     shape=st.lists(st.integers(0, 40), min_size=1, max_size=3),
     probability=st.floats(0.001, 0.999),
     seed=st.integers(0, 2**63 - 1),
-    name=st.sampled_from(sorted(WAYS)),
+    name=st.sampled_from(sorted(OPERATIONS)),
 )
-def test_both_forms_agree_bit_for_bit(shape: list[int], probability: float, seed: int, name: str) -> None:
+def test_c_and_pytorch_agree_bit_for_bit(shape: list[int], probability: float, seed: int, name: str) -> None:
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed % 1000))
-    mine = there_and_back(WAYS[name], probability, x, seed)
+    native_bits = output_and_gradient_bits(OPERATIONS[name], probability, x, seed)
     with native.disabled():
-        theirs = there_and_back(WAYS[name], probability, x, seed)
-    assert torch.equal(mine[0], theirs[0])
-    assert torch.equal(mine[1], theirs[1])
+        torch_bits = output_and_gradient_bits(OPERATIONS[name], probability, x, seed)
+    assert torch.equal(native_bits[0], torch_bits[0])
+    assert torch.equal(native_bits[1], torch_bits[1])
 
 
 @pytest.mark.parametrize("special", [torch.nan, torch.inf, -torch.inf])
-def test_what_is_not_finite_is_kept_or_dropped_but_never_made_finite(form: str, way: Way, special: float) -> None:
-    """A NaN that became 0 would hide that training has gone wrong."""
+def test_non_finite_values_are_kept_or_dropped_but_never_made_finite(
+    form: str, operation: Operation, special: float
+) -> None:
+    """A NaN that became 0 would hide that training has diverged."""
     torch.manual_seed(1)
     kept = Dropout(0.4)(torch.ones(1000)) > 0
     torch.manual_seed(1)
-    out = way(Dropout(0.4), torch.full((1000,), special))
+    out = operation(Dropout(0.4), torch.full((1000,), special))
     torch.manual_seed(1)
-    plain = way(Dropout(0.4), torch.zeros(1000))
-    if way is WAYS["relu"] and special == -torch.inf:
+    plain = operation(Dropout(0.4), torch.zeros(1000))
+    if operation is OPERATIONS["relu"] and special == -torch.inf:
         assert torch.equal(out, torch.zeros(1000))
         return
     assert not out[kept].isfinite().any()
@@ -79,7 +81,7 @@ def test_what_is_not_finite_is_kept_or_dropped_but_never_made_finite(form: str, 
 
 
 @pytest.mark.parametrize("probability", [0.05, 0.3, 0.5, 0.9])
-def test_the_rate_is_right_and_the_mean_stays(form: str, probability: float) -> None:
+def test_dropout_rate_and_mean(form: str, probability: float) -> None:
     torch.manual_seed(0)
     n = 200_000
     out = Dropout(probability)(torch.ones(n))
@@ -88,7 +90,7 @@ def test_the_rate_is_right_and_the_mean_stays(form: str, probability: float) -> 
     torch.testing.assert_close(out[out != 0].unique(), torch.tensor([1 / (1 - probability)]))
 
 
-def test_neighbours_and_calls_are_independent(form: str) -> None:
+def test_neighbors_and_calls_are_independent(form: str) -> None:
     torch.manual_seed(0)
     first, second = (Dropout(0.5)(torch.ones(100_000)) > 0 for _ in range(2))
     for other in (second, first.roll(1), first.roll(16), first.roll(1024)):
@@ -96,22 +98,22 @@ def test_neighbours_and_calls_are_independent(form: str) -> None:
 
 
 @pytest.mark.parametrize("probability", [1 - 2**-20, 1 - 2**-40])
-def test_a_share_close_to_one_drops_nearly_everything(form: str, probability: float) -> None:
+def test_probability_close_to_one_drops_nearly_everything(form: str, probability: float) -> None:
     torch.manual_seed(0)
     assert int((Dropout(probability)(torch.ones(5000)) != 0).sum()) < 10
 
 
-def test_the_way_back_uses_the_same_mask(form: str) -> None:
+def test_backward_uses_the_same_mask(form: str) -> None:
     torch.manual_seed(3)
     x = torch.rand(5, 700).add(0.5).requires_grad_()
-    for name, way in WAYS.items():
-        out = way(Dropout(0.3), x)
-        (slope,) = torch.autograd.grad(out.sum(), x)
-        rest = way(Dropout(0.3).eval(), x) - x if name == "add" else 0
-        torch.testing.assert_close(slope * x, (out - rest), msg=name)  # linear where x > 0
+    for name, operation in OPERATIONS.items():
+        out = operation(Dropout(0.3), x)
+        (gradient,) = torch.autograd.grad(out.sum(), x)
+        residual_part = operation(Dropout(0.3).eval(), x) - x if name == "add" else 0
+        torch.testing.assert_close(gradient * x, (out - residual_part), msg=name)  # linear where x > 0
 
 
-def test_the_residual_gets_its_gradient_whole(form: str) -> None:
+def test_residual_gradient_is_not_dropped(form: str) -> None:
     x, residual = torch.randn(3, 50), torch.randn(3, 50, requires_grad=True)
     g = torch.randn(3, 50)
     Dropout(0.5).add(x, residual).backward(g)
@@ -119,33 +121,33 @@ def test_the_residual_gets_its_gradient_whole(form: str) -> None:
     assert torch.equal(residual.grad, g)
 
 
-def test_the_number_of_threads_changes_nothing(form: str, way: Way, two_threads: None) -> None:
+def test_result_is_independent_of_the_number_of_threads(form: str, operation: Operation, two_threads: None) -> None:
     x = torch.randn(3, 91_003)  # large enough to be shared, and no multiple of anything
-    two = there_and_back(way, 0.3, x, 5)
+    two = output_and_gradient_bits(operation, 0.3, x, 5)
     torch.set_num_threads(1)
-    one = there_and_back(way, 0.3, x, 5)
+    one = output_and_gradient_bits(operation, 0.3, x, 5)
     assert torch.equal(one[0], two[0])
     assert torch.equal(one[1], two[1])
 
 
-def test_a_seeded_generator_fixes_everything(form: str, way: Way) -> None:
+def test_dropout_is_reproducible_from_the_seed(form: str, operation: Operation) -> None:
     x = torch.randn(4, 300)
-    first, again, other = (there_and_back(way, 0.5, x, seed) for seed in (7, 7, 8))
+    first, again, other = (output_and_gradient_bits(operation, 0.5, x, seed) for seed in (7, 7, 8))
     assert torch.equal(first[0], again[0])
     assert torch.equal(first[1], again[1])
     assert not torch.equal(first[0], other[0])
 
 
-def test_the_layout_in_memory_changes_nothing(form: str, way: Way) -> None:
+def test_result_is_independent_of_the_memory_layout(form: str, operation: Operation) -> None:
     x = torch.randn(30, 40)
-    plain = there_and_back(way, 0.5, x, 1)
-    turned = there_and_back(way, 0.5, x.t().contiguous().t(), 1)
-    assert torch.equal(plain[0], turned[0])
-    assert torch.equal(plain[1], turned[1])
+    plain = output_and_gradient_bits(operation, 0.5, x, 1)
+    transposed = output_and_gradient_bits(operation, 0.5, x.t().contiguous().t(), 1)
+    assert torch.equal(plain[0], transposed[0])
+    assert torch.equal(plain[1], transposed[1])
 
 
 @pytest.mark.parametrize("dropout", [Dropout(0.5).eval(), Dropout(0.0)], ids=["evaluation", "share 0"])
-def test_evaluation_is_the_identity_and_draws_nothing(form: str, dropout: Dropout) -> None:
+def test_evaluation_is_the_identity_and_consumes_no_random_numbers(form: str, dropout: Dropout) -> None:
     x, residual = torch.randn(3, 20), torch.randn(3, 20)
     before = torch.get_rng_state()
     assert dropout(x) is x
@@ -165,11 +167,11 @@ def test_other_number_types_get_the_same_mask(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("probability", [-0.1, 1.0, 2.0, float("nan")])
-def test_an_impossible_share_is_refused(probability: float) -> None:
+def test_invalid_probability_raises(probability: float) -> None:
     with pytest.raises(ValueError, match=r"dropout: .* is not possible"):
         Dropout(probability)
 
 
-def test_a_residual_that_does_not_fit_is_refused() -> None:
+def test_residual_of_another_shape_raises() -> None:
     with pytest.raises(ValueError, match=r"residual: .* does not fit"):
         Dropout(0.5).add(torch.ones(2, 3), torch.ones(3))

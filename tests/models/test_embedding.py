@@ -1,4 +1,4 @@
-"""Tokens to vectors: table, scale, place."""
+"""Token embeddings: table, scale, position."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ POSITIONS = ["none", "sinusoidal", "learned", "rotary"]
 
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("position", POSITIONS)
-def test_it_is_the_scaled_table_plus_the_place(position: str, scale: bool) -> None:
+def test_embedding_is_the_scaled_table_plus_the_position(position: str, scale: bool) -> None:
     embedding = Embedding(9, 6, scale=scale, position=position, max_positions=20)
     tokens = torch.tensor([[3, 0, 8], [1, 1, 2]])
     expected = embedding.weight[tokens] * (6**0.5 if scale else 1)
@@ -30,14 +30,14 @@ def test_it_is_the_scaled_table_plus_the_place(position: str, scale: bool) -> No
     tokens=st.lists(st.integers(0, 8), min_size=2, max_size=12),
     cut=st.integers(1, 11),
 )
-def test_piece_by_piece_equals_all_at_once(position: str, tokens: list[int], cut: int) -> None:
+def test_pieces_with_offsets_equal_the_whole(position: str, tokens: list[int], cut: int) -> None:
     embedding = Embedding(9, 6, scale=True, position=position, max_positions=12)
     whole = torch.tensor([tokens])
     pieces = [embedding(whole[:, :cut]), embedding(whole[:, cut:], offset=cut)]
     torch.testing.assert_close(torch.cat(pieces, 1), embedding(whole), rtol=0, atol=0)
 
 
-def test_a_position_that_was_not_learned_is_refused() -> None:
+def test_position_beyond_learned_positions_raises() -> None:
     embedding = Embedding(9, 6, position="learned", max_positions=3)
     embedding(torch.zeros(1, 3, dtype=torch.int64))
     with pytest.raises(ValueError, match="position 3 is beyond the 3 positions"):
@@ -56,22 +56,22 @@ def test_scaled_vectors_have_about_unit_variance() -> None:
     assert Embedding(500, 64, scale=True)(torch.arange(500)[None]).std().item() == pytest.approx(1, rel=0.05)
 
 
-def sums_by_hand(table: torch.Tensor, sentences: list[list[int]]) -> torch.Tensor:
-    """Each sentence as the sum of its words, weighted by place and number (Sukhbaatar et al. 2015, section 4.1), and
-    the vector of its end."""
+def reference_sentence_sums(table: torch.Tensor, sentences: list[list[int]]) -> torch.Tensor:
+    """Each sentence as the sum of its tokens, weighted by position and dimension (Sukhbaatar et al. 2015, section
+    4.1), and the vector of its end."""
     E = table.shape[1]
-    found = []
-    for words in sentences:
+    vectors = []
+    for tokens_of_sentence in sentences:
         total = table[END].clone()
-        for at, word in enumerate(words, 1):
+        for position, token in enumerate(tokens_of_sentence, 1):
             for k in range(1, E + 1):
-                share = at / max(1, len(words))
-                total[k - 1] += table[word, k - 1] * ((1 - share) - k / E * (1 - 2 * share))
-        found.append(total)
-    return torch.stack(found)
+                fraction = position / max(1, len(tokens_of_sentence))
+                total[k - 1] += table[token, k - 1] * ((1 - fraction) - k / E * (1 - 2 * fraction))
+        vectors.append(total)
+    return torch.stack(vectors)
 
 
-def test_whole_sentences_are_sums_counted_from_the_last_one_back() -> None:
+def test_sentence_vectors_are_weighted_sums_numbered_from_the_last() -> None:
     torch.manual_seed(1)
     embedding = Embedding(9, 6, segments=3, count_back=True, sentences_only=True)
     first, second = [[4, 5, 6], [7], [], [8, 4]], [[5, 5]]
@@ -79,9 +79,9 @@ def test_whole_sentences_are_sums_counted_from_the_last_one_back() -> None:
     tokens = torch.tensor([rows[0], rows[1] + [PAD] * (len(rows[0]) - len(rows[1]))])
     x, mask = embedding.read(tokens, tokens != PAD)
     assert mask.tolist() == [[True] * 4, [True] + [False] * 3]
-    ago = embedding.segment[torch.tensor([2, 2, 1, 0])]
-    torch.testing.assert_close(x[0], sums_by_hand(embedding.weight, first) + ago)
-    torch.testing.assert_close(x[1, :1], sums_by_hand(embedding.weight, second) + embedding.segment[:1])
+    segments_back = embedding.segment[torch.tensor([2, 2, 1, 0])]
+    torch.testing.assert_close(x[0], reference_sentence_sums(embedding.weight, first) + segments_back)
+    torch.testing.assert_close(x[1, :1], reference_sentence_sums(embedding.weight, second) + embedding.segment[:1])
     assert (x[1, 1:] == 0).all()
     alone, _ = embedding.read(tokens[1:, :3], tokens[1:, :3] != PAD)
     torch.testing.assert_close(alone[0, 0], x[1, 0])

@@ -1,4 +1,4 @@
-"""What holds for every model of pictures and recordings, and for every model that tells classes apart."""
+"""Properties of all models of images and audio, and of all classifiers."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from regard.models.settings import ImageSource, ModelSettings
 from regard.models.shapes import SHAPES
 from regard.settings import merged
 from regard.special_tokens import BEGIN, END
-from tests.models.variants import kind_of, small_preset
+from tests.models.variants import is_classifier, small_preset, source_kind
 
-V = 13
-SMALL: dict[str, dict[str, Any]] = {
+VOCABULARY = 13
+SMALL_SOURCES: dict[str, dict[str, Any]] = {
     "image": {"size": 16},
     "audio": {"mel_bins": 12, "channels": 4},
     "text": {},
 }
-MEDIA = [name for name in SHAPES if kind_of(name)[0] in ("image", "audio")]
-CLASSES = [name for name in SHAPES if kind_of(name)[1]]
+MEDIA = [name for name in SHAPES if source_kind(name) in ("image", "audio")]
+CLASSIFIERS = [name for name in SHAPES if is_classifier(name)]
 STEMS: dict[str, dict[str, Any]] = {
     "patches": {"kind": "patches", "patch_size": 4},
     "plain": {"kind": "residual", "widths": [4, 8], "channel_attention": "none"},
@@ -30,87 +30,92 @@ STEMS: dict[str, dict[str, Any]] = {
 }
 
 
-def make(name: str, **source: Any) -> Seq2Seq:
-    given = small_preset(name)
-    kind = kind_of(name)[0]
+def random_model(name: str, **source: Any) -> Seq2Seq:
+    settings_data = small_preset(name)
+    kind = source_kind(name)
     if kind == "image" and "stem" not in source:
-        source["stem"] = STEMS["patches" if given["source"]["stem"]["kind"] == "patches" else "se"]
+        source["stem"] = STEMS["patches" if settings_data["source"]["stem"]["kind"] == "patches" else "se"]
     if kind != "text":
-        given = merged({**given, "source": {}}, {"source": {**given["source"], **SMALL[kind], **source}})
+        settings_data = merged(
+            {**settings_data, "source": {}}, {"source": {**settings_data["source"], **SMALL_SOURCES[kind], **source}}
+        )
     torch.manual_seed(0)
-    model = Seq2Seq(ModelSettings.parse(given), source_vocabulary=V, target_vocabulary=V)
+    model = Seq2Seq(ModelSettings.parse(settings_data), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0, 0.25)
     return model.eval()
 
 
-def sources(model: Seq2Seq, lengths: list[int], *, more: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Sources of this model, and their mask; `more` frames of padding, filled with noise."""
-    dice = torch.Generator().manual_seed(seed)
-    about = model.settings.source
-    if isinstance(about, ImageSource):
-        side = about.grid**2
-        return torch.randn(len(lengths), 3, 16, 16, generator=dice), torch.ones(len(lengths), side, dtype=torch.bool)
-    most = max(lengths)
-    mask = torch.arange(most + more)[None] < torch.tensor(lengths)[:, None]
-    if about.kind == "text":
-        tokens = torch.randint(4, V, (len(lengths), most), generator=dice)
-        return torch.nn.functional.pad(tokens, (0, more)) * mask, mask
-    frames = torch.randn(len(lengths), most, 12, generator=dice)
-    noise = torch.randn(len(lengths), more, 12, generator=dice)
+def sources(model: Seq2Seq, lengths: list[int], *, padding: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Sources of this model, and their mask; `padding` more frames, filled with noise."""
+    generator = torch.Generator().manual_seed(seed)
+    source_settings = model.settings.source
+    if isinstance(source_settings, ImageSource):
+        positions = source_settings.grid**2
+        return torch.randn(len(lengths), 3, 16, 16, generator=generator), torch.ones(
+            len(lengths), positions, dtype=torch.bool
+        )
+    max_length = max(lengths)
+    mask = torch.arange(max_length + padding)[None] < torch.tensor(lengths)[:, None]
+    if source_settings.kind == "text":
+        tokens = torch.randint(4, VOCABULARY, (len(lengths), max_length), generator=generator)
+        return torch.nn.functional.pad(tokens, (0, padding)) * mask, mask
+    frames = torch.randn(len(lengths), max_length, 12, generator=generator)
+    noise = torch.randn(len(lengths), padding, 12, generator=generator)
     return torch.cat([frames, noise], 1), mask
 
 
 def targets(model: Seq2Seq, count: int, length: int = 5) -> Tensor:
     if model.settings.decoder.predicts == "classes":
         return torch.full((count, 1), BEGIN)
-    said = torch.randint(4, V, (count, length), generator=torch.Generator().manual_seed(1))
-    said[:, 0] = BEGIN
-    return said
+    tokens = torch.randint(4, VOCABULARY, (count, length), generator=torch.Generator().manual_seed(1))
+    tokens[:, 0] = BEGIN
+    return tokens
 
 
 LENGTHS = [23, 9, 30, 12]
-every = pytest.mark.parametrize("name", [*MEDIA, *(name for name in CLASSES if name not in MEDIA)])
+every_model = pytest.mark.parametrize("name", [*MEDIA, *(name for name in CLASSIFIERS if name not in MEDIA)])
 
 
 def close(a: Tensor, b: Tensor) -> None:
     torch.testing.assert_close(a, b, rtol=1e-4, atol=2e-5)
 
 
-@every
-def test_step_by_step_equals_all_at_once(name: str) -> None:
-    model = make(name)
+@every_model
+def test_step_equals_forward(name: str) -> None:
+    model = random_model(name)
     source, mask = sources(model, LENGTHS)
-    said = targets(model, 4)
+    inputs = targets(model, 4)
     with torch.inference_mode():
-        whole = model.scores(model(source, mask, said), source)
+        full = model.scores(model(source, mask, inputs), source)
         state = model.start(model.encode(source, mask))
-        for at, tokens in enumerate(said.unbind(1)):
+        for step, tokens in enumerate(inputs.unbind(1)):
             logits, state = model.step(tokens, state)
-            close(logits.softmax(-1), whole[:, at].softmax(-1))
+            close(logits.softmax(-1), full[:, step].softmax(-1))
 
 
-@every
-def test_company_and_padding_change_nothing(name: str) -> None:
-    model = make(name)
+@every_model
+def test_output_is_independent_of_batch_and_padding(name: str) -> None:
+    model = random_model(name)
     source, mask = sources(model, LENGTHS)
-    wider, wider_mask = sources(model, LENGTHS, more=5)
-    said = targets(model, 4)
+    padded, padded_mask = sources(model, LENGTHS, padding=5)
+    tokens = targets(model, 4)
     with torch.no_grad():
-        together = model(source, mask, said).features
-        close(model(wider, wider_mask, said).features, together)
+        batched = model(source, mask, tokens).features
+        close(model(padded, padded_mask, tokens).features, batched)
         for row, length in enumerate(LENGTHS):
-            one = slice(row, row + 1)
-            alone = source[one] if source.ndim == 4 else source[one, :length]
+            single = slice(row, row + 1)
+            unpadded = source[single] if source.ndim == 4 else source[single, :length]
             close(
-                model(alone, mask[one] if source.ndim == 4 else mask[one, :length], said[one]).features, together[one]
+                model(unpadded, mask[single] if source.ndim == 4 else mask[single, :length], tokens[single]).features,
+                batched[single],
             )
 
 
-@every
-def test_weights_lie_on_real_places_and_sum_to_one(name: str) -> None:
-    model = make(name)
+@every_model
+def test_weights_are_zero_at_padding_and_sum_to_one(name: str) -> None:
+    model = random_model(name)
     source, mask = sources(model, LENGTHS)
     with torch.no_grad():
         memory = model.encode(source, mask)
@@ -124,52 +129,52 @@ def test_weights_lie_on_real_places_and_sum_to_one(name: str) -> None:
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
 
 
-@every
+@every_model
 def test_every_parameter_gets_a_gradient(name: str) -> None:
-    model = make(name).train()
+    model = random_model(name).train()
     source, mask = sources(model, LENGTHS)
     torch.manual_seed(0)
     decoded = model(source, mask, targets(model, 4))
-    total = (decoded.features @ model.output.weight.T * torch.randn(V)).square().sum()
+    total = (decoded.features @ model.output.weight.T * torch.randn(VOCABULARY)).square().sum()
     if model.output.bias is not None:
         total = total + model.output.bias.sum()
     for draw in decoded.draws:
         total = total + draw.log_prob.sum()
     total.backward()
-    for which, parameter in model.named_parameters():
-        assert parameter.grad is not None, which
-        assert parameter.grad.isfinite().all(), which
-        assert parameter.grad.any() or which.endswith("key.bias"), which
+    for parameter_name, parameter in model.named_parameters():
+        assert parameter.grad is not None, parameter_name
+        assert parameter.grad.isfinite().all(), parameter_name
+        assert parameter.grad.any() or parameter_name.endswith("key.bias"), parameter_name
 
 
 @pytest.mark.parametrize("stem", STEMS)
 @pytest.mark.parametrize("name", ["show-attend-tell", "image-classifier"])
-def test_every_image_stem_gives_the_positions_of_its_grid(name: str, stem: str) -> None:
-    model = make(name, stem=STEMS[stem])
+def test_image_stem_has_the_positions_of_its_grid(name: str, stem: str) -> None:
+    model = random_model(name, stem=STEMS[stem])
     source, mask = sources(model, [1, 1])
     memory = model.encode(source, mask)
-    about = model.settings.source
-    assert isinstance(about, ImageSource)
-    assert memory.states.shape[1] == about.grid**2
+    source_settings = model.settings.source
+    assert isinstance(source_settings, ImageSource)
+    assert memory.states.shape[1] == source_settings.grid**2
     assert memory.mask.all()
 
 
 @pytest.mark.parametrize(
-    ("subsample", "pyramid", "positions"), [(1, False, 23), (2, False, 12), (4, True, 3), (8, False, 3)]
+    ("subsampling", "pyramid", "positions"), [(1, False, 23), (2, False, 12), (4, True, 3), (8, False, 3)]
 )
-def test_frames_become_fewer_positions(subsample: int, pyramid: bool, positions: int) -> None:
-    given = small_preset("listen-attend-spell")
-    given["encoder"] = {**given["encoder"], "pyramid": pyramid, "layers": 2}
-    given["source"] = {"kind": "audio", "mel_bins": 12, "channels": 4, "subsampling": subsample}
-    model = Seq2Seq(ModelSettings.parse(given), source_vocabulary=0, target_vocabulary=V)
+def test_subsampling_reduces_the_number_of_positions(subsampling: int, pyramid: bool, positions: int) -> None:
+    settings_data = small_preset("listen-attend-spell")
+    settings_data["encoder"] = {**settings_data["encoder"], "pyramid": pyramid, "layers": 2}
+    settings_data["source"] = {"kind": "audio", "mel_bins": 12, "channels": 4, "subsampling": subsampling}
+    model = Seq2Seq(ModelSettings.parse(settings_data), source_vocabulary=0, target_vocabulary=VOCABULARY)
     source, mask = sources(model, [23, 5])
     memory = model.encode(source, mask)
     assert memory.states.shape[1] == positions
     assert memory.mask[0].all()
 
 
-def test_only_classes_are_said_by_what_tells_classes_apart() -> None:
-    model = make("classifier")
+def test_classifier_predicts_no_special_tokens() -> None:
+    model = random_model("classifier")
     source, mask = sources(model, [7, 4])
     with torch.no_grad():
         logits, _ = model.step(torch.tensor([BEGIN, BEGIN]), model.start(model.encode(source, mask)))
@@ -178,29 +183,31 @@ def test_only_classes_are_said_by_what_tells_classes_apart() -> None:
 
 
 @pytest.mark.parametrize("pool", ["attention", "mean", "max", "none"])
-@pytest.mark.parametrize("state", [True, False])
-def test_pooling_with_and_without_the_state(pool: str, state: bool) -> None:
-    given = merged(small_preset("classifier"), {"decoder": {"pool": pool, "encoder_state": state}})
-    if pool == "none" and not state:
+@pytest.mark.parametrize("encoder_state", [True, False])
+def test_pooling_with_and_without_the_encoder_state(pool: str, encoder_state: bool) -> None:
+    settings_data = merged(small_preset("classifier"), {"decoder": {"pool": pool, "encoder_state": encoder_state}})
+    if pool == "none" and not encoder_state:
         with pytest.raises(ValueError, match="nothing of the source would be seen"):
-            ModelSettings.parse(given)
+            ModelSettings.parse(settings_data)
         return
-    model = Seq2Seq(ModelSettings.parse(given), source_vocabulary=V, target_vocabulary=V).eval()
+    model = Seq2Seq(
+        ModelSettings.parse(settings_data), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY
+    ).eval()
     source, mask = sources(model, [7, 4])
-    wider, wider_mask = sources(model, [7, 4], more=3)
-    said = targets(model, 2)
-    close(model(source, mask, said).features, model(wider, wider_mask, said).features)
+    padded, padded_mask = sources(model, [7, 4], padding=3)
+    tokens = targets(model, 2)
+    close(model(source, mask, tokens).features, model(padded, padded_mask, tokens).features)
 
 
-@pytest.mark.parametrize("attend", ["se", "cbam", "eca"])
-def test_what_channels_and_places_let_pass_can_be_seen(attend: str) -> None:
-    model = make("image-classifier", stem=STEMS[attend])
+@pytest.mark.parametrize("channel_attention", ["se", "cbam", "eca"])
+def test_channel_attention_weights_are_captured(channel_attention: str) -> None:
+    model = random_model("image-classifier", stem=STEMS[channel_attention])
     source, _ = sources(model, [1, 1, 1])
-    looks = model.encoder.embedding.channel_attention(source)
-    assert len(looks) == len(model.encoder.embedding.blocks)
-    for look in looks:
-        assert look["channels"].shape[0] == 3
-        assert ((look["channels"] > 0) & (look["channels"] < 1)).all()
-        assert ("positions" in look) == (attend == "cbam")
-    plain = make("image-classifier", stem=STEMS["plain"])
-    assert plain.encoder.embedding.channel_attention(source) == []
+    weights_by_block = model.encoder.embedding.channel_attention(source)
+    assert len(weights_by_block) == len(model.encoder.embedding.blocks)
+    for weights in weights_by_block:
+        assert weights["channels"].shape[0] == 3
+        assert ((weights["channels"] > 0) & (weights["channels"] < 1)).all()
+        assert ("positions" in weights) == (channel_attention == "cbam")
+    without_attention = random_model("image-classifier", stem=STEMS["plain"])
+    assert without_attention.encoder.embedding.channel_attention(source) == []

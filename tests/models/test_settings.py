@@ -1,4 +1,4 @@
-"""What a model may be made of: checked when it is said, refused in one sentence."""
+"""Model settings: validated when they are parsed, with one sentence per error."""
 
 import subprocess
 import sys
@@ -12,17 +12,17 @@ from pydantic import ValidationError
 
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings, RecurrentDecoder, TransformerEncoder
-from tests.models.variants import EVERYTHING, Pair, make, name_of
+from tests.models.variants import ALL_MODELS, Pair, pair_id, random_model
 
 
-@pytest.mark.parametrize("pair", EVERYTHING, ids=name_of)
-def test_settings_survive_a_toml_file(pair: Pair) -> None:
-    settings = make(pair).settings
+@pytest.mark.parametrize("pair", ALL_MODELS, ids=pair_id)
+def test_settings_round_trip_through_toml(pair: Pair) -> None:
+    settings = random_model(pair).settings
     assert ModelSettings.parse(tomllib.loads(settings.as_toml())) == settings
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("data", "message"),
     [
         ({"encoder": {"kind": "transformer", "width": 10, "heads": 4}}, "encoder: 4 heads do not divide the width 10."),
         ({"encoder": {"kind": "magic"}}, "encoder: there is no encoder 'magic'; there are convolutional, "),
@@ -59,30 +59,30 @@ def test_settings_survive_a_toml_file(pair: Pair) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(given: dict[str, Any], said: str) -> None:
+def test_invalid_settings_raise_one_sentence(data: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        ModelSettings.parse(given)
-    assert said in str(caught.value)
+        ModelSettings.parse(data)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not str(caught.value).startswith(":"), "the setting is named"
 
 
 @given(width=st.integers(1, 99), embedding=st.none() | st.integers(1, 99))
-def test_embeddings_are_as_wide_as_the_part_unless_said(width: int, embedding: int | None) -> None:
-    part = RecurrentDecoder(width=width, embedding=embedding)
-    assert part.embedding_width == (width if embedding is None else embedding)
+def test_embedding_width_defaults_to_width(width: int, embedding: int | None) -> None:
+    decoder = RecurrentDecoder(width=width, embedding=embedding)
+    assert decoder.embedding_width == (width if embedding is None else embedding)
 
 
-def test_settings_do_not_change() -> None:
+def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         TransformerEncoder().width = 3
 
 
-def test_the_default_model_can_be_made() -> None:
+def test_default_model_can_be_built() -> None:
     Seq2Seq(ModelSettings(), source_vocabulary=10, target_vocabulary=12)
 
 
-def test_settings_and_presets_load_no_torch() -> None:
+def test_settings_and_presets_import_no_torch() -> None:
     code = "import sys, regard.tasks.presets, regard.models.settings; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "False"

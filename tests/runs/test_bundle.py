@@ -23,7 +23,7 @@ from regard.runs.bundle import (
 )
 from regard.runs.folder import write_durably
 from tests.bundles import random_bundle
-from tests.models.variants import batch
+from tests.models.variants import random_batch
 
 SENTENCE = re.compile(r"^\S[^\n]*[.?]$|^\S[^\n]*\)\.$")
 
@@ -43,7 +43,7 @@ def saved_run(bundle: Bundle, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("decoder", ["cho", "luong fed", "before local-p", "convolutional", "shaw", "t5"])
+@pytest.mark.parametrize("decoder", ["cho", "luong input feeding", "before local-p", "convolutional", "shaw", "t5"])
 @pytest.mark.parametrize("tie", ["none", "target"])
 def test_a_loaded_model_equals_the_saved_one(
     subwords: SubwordTokenizer, tmp_path: Path, decoder: str, tie: str
@@ -53,7 +53,7 @@ def test_a_loaded_model_equals_the_saved_one(
     loaded = load_bundle(tmp_path)
     assert loaded.description == saved.description
     assert not loaded.model.training
-    inputs = batch([6, 3], [5, 2])
+    inputs = random_batch([6, 3], [5, 2])
     with torch.no_grad():
         assert torch.equal(loaded.model(*inputs).features, saved.model(*inputs).features)
     assert loaded.model.size == saved.model.size

@@ -14,7 +14,7 @@ from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctrans
 from regard.runs.folder import open_run
 from tests.bundles import random_bundle
 from tests.inference.engines.test_ctranslate2_engine import RUN
-from tests.models.variants import DECODERS, ENCODERS, TRANSLATING
+from tests.models.variants import DECODERS, ENCODERS, TRANSLATION_PRESETS
 
 
 def save_transformer(subwords: SubwordTokenizer, folder: Path, tie: str = "none") -> None:
@@ -30,7 +30,9 @@ def test_models_that_ctranslate2_cannot_run_are_refused(encoder: str, decoder: s
     )
 
 
-@pytest.mark.parametrize("name", [name for name in TRANSLATING if "transformer" in name or name == "deep-shallow"])
+@pytest.mark.parametrize(
+    "name", [name for name in TRANSLATION_PRESETS if "transformer" in name or name == "deep-shallow"]
+)
 def test_presets_of_transformers_are_supported(name: str) -> None:
     assert not unsupported_by_ctranslate2(ModelSettings.parse(SHAPES[name].model))
 

@@ -60,7 +60,9 @@ def test_zeros_stay_zeros() -> None:
 
 
 @pytest.mark.skipif(bool(unsupported_reason(CPU)), reason=unsupported_reason(CPU))
-@pytest.mark.parametrize("decoder", ["bahdanau", "luong fed", "convolutional", "transformer", "cho", "rotary"])
+@pytest.mark.parametrize(
+    "decoder", ["bahdanau", "luong input feeding", "convolutional", "transformer", "cho", "rotary"]
+)
 def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, decoder: str) -> None:
     bundle = random_bundle(subwords, "recurrent", decoder)
     save_bundle(tmp_path, bundle)

@@ -104,7 +104,7 @@ def test_every_supported_recurrent_model_gives_the_same_hypotheses_as_pytorch(
 def test_recurrent_models_with_tied_embeddings_give_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, tie: str
 ) -> None:
-    bundle = saved(subwords, tmp_path, "recurrent", "luong fed", tie)
+    bundle = saved(subwords, tmp_path, "recurrent", "luong input feeding", tie)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
     for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
@@ -144,7 +144,7 @@ def test_the_best_of_many_tokens_are_found(tmp_path: Path, beam: int) -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("listed", [False, True])
-@pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "after local-p fed")])
+@pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "after local-p input feeding")])
 def test_results_are_batch_invariant_bit_for_bit(
     subwords: SubwordTokenizer, tmp_path: Path, precision: str, listed: bool, parts: tuple[str, str]
 ) -> None:
@@ -235,7 +235,7 @@ def test_weights_of_other_shapes_are_refused(
         NativeEngine(open_run(tmp_path), threads=1)
 
 
-PARTS = {"transformer": ("transformer", "transformer"), "recurrent": ("recurrent", "after local-p fed")}
+PARTS = {"transformer": ("transformer", "transformer"), "recurrent": ("recurrent", "after local-p input feeding")}
 
 
 @pytest.fixture(params=PARTS)

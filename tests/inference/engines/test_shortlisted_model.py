@@ -32,7 +32,7 @@ def some_words(size: int) -> Shortlist:
     return Shortlist(own, np.arange(30, dtype=np.int32))
 
 
-@pytest.mark.parametrize("decoder", ["bahdanau", "luong fed", "convolutional", "transformer", "cho"])
+@pytest.mark.parametrize("decoder", ["bahdanau", "luong input feeding", "convolutional", "transformer", "cho"])
 @pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
 def test_pytorch_says_only_words_of_the_list_in_any_company(
     subwords: SubwordTokenizer, decoder: str, how: SearchConfig
@@ -51,7 +51,7 @@ def test_pytorch_says_only_words_of_the_list_in_any_company(
         assert [h.score for h in alone] == pytest.approx([h.score for h in found], abs=1e-4)
         if all(set(h.tokens) <= allowed for h in free) and how.beam == 1:
             assert found[0].tokens == free[0].tokens
-    if decoder != "luong fed":  # which ends at once, list or no list
+    if decoder != "luong input feeding":  # which ends at once, list or no list
         assert any(f[0].tokens != w[0].tokens for f, w in zip(together, wider, strict=True)), "the list matters"
 
 

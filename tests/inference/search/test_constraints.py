@@ -14,7 +14,7 @@ from regard.inference.results import Constraints, Sampling, SearchConfig
 from regard.inference.search_algorithm import search
 from regard.special_tokens import BEGIN, END, PAD
 from tests.inference.search.test_search import DECODER_KINDS, lively, log_probabilities, next_words, tiny, varied
-from tests.models.variants import batch
+from tests.models.variants import random_batch
 
 every_kind = pytest.mark.parametrize("decoder", DECODER_KINDS)
 HOWS = {
@@ -35,7 +35,7 @@ def said(found: list) -> list[list[list[int]]]:
 def test_company_changes_nothing_whatever_is_asked_for(decoder: str, how: SearchConfig) -> None:
     model = varied(("recurrent", decoder))
     lengths = [1 + (7 * row) % 11 for row in range(12)]
-    source, mask, _ = batch(lengths, [1] * 12)
+    source, mask, _ = random_batch(lengths, [1] * 12)
     wishes = [
         Constraints(
             prefix=(5, 6)[: row % 3],
@@ -69,7 +69,7 @@ def test_nothing_comes_twice(decoder: str, how: SearchConfig) -> None:
     model = lively(("recurrent", decoder))
     with torch.no_grad():
         model.output.bias[END] = -1e4  # goes on to the limit
-    source, mask, _ = batch([7, 3], [1, 1])
+    source, mask, _ = random_batch([7, 3], [1, 1])
     repeats = 0
     for n in (1, 2, 3):
         for each in search(model, source, mask, replace(how, no_repeat_ngram=n, max_length=8)):
@@ -89,7 +89,7 @@ def test_nothing_comes_twice(decoder: str, how: SearchConfig) -> None:
 def test_samples_are_drawn_by_their_probabilities(decoder: str) -> None:
     """First words over many seeds, against the model's own probabilities."""
     model = lively(("recurrent", decoder))
-    source, mask, _ = batch([4], [1])
+    source, mask, _ = random_batch([4], [1])
     logs = next_words(model, source, mask, [[]])[0]
     logs[[PAD, BEGIN]] = -torch.inf
     for how, temperature, allowed in (
@@ -112,7 +112,7 @@ def test_samples_are_drawn_by_their_probabilities(decoder: str) -> None:
 
 def test_top_p_keeps_the_fewest_that_have_it() -> None:
     model = lively(("recurrent", "bahdanau"))
-    source, mask, _ = batch([4], [1])
+    source, mask, _ = random_batch([4], [1])
     chances = next_words(model, source, mask, [[]])[0].exp()
     chances[[PAD, BEGIN]] = 0
     chances /= chances.sum()
@@ -128,7 +128,7 @@ def test_top_p_keeps_the_fewest_that_have_it() -> None:
 
 def test_a_seed_gives_the_same_draws_and_another_gives_others() -> None:
     model = varied(("recurrent", "transformer"))
-    source, mask, _ = batch([4, 6], [1, 1])
+    source, mask, _ = random_batch([4, 6], [1, 1])
 
     def run(seed: int, nbest: int = 4) -> list[list[list[int]]]:
         return said(
@@ -142,8 +142,8 @@ def test_a_seed_gives_the_same_draws_and_another_gives_others() -> None:
 
 
 def test_a_sample_has_the_models_own_probability() -> None:
-    model = lively(("recurrent", "luong fed"))
-    source, mask, _ = batch([4], [1])
+    model = lively(("recurrent", "luong input feeding"))
+    source, mask, _ = random_batch([4], [1])
     how = SearchConfig(1, nbest=5, max_length=6, sampling=Sampling(temperature=2.0, top_k=5))
     (found,) = search(model, source, mask, how)
     expected = log_probabilities(model, source, mask, [h.tokens for h in found])
@@ -174,7 +174,7 @@ def plain_diverse(model, source: Tensor, mask: Tensor, how: SearchConfig) -> lis
 @every_kind
 def test_diverse_beams_are_the_plain_ones(decoder: str) -> None:
     model = varied(("recurrent", decoder))
-    source, mask, _ = batch([7, 3, 1], [1, 1, 1])
+    source, mask, _ = random_batch([7, 3, 1], [1, 1, 1])
     how = SearchConfig(3, nbest=3, max_length=7, beam_groups=3, diversity_penalty=1.5, patient=False)
     for row, tokens in enumerate(said(search(model, source, mask, how))):
         assert tokens == plain_diverse(model, source[row : row + 1], mask[row : row + 1], how)
@@ -182,7 +182,7 @@ def test_diverse_beams_are_the_plain_ones(decoder: str) -> None:
 
 def test_diverse_beams_differ_more() -> None:
     model = varied(("recurrent", "transformer"))
-    source, mask, _ = batch([7, 3, 5, 9], [1] * 4)
+    source, mask, _ = random_batch([7, 3, 5, 9], [1] * 4)
 
     def overlap(how: SearchConfig) -> int:
         same = 0
@@ -203,7 +203,7 @@ def test_required_phrases_are_said_where_they_fit_best(decoder: str) -> None:
     everything = [[*some, END] for n in range(longest) for some in itertools.product([1, 4, 5], repeat=n)]
     for seed, phrase in enumerate([(4,), (5, 4), (4, 4)]):
         model = tiny(decoder, words, seed)
-        source, mask, _ = batch([5], [1], seed)
+        source, mask, _ = random_batch([5], [1], seed)
         having = [e for e in everything if any(tuple(e[at : at + len(phrase)]) == phrase for at in range(len(e)))]
         totals = log_probabilities(model, source, mask, having)
         best = max(zip(having, totals, strict=True), key=lambda pair: pair[1] / len(pair[0]))
@@ -214,7 +214,7 @@ def test_required_phrases_are_said_where_they_fit_best(decoder: str) -> None:
 
 def test_several_phrases_that_overlap_are_all_said() -> None:
     model = lively(("recurrent", "bahdanau"))
-    source, mask, _ = batch([6], [1])
+    source, mask, _ = random_batch([6], [1])
     for required in (((5, 6), (6, 7)), ((5,), (5, 5)), ((8, 9, 10), (9,), (4,)), ((5, 6, 7), (5, 6, 8))):
         (found,) = search(model, source, mask, SearchConfig(8, max_length=20), [Constraints(required=required)])
         tokens = found[0].tokens
@@ -244,6 +244,6 @@ def test_impossible_searches_are_refused() -> None:
     for given, message in cases:
         with pytest.raises(ValueError, match=message):
             SearchConfig(**given)
-    source, mask, _ = batch([2], [1])
+    source, mask, _ = random_batch([2], [1])
     with pytest.raises(ValueError, match="forbidden: words can be forbidden only where tokens have a text"):
         search(lively(("recurrent", "bahdanau")), source, mask, SearchConfig(forbidden=("a",)))

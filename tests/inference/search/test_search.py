@@ -17,13 +17,22 @@ from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.special_tokens import BEGIN, END, PAD
-from tests.models.variants import BASES, DECODERS, ENCODERS, EVERY_DECODER, Pair, batch, make, name_of
+from tests.models.variants import (
+    BASE_ENCODERS,
+    DECODERS,
+    ENCODERS,
+    ONE_PER_DECODER,
+    Pair,
+    pair_id,
+    random_batch,
+    random_model,
+)
 
 DECODER_KINDS = [
     "sutskever",
     "cho",
     "bahdanau",
-    "luong fed",
+    "luong input feeding",
     "before local-p",
     "convolutional",
     "transformer",
@@ -34,7 +43,7 @@ every_kind = pytest.mark.parametrize("decoder", DECODER_KINDS)
 
 def lively(pair: Pair, seed: int = 0) -> Seq2Seq:
     """A model that is sure enough to have no ties, and that ends now and then."""
-    model = make(pair, seed=seed, spread=0.5)
+    model = random_model(pair, seed=seed, std=0.5)
     if model.output.bias is not None:
         with torch.no_grad():
             model.output.bias[END] += 2.5
@@ -43,7 +52,7 @@ def lively(pair: Pair, seed: int = 0) -> Seq2Seq:
 
 def varied(pair: Pair) -> Seq2Seq:
     """The first of these models that says different things about different sources."""
-    source, mask, _ = batch([5, 1, 7, 3, 4, 6, 9, 2], [1] * 8)
+    source, mask, _ = random_batch([5, 1, 7, 3, 4, 6, 9, 2], [1] * 8)
     for seed in range(100):
         model = lively(pair, seed)
         said = {str(best.tokens) for (best,) in search(model, source, mask, SearchConfig(1, max_length=9))}
@@ -129,10 +138,10 @@ def plain_beam(
     return sorted(((score(one), one[1]) for one in found), reverse=True)[:beam]
 
 
-@pytest.mark.parametrize("pair", EVERY_DECODER, ids=name_of)
+@pytest.mark.parametrize("pair", ONE_PER_DECODER, ids=pair_id)
 def test_greedy_takes_the_best_word_each_time(pair: Pair) -> None:
     model = lively(pair)
-    source, mask, _ = batch([7, 3, 1], [1, 1, 1])
+    source, mask, _ = random_batch([7, 3, 1], [1, 1, 1])
     found = search(model, source, mask, SearchConfig(beam=1, max_length=8))
     for row, (best,) in enumerate(found):
         one = slice(row, row + 1)
@@ -145,7 +154,7 @@ def test_greedy_takes_the_best_word_each_time(pair: Pair) -> None:
 @pytest.mark.parametrize("beam", [2, 5])
 def test_beam_search_is_the_plain_one(decoder: str, beam: int) -> None:
     model = lively(("recurrent", decoder))
-    source, mask, _ = batch([7, 3, 1], [1, 1, 1])
+    source, mask, _ = random_batch([7, 3, 1], [1, 1, 1])
     found = search(model, source, mask, SearchConfig(beam=beam, nbest=beam, max_length=7, length_penalty=0.6))
     for row, hypotheses in enumerate(found):
         expected = plain_beam(model, source[row : row + 1], mask[row : row + 1], 7, beam, 0.6)
@@ -182,7 +191,7 @@ def test_bad_ends_found_early_do_not_end_the_search() -> None:
         assert best.tokens == [4] * 12 + [END]
 
 
-@pytest.mark.parametrize("decoder", ["cho", "bahdanau", "luong fed", "convolutional", "transformer"])
+@pytest.mark.parametrize("decoder", ["cho", "bahdanau", "luong input feeding", "convolutional", "transformer"])
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_a_beam_that_is_wide_enough_finds_the_best_of_all_outputs(decoder: str, length_penalty: float) -> None:
     words, longest = 2, 4
@@ -190,7 +199,7 @@ def test_a_beam_that_is_wide_enough_finds_the_best_of_all_outputs(decoder: str, 
     everything = [[*some, END] for n in range(longest) for some in itertools.product(said, repeat=n)]
     for seed in range(3):
         model = tiny(decoder, words, seed)
-        source, mask, _ = batch([5], [1], seed)
+        source, mask, _ = random_batch([5], [1], seed)
         totals = log_probabilities(model, source, mask, everything)
         scores = {tuple(e): t / len(e) ** length_penalty for e, t in zip(everything, totals, strict=True)}
         ranked = sorted(scores, key=lambda e: -scores[e])
@@ -205,10 +214,10 @@ def test_a_beam_that_is_wide_enough_finds_the_best_of_all_outputs(decoder: str, 
 @every_kind
 @pytest.mark.parametrize("beam", [1, 4])
 def test_company_changes_nothing(decoder: str, beam: int) -> None:
-    for encoder in BASES:
+    for encoder in BASE_ENCODERS:
         model = varied((encoder, decoder))
         lengths = [1 + (7 * row) % 11 for row in range(64)]
-        source, mask, _ = batch(lengths, [1] * 64)
+        source, mask, _ = random_batch(lengths, [1] * 64)
         how = SearchConfig(beam, nbest=min(2, beam), max_length=9)
 
         def run(rows: Tensor, width: int) -> list[list[list[int]]]:
@@ -235,7 +244,7 @@ def test_the_best_are_sorted_distinct_whole_and_no_longer_than_allowed(
     decoder: str, beam: int, lengths: list[int], longest: int, seed: int
 ) -> None:
     model = lively(("recurrent", decoder), seed % 3)
-    source, mask, _ = batch(lengths, [1] * len(lengths), seed)
+    source, mask, _ = random_batch(lengths, [1] * len(lengths), seed)
     for row, hypotheses in enumerate(search(model, source, mask, SearchConfig(beam, nbest=beam, max_length=longest))):
         assert 1 <= len(hypotheses) <= beam
         scores = [h.score for h in hypotheses]
@@ -261,7 +270,7 @@ def test_each_source_has_its_own_limit() -> None:
     model = lively(("recurrent", "bahdanau"))
     with torch.no_grad():
         model.output.bias[END] = -1e4  # never ends by itself
-    source, mask, _ = batch([7, 1, 3], [1, 1, 1])
+    source, mask, _ = random_batch([7, 1, 3], [1, 1, 1])
     for beam in (1, 3):
         found = search(model, source, mask, SearchConfig(beam, tokens_per_source_token=6.0, max_length=60))
         assert [len(each[0].tokens) for each in found] == [60, 32, 60], "multiples of 32, or the longest there may be"
@@ -271,7 +280,7 @@ def test_each_source_has_its_own_limit() -> None:
 
 @pytest.mark.parametrize("pair", [("recurrent", "bahdanau"), ("recurrent", "transformer"), ("recurrent", "cho")])
 def test_the_coverage_penalty_ranks_as_computed_by_hand(pair: tuple[str, str]) -> None:
-    source, mask, _ = batch([7, 4, 2], [1, 1, 1])
+    source, mask, _ = random_batch([7, 4, 2], [1, 1, 1])
     changed = False
     for seed in range(4):
         model = lively(pair, seed)
@@ -309,7 +318,7 @@ def test_a_model_that_is_broken_still_answers_or_says_so(beam: int) -> None:
     model = lively(("recurrent", "bahdanau"))
     with torch.no_grad():
         model.output.bias[5] = torch.nan
-    source, mask, _ = batch([4, 2], [1, 1])
+    source, mask, _ = random_batch([4, 2], [1, 1])
     try:
         found: list[list[Hypothesis]] = search(model, source, mask, SearchConfig(beam, max_length=5))
     except ValueError:
@@ -319,7 +328,7 @@ def test_a_model_that_is_broken_still_answers_or_says_so(beam: int) -> None:
 
 def test_search_moves_no_dice_and_leaves_no_gradients() -> None:
     model = lively(("recurrent", "before hard gumbel"))
-    source, mask, _ = batch([4, 2], [1, 1])
+    source, mask, _ = random_batch([4, 2], [1, 1])
     before = torch.get_rng_state()
     search(model, source, mask, SearchConfig(3, max_length=5))
     assert torch.equal(torch.get_rng_state(), before)

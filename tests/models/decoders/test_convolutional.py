@@ -14,35 +14,35 @@ from regard.models.settings import TextSource
 
 E, D, M, B, Ts, Tt, KERNEL = 3, 4, 5, 2, 6, 4, 3
 SQRT_HALF = 0.5**0.5
-ABOUT = {"width": D, "embedding": E, "layers": 2, "kernel": KERNEL, "dropout": 0.0, "max_positions": 9}
+SETTINGS = {"width": D, "embedding": E, "layers": 2, "kernel": KERNEL, "dropout": 0.0, "max_positions": 9}
 
 
-def drawn(module: nn.Module) -> nn.Module:
+def random_weights(module: nn.Module) -> nn.Module:
     torch.manual_seed(0)
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
     return module.double().eval()
 
 
-def gated(convolution: Any, x: Tensor, at: int, before: int) -> Tensor:
-    """v(W [x_{at - before} ... ]) at one place, what lies outside being zero."""
-    places = range(at - before, at - before + KERNEL)
-    around = [x[place] if 0 <= place < len(x) else torch.zeros_like(x[0]) for place in places]
-    a, b = convolution.linear(torch.cat(around)).split(D)
+def gated(convolution: Any, x: Tensor, position: int, left: int) -> Tensor:
+    """v(W [x_{at - before} ... ]) at one position, zero outside the sequence."""
+    positions = range(position - left, position - left + KERNEL)
+    window = [x[index] if 0 <= index < len(x) else torch.zeros_like(x[0]) for index in positions]
+    a, b = convolution.linear(torch.cat(window)).split(D)
     return a * torch.sigmoid(b)
 
 
-def test_the_decoder_is_the_papers() -> None:
+def test_decoder_equals_the_papers_equations() -> None:
     """h = v(conv(x)); d = W h + b + g; α = softmax(d · z); c = sqrt(S) Σ α (z + e); x' = x + h + W c."""
-    about = DecoderSettings.parse(ABOUT)
-    decoder = drawn(ConvolutionalDecoder(about, 8, M))
+    settings = DecoderSettings.parse(SETTINGS)
+    decoder = random_weights(ConvolutionalDecoder(settings, 8, M))
     assert isinstance(decoder, ConvolutionalDecoder)
     z, values = torch.randn(B, Ts, M, dtype=torch.float64), torch.randn(B, Ts, M, dtype=torch.float64)
     lengths = [Ts, 4]
     mask = torch.arange(Ts) < torch.tensor(lengths)[:, None]
     memory = EncoderOutput(states=z, mask=mask, pooled=z[:, 0], values=values)
     targets = torch.randint(8, (B, Tt))
-    found = decoder(targets, memory, need_weights=True)
+    decoded = decoder(targets, memory, need_weights=True)
     for row, S in enumerate(lengths):
         e = decoder.embedding.weight[targets[row]] + decoder.embedding.place.table.weight[:Tt]
         g, x = decoder.shown(e), decoder.inward(e)
@@ -52,17 +52,17 @@ def test_the_decoder_is_the_papers() -> None:
                 h = gated(block.convolution, x, t, KERNEL - 1)
                 d = (block.query(h) + g[t]) * SQRT_HALF
                 alpha = torch.softmax(z[row, :S] @ d, -1)
-                torch.testing.assert_close(found.cross_attention[layer][row, 0, t, :S], alpha)
+                torch.testing.assert_close(decoded.cross_attention[layer][row, 0, t, :S], alpha)
                 c = S**0.5 * alpha @ values[row, :S]
                 rows.append((x[t] + (h + block.context(c)) * SQRT_HALF) * SQRT_HALF)
             x = torch.stack(rows)
-        torch.testing.assert_close(found.features[row], decoder.outward(x))
+        torch.testing.assert_close(decoded.features[row], decoder.outward(x))
 
 
-def test_the_encoder_is_the_papers() -> None:
+def test_encoder_equals_the_papers_equations() -> None:
     """x' = x + v(conv(x)); states z, values z + e, each sum times sqrt(1/2); padding is zero before each block."""
-    about = EncoderSettings.parse(ABOUT)
-    encoder = drawn(ConvolutionalEncoder(about, TextSource().build_stem(about.stem_options(), 8)))
+    settings = EncoderSettings.parse(SETTINGS)
+    encoder = random_weights(ConvolutionalEncoder(settings, TextSource().build_stem(settings.stem_options(), 8)))
     lengths = [Ts, 4]
     tokens = torch.randint(8, (B, Ts))
     memory = encoder(tokens, torch.arange(Ts) < torch.tensor(lengths)[:, None])
