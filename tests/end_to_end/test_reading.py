@@ -81,8 +81,8 @@ def test_spans_from_a_table_to_a_server(tmp_path: Path) -> None:
         assert (refused.returncode, "leave it out" in refused.stderr) == (2, True)
     server = Server([run])
     try:
-        assert server.ask("/v1/translate", {"text": [asked], "nbest": 2}).status == 400
-        answer = server.ask("/v1/translate", {"text": [asked]})
+        assert server.request("/v1/translate", {"text": [asked], "nbest": 2}).status == 400
+        answer = server.request("/v1/translate", {"text": [asked]})
         assert answer.status == 200
         assert answer.json()["translations"][0]["text"] == told
     finally:
@@ -120,7 +120,7 @@ def test_tags_from_a_file_to_a_server(tmp_path: Path) -> None:
     regard("train", table, "--task", "tagging", "-o", run, "--steps", 12, "--set", "model.encoder.width=16")
     server = Server([run])
     try:
-        answer = server.ask("/v1/translate", {"text": ["Mary Rome"]})
+        answer = server.request("/v1/translate", {"text": ["Mary Rome"]})
         assert answer.status == 200
         assert len(answer.json()["translations"][0]["text"].split()) == 2
     finally:

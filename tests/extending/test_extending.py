@@ -138,7 +138,7 @@ def test_an_encoder_trains_evaluates_predicts_shows_and_serves(pairs: Path, tmp_
     assert "needs the plugin encoder.depthwise" in regard("predict", run, "red cat 3", code=2)
     server = Server([run], "--plugin", str(plugin))
     try:
-        assert "translations" in server.ask("/v1/translate", {"text": "red cat 3"}).json()
+        assert "translations" in server.request("/v1/translate", {"text": "red cat 3"}).json()
     finally:
         server.process.terminate()
 
@@ -158,8 +158,8 @@ def test_a_task_trains_evaluates_predicts_shows_and_serves(pairs: Path, tmp_path
     assert "needs the plugin task.transliteration" in regard("predict", run, "red cat 3", code=2)
     server = Server([run], "--plugin", str(plugin))
     try:
-        (model,) = server.ask("/v1/models").json()["models"]
+        (model,) = server.request("/v1/models").json()["models"]
         assert (model["task"], model["output"]) == ("transliteration", "Transliteration")
-        assert "translations" in server.ask("/v1/translate", {"text": "red cat 3"}).json()
+        assert "translations" in server.request("/v1/translate", {"text": "red cat 3"}).json()
     finally:
         server.process.terminate()

@@ -20,7 +20,7 @@ from tests.bundles import LINES, random_bundle
 TEXTS = [*LINES[:4], "the dog ran", "a cat", "park on the mat", "the the the"]
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
@@ -30,60 +30,61 @@ class Answer(NamedTuple):
 
 
 class Server:
-    """A process, and how to ask it."""
+    """A server process, and a client for it."""
 
-    def __init__(self, runs: list[Path], *more: str) -> None:
-        command = [sys.executable, "-m", "regard", "serve", *map(str, runs), "--port", "0", *more]
+    def __init__(self, runs: list[Path], *options: str) -> None:
+        command = [sys.executable, "-m", "regard", "serve", *map(str, runs), "--port", "0", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
-        self.said: list[str] = []
+        self.stderr_lines: list[str] = []
         self.url = ""
         while not self.url:
             line = self.process.stderr.readline()
-            assert line, f"it ended: {self.said}"
-            self.said.append(line)
+            assert line, f"the server ended: {self.stderr_lines}"
+            self.stderr_lines.append(line)
             if found := re.search(r"http://[^/]+", line):
                 self.url = found[0]
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
-                if self.ask("/ready").status == 200:
+                if self.request("/ready").status == 200:
                     return
             except OSError:
                 pass
             time.sleep(0.1)
-        raise AssertionError("it never was ready")
+        raise AssertionError("the server did not become ready")
 
-    def ask(
-        self, path: str, given: Any = None, *, headers: dict[str, str] | None = None, form: bytes | None = None
-    ) -> Answer:
-        data, kind = form, "application/x-www-form-urlencoded"
-        if given is not None:
-            data, kind = json.dumps(given).encode(), "application/json"
-        request = urllib.request.Request(self.url + path, data, {"content-type": kind, **(headers or {})})
+    def request(
+        self, path: str, json_body: Any = None, *, headers: dict[str, str] | None = None, body: bytes | None = None
+    ) -> Response:
+        """GET without a body, POST with one. A body in bytes is a form unless the headers say otherwise."""
+        content_type = "application/x-www-form-urlencoded"
+        if json_body is not None:
+            body, content_type = json.dumps(json_body).encode(), "application/json"
+        request = urllib.request.Request(self.url + path, body, {"content-type": content_type, **(headers or {})})
         try:
             with urllib.request.urlopen(request, timeout=60) as response:
-                return Answer(response.status, {k.lower(): v for k, v in response.headers.items()}, response.read())
+                return Response(response.status, {k.lower(): v for k, v in response.headers.items()}, response.read())
         except urllib.error.HTTPError as error:
-            return Answer(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
+            return Response(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
 
     def stop(self) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.said += self.process.communicate(timeout=60)[1].splitlines(keepends=True)
+            self.stderr_lines += self.process.communicate(timeout=60)[1].splitlines(keepends=True)
 
 
 @pytest.fixture(scope="session")
 def runs(subwords: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """English to German and back, by a Transformer and by a GRU."""
+    """A Transformer from English to German, and a GRU from German to English."""
     folder = tmp_path_factory.mktemp("runs")
-    made = []
-    for name, kind, languages in (("en-de", "transformer", ("en", "de")), ("de-en", "bahdanau", ("de", "en"))):
-        encoder = "transformer" if kind == "transformer" else "recurrent"
-        about = {"source_language": languages[0], "target_language": languages[1]}
+    run_folders = []
+    for name, decoder, languages in (("en-de", "transformer", ("en", "de")), ("de-en", "bahdanau", ("de", "en"))):
+        encoder = "transformer" if decoder == "transformer" else "recurrent"
+        metadata = {"source_language": languages[0], "target_language": languages[1]}
         (folder / name).mkdir()
-        save_bundle(folder / name, random_bundle(subwords, encoder, kind, **about))
-        made.append(folder / name)
-    return made
+        save_bundle(folder / name, random_bundle(subwords, encoder, decoder, **metadata))
+        run_folders.append(folder / name)
+    return run_folders
 
 
 @pytest.fixture(scope="session")
@@ -95,13 +96,13 @@ def server(runs: list[Path]) -> Iterator[Server]:
 
 @pytest.fixture
 def new_server(runs: list[Path]) -> Iterator[Callable[..., Server]]:
-    """Servers of a test's own."""
+    """A function that starts a server with these options; it is stopped after the test."""
     started: list[Server] = []
 
-    def start(*more: str) -> Server:
-        started.append(Server(runs[:1], *more))
+    def start(*options: str) -> Server:
+        started.append(Server(runs[:1], *options))
         return started[-1]
 
     yield start
-    for each in started:
-        each.stop()
+    for server in started:
+        server.stop()

@@ -1,4 +1,4 @@
-"""Attention over HTTP and on the live page."""
+"""Attention over HTTP and on the live attention page."""
 
 import asyncio
 import threading
@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 import regard
-from regard.serving import batching
-from regard.serving.batching import Batcher, Late, Overloaded
+from regard.serving import batcher as batcher_module
+from regard.serving.batcher import Batcher, DeadlineExceeded, Overloaded
 from regard.views.page import write_page
 from regard.views.storage import from_record
 from tests.browser import checked_page, needs_chromium
@@ -19,22 +19,22 @@ from tests.serving.conftest import Server
 from tests.views.samples import close, sample
 
 
-def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
+def test_attention_equals_that_of_the_predictor(server: Server, runs: list[Path]) -> None:
     pair = {"text": "the cat sat", "target": "die Katze", "model": "en-de", "attribution": True}
-    answer = server.ask("/v1/attend", pair).json()
-    seen = regard.load(runs[0]).attend("the cat sat", "die Katze", attribution=True)
-    found = from_record(answer["attention"])
-    assert (found.source, found.target, found.kinds) == (seen.source, seen.target, seen.kinds)
-    for kind in seen.kinds:
-        for one, other in zip(found.weights[kind], seen.weights[kind], strict=True):
-            close(one, other, atol=2e-5)
-    close(found.attribution["source"], seen.attribution["source"], atol=2e-5)
-    own = server.ask("/v1/attend", {"text": "the cat sat", "model": "en-de", "top": 1}).json()
-    assert own["text"] == regard.load(runs[0]).translate("the cat sat").text
+    answer = server.request("/v1/attend", pair).json()
+    expected = regard.load(runs[0]).attend("the cat sat", "die Katze", attribution=True)
+    actual = from_record(answer["attention"])
+    assert (actual.source, actual.target, actual.kinds) == (expected.source, expected.target, expected.kinds)
+    for kind in expected.kinds:
+        for layer, expected_layer in zip(actual.weights[kind], expected.weights[kind], strict=True):
+            close(layer, expected_layer, atol=2e-5)
+    close(actual.attribution["source"], expected.attribution["source"], atol=2e-5)
+    translated = server.request("/v1/attend", {"text": "the cat sat", "model": "en-de", "top": 1}).json()
+    assert translated["text"] == regard.load(runs[0]).translate("the cat sat").text
 
 
 @pytest.mark.parametrize(
-    ("pair", "status", "why"),
+    ("pair", "status", "message"),
     [
         ({"text": "", "model": "en-de"}, 400, "the source is empty"),
         ({"text": "x", "model": "none"}, 400, "there is no model"),
@@ -50,36 +50,36 @@ def test_attention_is_that_of_python(server: Server, runs: list[Path]) -> None:
         ({"text": "x", "target": "a " * 70, "model": "en-de", "attribution": True}, 400, "of at most 64 subwords"),
     ],
 )
-def test_requests_that_cannot_be_answered_get_a_sentence(
-    server: Server, pair: dict[str, object], status: int, why: str
+def test_invalid_requests_get_an_error_message(
+    server: Server, pair: dict[str, object], status: int, message: str
 ) -> None:
-    answer = server.ask("/v1/attend", pair)
+    answer = server.request("/v1/attend", pair)
     assert answer.status == status
-    assert why in answer.json()["error"]
+    assert message in answer.json()["error"]
 
 
-def test_other_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "MOST_RUNNING", 2)
+def test_number_of_jobs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batcher_module, "MAX_RUNNING_JOBS", 2)
 
-    async def all_of_it() -> None:
+    async def run_jobs() -> None:
         batcher = Batcher(None)  # type: ignore[arg-type]
-        held = threading.Event()
-        first = asyncio.create_task(batcher.run(lambda: held.wait(20), seconds=20))
+        release = threading.Event()
+        first = asyncio.create_task(batcher.run(lambda: release.wait(20), seconds=20))
         second = asyncio.create_task(batcher.run(lambda: 2, seconds=0.05))
         await asyncio.sleep(0.01)
         with pytest.raises(Overloaded):
             await batcher.run(lambda: 3, seconds=1)
-        with pytest.raises(Late):
+        with pytest.raises(DeadlineExceeded):
             await second
-        held.set()
+        release.set()
         assert await first
         assert await batcher.run(lambda: 4, seconds=5) == 4
         with pytest.raises(ZeroDivisionError):
             await batcher.run(lambda: 1 // 0, seconds=5)
-        assert batcher._running == 0
+        assert batcher._running_jobs == 0
         await batcher.stop()
 
-    asyncio.run(all_of_it())
+    asyncio.run(run_jobs())
 
 
 @pytest.fixture
@@ -104,8 +104,8 @@ def test_attention_follows_the_source_and_the_edited_target(page: Page, runs: li
     rows = page.locator(".numbers tr").evaluate_all(
         "rows => rows.slice(1).map(row => [...row.cells].slice(1).filter(c => !c.className).map(c => +c.textContent))"
     )
-    seen = translator.attend("the cat sat", "die Katze").without_special().merge_words()
-    close(np.array(rows), seen.alignment_weights, atol=6e-4)
+    captured = translator.attend("the cat sat", "die Katze").without_special().merge_words()
+    close(np.array(rows), captured.alignment_weights, atol=6e-4)
     page.click("#live-reset")
     expect(page.locator("#live-status")).to_have_text("of its own words")
     assert page.input_value("#live-target") == translator.translate("the cat sat").text
@@ -115,7 +115,7 @@ def test_attention_follows_the_source_and_the_edited_target(page: Page, runs: li
 
 
 @needs_chromium
-def test_the_live_page_and_the_saved_page_show_the_same(
+def test_live_page_and_saved_page_show_the_same(
     browser: Browser, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Modules served as files and bundled into one script: every view has the same elements and pixels."""
@@ -138,23 +138,23 @@ def test_the_live_page_and_the_saved_page_show_the_same(
         assert views(saved) == views(page)
 
 
-def first_refused(page: Page, path: str, status: int, content: dict[str, object]) -> None:
-    """The first two requests get this answer, the others the service's own."""
-    answers = iter([status, status])
+def reject_first_requests(page: Page, path: str, status: int, content: dict[str, object]) -> None:
+    """The first two requests get this response, later ones that of the server."""
+    statuses = iter([status, status])
 
-    def answer(route: Route) -> None:
-        if next(answers, None) is None:
+    def respond(route: Route) -> None:
+        if next(statuses, None) is None:
             route.continue_()
         else:
             route.fulfill(status=status, json=content)
 
-    page.route(path, answer)
+    page.route(path, respond)
 
 
 @needs_chromium
 def test_text_typed_before_the_models_are_loaded_is_shown_later(browser: Browser, server: Server) -> None:
     with checked_page(browser, server.url, harmless="status of 503") as opened:
-        first_refused(opened, "**/ready", 503, {"ready": False})
+        reject_first_requests(opened, "**/ready", 503, {"ready": False})
         opened.goto(f"{server.url}/see")
         opened.fill("#live-source", "the cat sat")
         expect(opened.locator("#live-status")).to_have_text("loading the models …")
@@ -163,9 +163,9 @@ def test_text_typed_before_the_models_are_loaded_is_shown_later(browser: Browser
 
 
 @needs_chromium
-def test_an_overloaded_service_is_asked_again(browser: Browser, server: Server) -> None:
+def test_requests_are_repeated_while_the_service_is_overloaded(browser: Browser, server: Server) -> None:
     with checked_page(browser, server.url, harmless="status of 429") as opened:
-        first_refused(opened, "**/v1/attend", 429, {"error": "too many requests are waiting; try again later."})
+        reject_first_requests(opened, "**/v1/attend", 429, {"error": "too many requests are waiting; try again later."})
         opened.goto(f"{server.url}/see")
         opened.fill("#live-source", "the cat sat")
         expect(opened.locator("#live-status")).to_have_text("many ask at once: trying again …", timeout=60_000)
@@ -173,15 +173,15 @@ def test_an_overloaded_service_is_asked_again(browser: Browser, server: Server) 
 
 
 @needs_chromium
-def test_typed_text_is_never_markup(page: Page) -> None:
+def test_typed_text_is_never_interpreted_as_html(page: Page) -> None:
     page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
     texts = (("<b>", True), ("\u202e&", True), ("<img src=x onerror=alert(1)>", False), ("x" * 5000, False))
-    for text, whole in texts:
+    for text, is_accepted in texts:
         page.fill("#live-source", text)
         page.fill("#live-target", text)
         state = page.locator("#live-status")
-        if not whole:
-            expect(state).to_have_class("error", timeout=60_000)  # more than this small model reads
+        if not is_accepted:
+            expect(state).to_have_class("error", timeout=60_000)  # longer than the limit of this small model
             assert page.locator(".panel").count() == 0, "attention of the previous text is removed"
             continue
         expect(state).to_have_text("of your own words", timeout=60_000)

@@ -1,4 +1,4 @@
-"""Pictures and recordings over HTTP, and on the pages in a real browser."""
+"""Pictures and recordings over HTTP, and on the pages in a browser."""
 
 import io
 from collections.abc import Iterator
@@ -19,24 +19,24 @@ from regard.views.storage import from_record
 from tests.browser import checked_page, needs_chromium
 from tests.bundles import random_bundle
 from tests.media import audio_bytes, image_bytes, media_bundle
-from tests.serving.conftest import Answer, Server
+from tests.serving.conftest import Response, Server
 
-KIND = {"content-type": "application/octet-stream"}
+BINARY = {"content-type": "application/octet-stream"}
 
 
 @pytest.fixture(scope="module")
 def runs(subwords: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("media")
-    made = {
+    bundles = {
         "captions": media_bundle("images", languages=("en", "de")),
         "animals": media_bundle("images", labels=("cat", "dog", "emu")),
         "spoken": media_bundle("speech"),
         "text": random_bundle(subwords, "recurrent", "bahdanau"),
     }
-    for name, bundle in made.items():
+    for name, bundle in bundles.items():
         (folder / name).mkdir()
         save_bundle(folder / name, bundle)
-    return [folder / name for name in made]
+    return [folder / name for name in bundles]
 
 
 @pytest.fixture(scope="module")
@@ -46,75 +46,75 @@ def server(runs: list[Path]) -> Iterator[Server]:
     started.stop()
 
 
-def send(server: Server, path: str, raw: bytes) -> Answer:
-    return server.ask(path, form=raw, headers=KIND)
+def send(server: Server, path: str, raw: bytes) -> Response:
+    return server.request(path, body=raw, headers=BINARY)
 
 
-def own(run: Path, raw: bytes, **options: Any) -> Any:
+def predict_offline(run: Path, raw: bytes, **options: Any) -> Any:
     return regard.load(run).results([raw], Options(**options))[0]
 
 
-def test_answers_are_those_of_python(server: Server, runs: list[Path]) -> None:
-    for at, name, raw in (
+def test_predictions_equal_those_of_the_predictor(server: Server, runs: list[Path]) -> None:
+    for index, name, raw in (
         (0, "captions", image_bytes()),
         (1, "animals", image_bytes()),
         (2, "spoken", audio_bytes()),
     ):
         answer = send(server, f"/v1/read?model={name}&nbest=2", raw).json()
-        mine = own(runs[at], raw, nbest=2)
-        assert answer["text"] == mine.text
-        assert np.isclose(answer["score"], mine.score, atol=1e-5)
-        assert [other["text"] for other in answer["others"]] == [other.text for other in mine.others]
+        expected = predict_offline(runs[index], raw, nbest=2)
+        assert answer["text"] == expected.text
+        assert np.isclose(answer["score"], expected.score, atol=1e-5)
+        assert [other["text"] for other in answer["others"]] == [other.text for other in expected.others]
     german = send(server, "/v1/read?model=captions&to=de", image_bytes()).json()
-    assert german["text"] == own(runs[0], image_bytes(), to="de").text
+    assert german["text"] == predict_offline(runs[0], image_bytes(), to="de").text
 
 
-def test_many_at_once_get_what_each_would_get_alone(server: Server, runs: list[Path]) -> None:
-    alone = [own(runs[0], image_bytes(seed=n)).text for n in range(12)]
+def test_concurrent_requests_get_the_same_results_as_single_ones(server: Server, runs: list[Path]) -> None:
+    alone = [predict_offline(runs[0], image_bytes(seed=n)).text for n in range(12)]
     with ThreadPoolExecutor(12) as pool:
-        asked = pool.map(
+        captions = pool.map(
             lambda n: send(server, "/v1/read?model=captions", image_bytes(seed=n)).json()["text"], range(12)
         )
-        assert list(asked) == alone
+        assert list(captions) == alone
 
 
-def test_what_was_looked_at_is_that_of_python(server: Server, runs: list[Path]) -> None:
+def test_attention_equals_that_of_the_predictor(server: Server, runs: list[Path]) -> None:
     answer = send(server, "/v1/look?model=spoken&target=one+two&attribution=true", audio_bytes()).json()
-    found = from_record(answer["attention"])
-    seen = regard.load(runs[2]).attend(audio_bytes(), "one two", attribution=True)
-    assert found.source_media is not None
-    assert seen.source_media is not None
-    assert np.array_equal(found.source_media.values, seen.source_media.values)
-    assert found.source_media.audio == seen.source_media.audio
-    assert np.allclose(found.weights["cross"][0], seen.weights["cross"][0], atol=2e-5)
-    assert np.allclose(found.attribution["source"], seen.attribution["source"], rtol=1e-4, atol=1e-9)
-    plain = send(server, "/v1/look?model=captions", image_bytes()).json()
-    assert not plain["attention"]["attribution"], "it takes a while, and is for those who ask"
+    actual = from_record(answer["attention"])
+    expected = regard.load(runs[2]).attend(audio_bytes(), "one two", attribution=True)
+    assert actual.source_media is not None
+    assert expected.source_media is not None
+    assert np.array_equal(actual.source_media.values, expected.source_media.values)
+    assert actual.source_media.audio == expected.source_media.audio
+    assert np.allclose(actual.weights["cross"][0], expected.weights["cross"][0], atol=2e-5)
+    assert np.allclose(actual.attribution["source"], expected.attribution["source"], rtol=1e-4, atol=1e-9)
+    without_attribution = send(server, "/v1/look?model=captions", image_bytes()).json()
+    assert not without_attribution["attention"]["attribution"], "attribution is slow, so only on request"
     animal = send(server, "/v1/look?model=animals&attribution=true", image_bytes()).json()
     assert np.shape(animal["attention"]["attribution"]["source"]) == (1, 64)
 
 
-def bomb() -> bytes:
+def decompression_bomb() -> bytes:
     file = io.BytesIO()
     Image.new("1", (10_000, 10_000)).save(file, "PNG")
     return file.getvalue()
 
 
-def an_hour() -> bytes:
+def hour_of_audio() -> bytes:
     file = io.BytesIO()
     soundfile.write(file, np.zeros(8000 * 3600, np.int16), 8000, format="FLAC")
     return file.getvalue()
 
 
-def test_what_is_wrong_is_a_sentence(server: Server) -> None:
-    for path, raw, status, why in (
+def test_invalid_requests_get_an_error_message(server: Server) -> None:
+    for path, raw, status, message in (
         ("/v1/read?model=captions", b"", 400, "the body is empty"),
         ("/v1/read?model=captions", b"nothing", 400, "not a picture"),
         ("/v1/read?model=captions", audio_bytes(), 400, "not a picture"),
         ("/v1/read?model=captions", image_bytes("JPEG")[:400], 400, "cut short"),
-        ("/v1/read?model=captions", bomb(), 400, "million"),
+        ("/v1/read?model=captions", decompression_bomb(), 400, "million"),
         ("/v1/read?model=spoken", image_bytes(), 400, "not a recording"),
-        ("/v1/read?model=spoken", an_hour(), 400, "lasts 3,600 seconds"),
+        ("/v1/read?model=spoken", hour_of_audio(), 400, "lasts 3,600 seconds"),
         ("/v1/read?model=text", image_bytes(), 400, "texts go to /v1/translate"),
         ("/v1/read?model=none", image_bytes(), 400, "there is no model"),
         ("/v1/read", image_bytes(), 400, "several models read files; name one of captions, animals, spoken"),
@@ -133,20 +133,20 @@ def test_what_is_wrong_is_a_sentence(server: Server) -> None:
     ):
         answer = send(server, path, raw)
         assert answer.status == status, (path, answer.body[:200])
-        assert why in answer.json()["error"]
-    text = server.ask("/v1/translate", {"text": "a dog", "model": "captions"})
+        assert message in answer.json()["error"]
+    text = server.request("/v1/translate", {"text": "a dog", "model": "captions"})
     assert (text.status, "reads pictures, not text" in text.json()["error"]) == (400, True)
-    seen = server.ask("/v1/attend", {"text": "a dog", "model": "captions"})
-    assert (seen.status, "send one to /v1/look" in seen.json()["error"]) == (400, True)
+    attention = server.request("/v1/attend", {"text": "a dog", "model": "captions"})
+    assert (attention.status, "send one to /v1/look" in attention.json()["error"]) == (400, True)
 
 
-def memory(server: Server) -> int:
-    """Kilobytes at the most so far."""
+def peak_memory(server: Server) -> int:
+    """In kilobytes."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0])
 
 
-def test_a_text_is_never_taken_for_a_file_of_the_server(server: Server, tmp_path: Path) -> None:
+def test_text_is_never_opened_as_a_file_of_the_server(server: Server, tmp_path: Path) -> None:
     (tmp_path / "secret.png").write_bytes(image_bytes())
     names = f"{tmp_path / 'secret.png'}\n/etc/passwd\n".encode()
     for path in ("/v1/lines?model=captions", "/v1/file?model=captions&name=a.txt", "/v1/lines?model=spoken"):
@@ -155,55 +155,58 @@ def test_a_text_is_never_taken_for_a_file_of_the_server(server: Server, tmp_path
         assert "not text" in answer.json()["error"]
 
 
-def test_bombs_cost_the_service_no_memory(server: Server) -> None:
-    raw, long = bomb(), an_hour()
+def test_decompression_bombs_are_rejected_before_decoding(server: Server) -> None:
+    image, audio = decompression_bomb(), hour_of_audio()
     send(server, "/v1/read?model=captions", image_bytes())
-    before = memory(server)
+    before = peak_memory(server)
     with ThreadPoolExecutor(8) as pool:
-        jobs = [("captions", raw), ("spoken", long)] * 8
+        jobs = [("captions", image), ("spoken", audio)] * 8
         statuses = list(pool.map(lambda job: send(server, f"/v1/read?model={job[0]}", job[1]).status, jobs))
     assert statuses == [400] * 16
-    assert memory(server) - before < 150_000, "unpacked, sixteen of them would be gigabytes"
+    assert peak_memory(server) - before < 150_000, "unpacked, sixteen of them would be gigabytes"
     assert send(server, "/v1/read?model=captions", image_bytes()).status == 200
 
 
-def test_models_say_what_they_read(server: Server) -> None:
-    about = {model["name"]: model for model in server.ask("/v1/models").json()["models"]}
-    assert {name: model["reads"] for name, model in about.items()} == {
+def test_models_report_their_modality_task_and_options(server: Server) -> None:
+    models = {model["name"]: model for model in server.request("/v1/models").json()["models"]}
+    assert {name: model["reads"] for name, model in models.items()} == {
         "captions": "image",
         "animals": "image",
         "spoken": "audio",
         "text": "text",
     }
-    assert (about["animals"]["task"], about["animals"]["output"]) == ("classification", "Class")
-    assert about["animals"]["options"] == ["nbest", "scores", "attention"]
-    assert about["captions"]["languages"] == ["en", "de"]
+    assert (models["animals"]["task"], models["animals"]["output"]) == ("classification", "Class")
+    assert models["animals"]["options"] == ["nbest", "scores", "attention"]
+    assert models["captions"]["languages"] == ["en", "de"]
 
 
 @needs_chromium
-def test_a_picture_is_chosen_on_the_page(browser: Browser, server: Server, runs: list[Path], tmp_path: Path) -> None:
+def test_page_predicts_from_chosen_files(browser: Browser, server: Server, runs: list[Path], tmp_path: Path) -> None:
     path = tmp_path / "<b>scene.png"
     path.write_bytes(image_bytes())
-    wrong = tmp_path / "wrong.png"
-    wrong.write_bytes(b"nothing")
+    invalid = tmp_path / "wrong.png"
+    invalid.write_bytes(b"nothing")
     with checked_page(browser, server.url, harmless="responded with a status of 400") as page:
         page.wait_for_selector("#model:not([disabled])", timeout=60_000)
         page.wait_for_selector("#source-file:not([hidden])")
         assert page.locator("#source").is_hidden()
         page.set_input_files("#media", path)
         page.wait_for_selector("#target[data-text]:not([data-text=''])")
-        assert page.evaluate("document.getElementById('target').dataset.text") == own(runs[0], image_bytes()).text
+        assert (
+            page.evaluate("document.getElementById('target').dataset.text")
+            == predict_offline(runs[0], image_bytes()).text
+        )
         assert page.evaluate("document.getElementById('source-image').naturalWidth") == 64
         page.select_option("#target-language", value="de")
-        german = own(runs[0], image_bytes(), to="de").text
+        german = predict_offline(runs[0], image_bytes(), to="de").text
         page.wait_for_function("text => document.getElementById('target').dataset.text === text", arg=german)
-        page.set_input_files("#media", wrong)
+        page.set_input_files("#media", invalid)
         expect(page.locator("#status")).to_contain_text("not a picture")
         page.select_option("#model", label="spoken")
         assert page.locator("#source-title").text_content() == "Recording"
-        sound = tmp_path / "a.wav"
-        sound.write_bytes(audio_bytes())
-        page.set_input_files("#media", sound)
+        recording = tmp_path / "a.wav"
+        recording.write_bytes(audio_bytes())
+        page.set_input_files("#media", recording)
         page.wait_for_selector("#target[data-text]:not([data-text=''])")
         assert page.locator("#source-audio").is_visible()
         page.select_option("#model", label="text")
@@ -212,7 +215,7 @@ def test_a_picture_is_chosen_on_the_page(browser: Browser, server: Server, runs:
 
 
 @needs_chromium
-def test_a_picture_is_looked_at_on_the_live_page(browser: Browser, server: Server, tmp_path: Path) -> None:
+def test_live_page_shows_attention_over_chosen_files(browser: Browser, server: Server, tmp_path: Path) -> None:
     path = tmp_path / "scene.png"
     path.write_bytes(image_bytes())
     with checked_page(browser, server.url, harmless="responded with a status of 400") as page:
@@ -229,12 +232,12 @@ def test_a_picture_is_looked_at_on_the_live_page(browser: Browser, server: Serve
         page.fill("#live-target", "a red circle")
         expect(page.locator("#live-status")).to_have_text("of your own words")
         assert page.input_value("#layer") == "attribution"
-        page.fill("#live-target", "字" * 30)  # of so many subwords only what is attended to
+        page.fill("#live-target", "字" * 30)  # too many subwords for attribution, so only attention is shown
         expect(page.locator("#layer option[value=attribution]")).to_have_count(0)
         expect(page.locator("#live-status")).to_have_text("of your own words")
         page.select_option("#live-model", value="spoken")
-        sound = tmp_path / "a.wav"
-        sound.write_bytes(audio_bytes())
-        page.set_input_files("#live-file", sound)
+        recording = tmp_path / "a.wav"
+        recording.write_bytes(audio_bytes())
+        page.set_input_files("#live-file", recording)
         page.wait_for_selector(".source-overlay audio")
         assert page.evaluate("document.querySelector('.source-overlay audio').readyState >= 0")

@@ -61,14 +61,14 @@ def serve(
     import asyncio
 
     from regard.runs.folder import open_run
-    from regard.serving.api_keys import Keys
-    from regard.serving.app import new_app
+    from regard.serving.api_keys import ApiKeys
+    from regard.serving.app import create_app
     from regard.serving.limits import Limits
     from regard.serving.model_pool import ModelPool
 
     for run in runs:
         open_run(run)  # a folder that is not a run is reported now, not in the background
-    known = Keys(keys)
+    api_keys = ApiKeys(keys)
     is_public = host not in LOCAL
     if is_public and not name:
         raise RegardError(
@@ -78,15 +78,15 @@ def serve(
     limits = Limits()
     hosts = (*LOCAL, *(name or ()), *([host] if host not in ("0.0.0.0", "::") else []))
     pool = ModelPool(list(runs), limits, engine=engine, precision=precision, shortlist=shortlist)
-    app = new_app(
+    app = create_app(
         pool,
         limits=limits,
-        keys=known,
+        api_keys=api_keys,
         hosts=tuple(each.lower() for each in hosts),
         origins=tuple(origin or ()),
         log=log,
     )
-    note = "Anybody who can reach it may use it: no keys are asked for." if is_public and not known.asked else ""
+    note = "Anybody who can reach it may use it: no keys are asked for." if is_public and not api_keys.required else ""
     asyncio.run(_run_server(app, pool, limits, host, port, note))
     if pool.load_error:
         raise RegardError(pool.load_error)
@@ -151,10 +151,10 @@ def _listening_socket(host: str, port: int) -> "socket.socket":
 
 def key(name: Annotated[str, typer.Argument(help="Whose it is; for you to know.")]) -> None:
     """Make an API key: the key is shown once, its line for a file of keys goes to the output."""
-    from regard.serving.api_keys import hashed, new_key
+    from regard.serving.api_keys import hash_key, new_key
 
     if not name.strip() or any(letter.isspace() or not letter.isprintable() for letter in name):
         raise RegardError("a key's name is one word.")
     value = new_key()
     typer.echo(f"{name}'s key, shown only now: {value}", err=True)
-    typer.echo(f"{name} {hashed(value)}")
+    typer.echo(f"{name} {hash_key(value)}")

@@ -1,1 +1,1 @@
-"""Trained models over HTTP: an API of our own, the two that people's clients already speak, and a page."""
+"""Trained models over HTTP: our own API, the APIs of LibreTranslate and DeepL, and web pages."""

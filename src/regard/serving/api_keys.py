@@ -1,6 +1,7 @@
-"""API keys: made here, kept as hashes, compared in constant time.
+"""API keys: generated at random, stored as hashes, compared in constant time.
 
-A file of keys has a line for each: a name, a blank, and the hash of the key. Keys are random, so a plain hash will do.
+A file of keys has one line per key: a name, a space, and the hash of the key. Keys are random, so an unsalted hash is
+enough.
 """
 
 import hashlib
@@ -14,17 +15,17 @@ PREFIX = "rg-"
 
 
 def new_key() -> str:
-    """A key nobody else has."""
+    """A new random key."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
-def hashed(key: str) -> str:
-    """As it is kept."""
+def hash_key(key: str) -> str:
+    """The hash that is stored in a file of keys."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Keys:
-    """Those that are let in; if there are none, everybody is."""
+class ApiKeys:
+    """The valid keys. Without a file, no key is required."""
 
     def __init__(self, path: Path | None) -> None:
         self._hashes: dict[str, str] = {}
@@ -37,22 +38,22 @@ class Keys:
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith("#"):
                 continue
-            name, _, mark = line.strip().rpartition(" ")
-            if not name or len(mark) != 64 or set(mark) - set("0123456789abcdef"):
+            name, _, digest = line.strip().rpartition(" ")
+            if not name or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
                 raise RegardError(f"{path}, line {number}: expected a name and a hash, as regard key writes them.")
-            self._hashes[mark] = name
+            self._hashes[digest] = name
         if not self._hashes:
             raise RegardError(f"--keys: {path} has no key; make one with regard key NAME >> {path}.")
 
     @property
-    def asked(self) -> bool:
-        """Whether a key is asked for."""
+    def required(self) -> bool:
+        """Whether requests need a key."""
         return bool(self._hashes)
 
-    def fits(self, key: str | None) -> bool:
-        """Whether this one is let in. All are compared, always."""
-        mark = hashed(key or "")
-        found = False
+    def is_valid(self, key: str | None) -> bool:
+        """Whether a request with this key is allowed. Compares with all keys, so that timing reveals nothing."""
+        digest = hash_key(key or "")
+        valid = False
         for known in self._hashes:
-            found |= hmac.compare_digest(known, mark)
-        return found or not self._hashes
+            valid |= hmac.compare_digest(known, digest)
+        return valid or not self._hashes

@@ -1,4 +1,7 @@
-"""The service: its own API, its health, and the doors of the others."""
+"""The HTTP application: our own API, health and metrics, error responses.
+
+The routes for media and attention, the APIs of LibreTranslate and DeepL, and the pages are in their own modules.
+"""
 
 import asyncio
 import contextlib
@@ -20,32 +23,29 @@ from regard.documents.formats.text import LINE_ENDS
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.runs.layout import resolve_layout
-from regard.serving import attention_api as seeing
-from regard.serving import deepl, libretranslate, pages
-from regard.serving import file_api as files
-from regard.serving import media_api as media
-from regard.serving.api_keys import Keys
+from regard.serving import attention_api, deepl, file_api, libretranslate, media_api, pages
+from regard.serving.api_keys import ApiKeys
+from regard.serving.http_requests import (
+    ClientDisconnected,
+    RequestError,
+    TextTranslation,
+    bearer_key,
+    check_limits,
+    check_reads_text,
+    run_until_disconnect,
+    translate_texts,
+    validate_texts,
+)
 from regard.serving.limits import Limits
-from regard.serving.middleware import App, Guard, Slow, TooLarge
+from regard.serving.middleware import App, BodyTimeout, BodyTooLarge, RequestMiddleware
 from regard.serving.model_pool import Model, ModelNotFoundError, ModelPool
 from regard.serving.option_fields import form_fields, options_from, options_in_query, query_parameters
 from regard.serving.prometheus import Metrics
-from regard.serving.requests import (
-    Left,
-    Refused,
-    Translated,
-    bearer,
-    check_reads_text,
-    checked,
-    translated,
-    until_left,
-    within,
-)
-from regard.views.storage import as_record as as_attention
+from regard.views.storage import as_record as attention_record
 
 
-class _Inputs(BaseModel):
-    """What to predict from."""
+class _PredictionInputs(BaseModel):
+    """The inputs of a request, without options."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -57,21 +57,21 @@ class _Inputs(BaseModel):
 
 # The body of a request: the inputs, and every decoding option with its type, bounds, default and help text.
 OPTION_FIELDS: dict[str, Any] = {name: (field.annotation, field) for name, field in Options.model_fields.items()}
-PredictionRequest: Any = create_model("PredictionRequest", __base__=_Inputs, **OPTION_FIELDS)
+PredictionRequest: Any = create_model("PredictionRequest", __base__=_PredictionInputs, **OPTION_FIELDS)
 
 
 def requested_options(body: Any) -> Options:
-    """The decoding options that a request's body sets. Raises Refused."""
+    """The decoding options that a request's body sets. Raises RequestError."""
     return options_from({name: getattr(body, name) for name in body.model_fields_set & set(Options.model_fields)})
 
 
-def as_record(one: Translated, model: Model) -> dict[str, Any]:
-    """What is told of a text."""
+def translation_record(translation: TextTranslation, model: Model) -> dict[str, Any]:
+    """The JSON of one text's translation."""
     sentences = []
-    for result in one.sentences:
-        source = result.source.encode("utf-8", "replace").decode("utf-8")  # half a character has no place in JSON
+    for result in translation.sentences:
+        source = result.source.encode("utf-8", "replace").decode("utf-8")  # JSON cannot hold a lone surrogate
         record: dict[str, Any] = {"source": source, "text": result.text, "score": result.score}
-        record["others"] = [{"text": other.text, "score": other.score} for other in result.others]
+        record["others"] = [{"text": each.text, "score": each.score} for each in result.others]
         if model.predictor is not None and (result.token_scores is not None or result.attention is not None):
             record["tokens"] = model.predictor.run.target_side.pieces(result.tokens)
             record["source_tokens"] = text_tokenizer(model.predictor.run.source_side).pieces(result.source_tokens)
@@ -80,66 +80,69 @@ def as_record(one: Translated, model: Model) -> dict[str, Any]:
         if result.alignment is not None:
             record["alignment"] = result.alignment
         if result.attention is not None:
-            record["attention"] = as_attention(result.attention)
+            record["attention"] = attention_record(result.attention)
         for name, value in (("missing", result.missing), ("wrong", result.error)):
             if value:
                 record[name] = value
         sentences.append(record)
-    record = {"text": one.text, "others": one.others, "sentences": sentences}
-    return {**record, "wrong": one.wrong} if one.wrong else record
+    record = {"text": translation.text, "others": translation.alternatives, "sentences": sentences}
+    return {**record, "wrong": translation.error} if translation.error else record
 
 
 class Service:
-    """Everything that the routes share."""
+    """What all routes share: models, limits, API keys and metrics."""
 
-    def __init__(self, pool: ModelPool, limits: Limits, keys: Keys) -> None:
-        self.pool, self.limits, self.keys = pool, limits, keys
+    def __init__(self, pool: ModelPool, limits: Limits, api_keys: ApiKeys) -> None:
+        self.pool, self.limits, self.api_keys = pool, limits, api_keys
         self.metrics = Metrics()
 
-    def admit(self, key: str | None) -> None:
-        """Raises Refused if a key is asked for and this is none."""
-        if not self.keys.fits(key):
-            raise Refused(403, "this needs an API key that is known here.")
+    def check_api_key(self, key: str | None) -> None:
+        """Raises RequestError if a key is required and this one is not valid."""
+        if not self.api_keys.is_valid(key):
+            raise RequestError(403, "this needs an API key that is known here.")
 
-    def allowed(self, options: Options, model: Model) -> Options:
-        """Options that the limits allow and that apply to a model. Raises Refused."""
-        within(options, self.limits)
+    def validate_options(self, options: Options, model: Model) -> Options:
+        """The options, unchanged. Raises RequestError if they exceed the limits or do not apply to the model."""
+        check_limits(options, self.limits)
         if model.predictor is not None:
             try:
                 model.predictor.check_options(options)
             except RegardError as error:
-                raise Refused(400, str(error)) from None
+                raise RequestError(400, str(error)) from None
         return options
 
     async def translate(
-        self, request: Request, texts: list[Any], options: Options, **which: str | None
-    ) -> tuple[Model, list[Translated]]:
-        """For a request that was admitted. Raises Refused, or Left."""
-        asked = checked(texts, self.limits)
-        within(options, self.limits)
+        self, request: Request, texts: list[Any], options: Options, **selection: str | None
+    ) -> tuple[Model, list[TextTranslation]]:
+        """Translate the texts of a request whose key was checked; selection: arguments of ModelPool.find().
+
+        Raises RequestError or ClientDisconnected.
+        """
+        texts = validate_texts(texts, self.limits)
+        check_limits(options, self.limits)
         try:
-            model = self.pool.find(**which)
+            model = self.pool.find(**selection)
         except ModelNotFoundError as error:
-            raise Refused(400, str(error)) from None
+            raise RequestError(400, str(error)) from None
         check_reads_text(model)
-        options = self.allowed(options, model)
-        return model, await until_left(request, translated(model, asked, options, self.limits))
+        options = self.validate_options(options, model)
+        return model, await run_until_disconnect(request, translate_texts(model, texts, options, self.limits))
 
 
-def new_app(
+def create_app(
     pool: ModelPool,
     *,
     limits: Limits | None = None,
-    keys: Keys | None = None,
+    api_keys: ApiKeys | None = None,
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]"),
     origins: tuple[str, ...] = (),
     log: bool = False,
 ) -> App:
-    """The whole application."""
-    service = Service(pool, limits or Limits(), keys or Keys(None))
+    """The application with all routes. hosts: names in the Host header that are accepted. origins: for CORS."""
+    service = Service(pool, limits or Limits(), api_keys or ApiKeys(None))
 
     @contextlib.asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         loading = asyncio.create_task(pool.load())
         yield
         loading.cancel()
@@ -147,24 +150,29 @@ def new_app(
             await loading
         await pool.stop()
 
-    app = FastAPI(title="regard", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
-    _own_routes(app, service)
+    app = FastAPI(title="regard", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    _add_routes(app, service)
     libretranslate.add_to(app, service)
     deepl.add_to(app, service)
-    seeing.add_to(app, service)
-    media.add_to(app, service)
+    attention_api.add_to(app, service)
+    media_api.add_to(app, service)
     pages.add_to(app)
-    _errors(app)
+    _add_error_handlers(app)
 
-    def tell(line: str) -> None:
+    def print_log_line(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    return Guard(
-        app, limits=service.limits, hosts=hosts, origins=origins, log=tell if log else None, seen=service.metrics.seen
+    return RequestMiddleware(
+        app,
+        limits=service.limits,
+        hosts=hosts,
+        origins=origins,
+        log=print_log_line if log else None,
+        observe=service.metrics.observe,
     )
 
 
-def _own_routes(app: FastAPI, service: Service) -> None:
+def _add_routes(app: FastAPI, service: Service) -> None:
     pool = service.pool
 
     @app.get("/health", summary="Whether the service is alive.")
@@ -196,7 +204,7 @@ def _own_routes(app: FastAPI, service: Service) -> None:
             ],
             "option_fields": form_fields(service.limits),
             "limits": asdict(service.limits),
-            "needs_key": service.keys.asked,
+            "needs_key": service.api_keys.required,
         }
 
     @app.post(
@@ -205,13 +213,13 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         description="""curl localhost:8000/v1/translate -H "content-type: application/json" -d '{"text": "A dog."}'""",
     )
     async def translate(
-        asked: PredictionRequest, request: Request, authorization: Annotated[str, Header()] = ""
+        body: PredictionRequest, request: Request, authorization: Annotated[str, Header()] = ""
     ) -> dict[str, Any]:
-        service.admit(bearer(authorization))
-        texts = [asked.text] if isinstance(asked.text, str) else asked.text
-        which = {"name": asked.model, "source": asked.source, "target": asked.target}
-        model, found = await service.translate(request, texts, requested_options(asked), **which)
-        return {"model": model.name, "translations": [as_record(one, model) for one in found]}
+        service.check_api_key(bearer_key(authorization))
+        texts = [body.text] if isinstance(body.text, str) else body.text
+        selection = {"name": body.model, "source": body.source, "target": body.target}
+        model, translations = await service.translate(request, texts, requested_options(body), **selection)
+        return {"model": model.name, "translations": [translation_record(each, model) for each in translations]}
 
     @app.post(
         "/v1/lines",
@@ -226,22 +234,22 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         target: str | None = None,
         authorization: Annotated[str, Header()] = "",
     ) -> Response:
-        service.admit(bearer(authorization))
+        service.check_api_key(bearer_key(authorization))
         try:
             chosen = pool.find(name=model, source=source, target=target)
             text = (await request.body()).decode("utf-8")
         except ModelNotFoundError as error:
-            raise Refused(400, str(error)) from None
+            raise RequestError(400, str(error)) from None
         except UnicodeDecodeError:
-            raise Refused(400, "the body is not text in UTF-8.") from None
+            raise RequestError(400, "the body is not text in UTF-8.") from None
         check_reads_text(chosen)
-        options = service.allowed(options_in_query(request), chosen)
-        given = LINE_ENDS.split(text)
-        given = given[:-1] if given[-1] == "" else given
-        if any(len(line) > service.limits.characters for line in given):
-            raise Refused(413, f"a line has over {service.limits.characters:,} characters.")
-        lines_of = files.translated_lines(given, chosen, options, service.limits)
-        return StreamingResponse(lines_of, media_type="application/x-ndjson")
+        options = service.validate_options(options_in_query(request), chosen)
+        source_lines = LINE_ENDS.split(text)
+        source_lines = source_lines[:-1] if source_lines[-1] == "" else source_lines
+        if any(len(line) > service.limits.characters for line in source_lines):
+            raise RequestError(413, f"a line has over {service.limits.characters:,} characters.")
+        content = file_api.stream_translated_lines(source_lines, chosen, options, service.limits)
+        return StreamingResponse(content, media_type="application/x-ndjson")
 
     @app.post(
         "/v1/file",
@@ -258,48 +266,50 @@ def _own_routes(app: FastAPI, service: Service) -> None:
         column: Annotated[str | None, Query(description="Of a table: the text's, by name or from 1.")] = None,
         authorization: Annotated[str, Header()] = "",
     ) -> Response:
-        service.admit(bearer(authorization))
+        service.check_api_key(bearer_key(authorization))
         try:
             chosen = pool.find(name=model, source=source, target=target)
         except ModelNotFoundError as error:
-            raise Refused(400, str(error)) from None
+            raise RequestError(400, str(error)) from None
         check_reads_text(chosen)
-        options = service.allowed(options_in_query(request), chosen)
-        plain = files.plain_name(name)
-        own = resolve_layout(chosen.folder, None, None, column, None)  # a run that answers has columns of its own
-        place = own.source_column if column is not None or own.question_column is not None else None
-        layout = DocumentLayout(chosen.source or source, chosen.target or target, place, own.question_column)
-        document = await files.opened(await request.body(), plain, layout, service.limits)
-        content = files.translated_file(document, plain, chosen, options, service.limits)
+        options = service.validate_options(options_in_query(request), chosen)
+        safe_name = file_api.safe_file_name(name)
+        columns = resolve_layout(chosen.folder, None, None, column, None)  # a question answering run has its columns
+        source_column = columns.source_column if column is not None or columns.question_column is not None else None
+        layout = DocumentLayout(
+            chosen.source or source, chosen.target or target, source_column, columns.question_column
+        )
+        document = await file_api.open_document(await request.body(), safe_name, layout, service.limits)
+        content = file_api.stream_translated_file(document, safe_name, chosen, options, service.limits)
         return StreamingResponse(content, media_type="application/x-ndjson")
 
 
-def _errors(app: FastAPI) -> None:
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> Response:
+def _add_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(RequestError)
+    async def request_error(request: Request, error: RequestError) -> Response:
         name = "message" if request.url.path.startswith("/v2/") else "error"
-        return JSONResponse({name: error.why}, error.status, headers=error.headers)
+        return JSONResponse({name: error.message}, error.status, headers=error.headers)
 
-    @app.exception_handler(TooLarge)
-    async def large(request: Request, error: TooLarge) -> Response:
+    @app.exception_handler(BodyTooLarge)
+    async def body_too_large(request: Request, error: BodyTooLarge) -> Response:
         return JSONResponse({"error": "the body is larger than is allowed."}, 413, headers={"connection": "close"})
 
-    @app.exception_handler(Slow)
-    async def slow(request: Request, error: Slow) -> Response:
+    @app.exception_handler(BodyTimeout)
+    async def body_timeout(request: Request, error: BodyTimeout) -> Response:
         return JSONResponse({"error": "the body did not come in time."}, 408, headers={"connection": "close"})
 
     @app.exception_handler(HTTPException)
-    async def other(request: Request, error: HTTPException) -> Response:
-        what = {404: "there is nothing here; see /docs", 405: "this is asked for in another way; see /docs"}
-        said = what.get(error.status_code, str(error.detail).lower().rstrip("."))
-        return JSONResponse({"error": f"{said}."}, error.status_code, headers=error.headers)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        messages = {404: "there is nothing here; see /docs", 405: "this is asked for in another way; see /docs"}
+        message = messages.get(error.status_code, str(error.detail).lower().rstrip("."))
+        return JSONResponse({"error": f"{message}."}, error.status_code, headers=error.headers)
 
-    @app.exception_handler(Left)
-    async def left(request: Request, error: Left) -> Response:
+    @app.exception_handler(ClientDisconnected)
+    async def client_disconnected(request: Request, error: ClientDisconnected) -> Response:
         return Response(status_code=499)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
+    async def validation_error(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return JSONResponse({"error": "the body is not JSON."}, 400)
@@ -307,10 +317,10 @@ def _errors(app: FastAPI) -> None:
             return JSONResponse(
                 {"error": "the body is to be an object in JSON, with the header content-type: application/json."}, 400
             )
-        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "str", "list[str]"))
-        what = first["msg"].lower()
-        return JSONResponse({"error": f"{where}: {what}." if where else f"{what}."}, 400)
+        field = ".".join(str(name) for name in first["loc"] if name not in ("body", "str", "list[str]"))
+        message = first["msg"].lower()
+        return JSONResponse({"error": f"{field}: {message}." if field else f"{message}."}, 400)
 
     @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> Response:
+    async def internal_error(request: Request, error: Exception) -> Response:
         return JSONResponse({"error": "something went wrong here; it is in the log."}, 500)

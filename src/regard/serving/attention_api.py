@@ -1,4 +1,4 @@
-"""What a model attends to, over HTTP."""
+"""Attention weights of a source and a target, over HTTP."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from regard.data.input_validation import LONE_SURROGATE
 from regard.errors import RegardError
 from regard.inference.options import Options
+from regard.serving.http_requests import RequestError, bearer_key, run_for_request, validate_texts
 from regard.serving.limits import Limits
 from regard.serving.model_pool import ModelNotFoundError
-from regard.serving.requests import Refused, answered, bearer, checked
 from regard.views.page import pack_capture
 from regard.views.storage import as_record
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from regard.inference.predictor import Predictor
     from regard.serving.app import Service
 
-BEAM = 5  # hypotheses of the page's tree
+BEAM = 5  # hypotheses in the beam view of the page
 
 
 class Pair(BaseModel):
@@ -35,17 +35,17 @@ class Pair(BaseModel):
     packed: Annotated[bool, Field(description="As the page at /see wants it.")] = False
 
 
-def within_reach(predictor: "Predictor", said: str, limits: Limits, places: int = 0) -> None:
-    """Raises RegardError if the attribution of this would take too long. places: of a source that is no text."""
-    if LONE_SURROGATE.search(said) or not predictor.run.target_side.has_eos:
-        return  # what is no text is refused elsewhere; a class is one thing
-    most = min(limits.attributed, limits.attributed_looks // max(1, places))
-    if len(predictor.run.target_tokens(said)) > most:
-        raise RegardError(f"attribution: of at most {most} subwords that are written.")
+def check_attribution_size(predictor: "Predictor", target: str, limits: Limits, source_positions: int = 0) -> None:
+    """Raises RegardError if attribution would take too long. source_positions: of a picture or a recording."""
+    if LONE_SURROGATE.search(target) or not predictor.run.target_side.has_eos:
+        return  # invalid text is reported by the predictor; a class is a single target
+    limit = min(limits.attributed, limits.attributed_looks // max(1, source_positions))
+    if len(predictor.run.target_tokens(target)) > limit:
+        raise RegardError(f"attribution: of at most {limit} subwords that are written.")
 
 
 def add_to(app: FastAPI, service: "Service") -> None:
-    """Its routes."""
+    """Register the routes."""
 
     @app.post(
         "/v1/attend",
@@ -53,34 +53,32 @@ def add_to(app: FastAPI, service: "Service") -> None:
         description="""curl localhost:8000/v1/attend -H "content-type: application/json" -d '{"text": "A dog."}'""",
     )
     async def attend(pair: Pair, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
-        service.admit(bearer(authorization))
-        checked([pair.text, *([] if pair.target is None else [pair.target])], service.limits)
+        service.check_api_key(bearer_key(authorization))
+        validate_texts([pair.text, *([] if pair.target is None else [pair.target])], service.limits)
         try:
             model = service.pool.find(name=pair.model)
         except ModelNotFoundError as error:
-            raise Refused(400, str(error)) from None
+            raise RequestError(400, str(error)) from None
         if model.batcher is None or model.predictor is None:
-            raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
+            raise RequestError(503, "the models are being loaded.", {"Retry-After": "2"})
         from regard.inference.attention import branches
 
         predictor = model.predictor
         if not predictor.description.model.source.is_text:
-            raise Refused(400, f"{model.name} reads files; send one to /v1/look.")
-        searched = predictor.description.model.decoder.autoregressive
+            raise RequestError(400, f"{model.name} reads files; send one to /v1/look.")
+        is_autoregressive = predictor.description.model.decoder.autoregressive
 
-        def looked() -> dict[str, Any]:
-            many = BEAM if searched else 1
-            options = Options(beam=BEAM, nbest=many) if searched else Options()
-            found = None if pair.target is not None else predictor.results([pair.text], options)[0]
-            said = pair.target or "" if found is None else found.text
+        def capture_attention() -> dict[str, Any]:
+            options = Options(beam=BEAM, nbest=BEAM) if is_autoregressive else Options()
+            result = None if pair.target is not None else predictor.results([pair.text], options)[0]
+            target = pair.target or "" if result is None else result.text
             if pair.attribution:
-                within_reach(predictor, said, service.limits)
-            over = found or pair.target
-            captured = predictor.attend(pair.text, over, attribution=pair.attribution)
+                check_attribution_size(predictor, target, service.limits)
+            captured = predictor.attend(pair.text, result or pair.target, attribution=pair.attribution)
             captured = replace(captured, model=model.name)
-            if found is not None and pair.packed and searched:
-                captured = replace(captured, beam=branches(predictor.pipeline, found))
+            if result is not None and pair.packed and is_autoregressive:
+                captured = replace(captured, beam=branches(predictor.pipeline, result))
             record = pack_capture(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
-            return {"model": model.name, "text": said, "attention": record}
+            return {"model": model.name, "text": target, "attention": record}
 
-        return await answered(request, model.batcher.run(looked, seconds=service.limits.seconds))
+        return await run_for_request(request, model.batcher.run(capture_attention, seconds=service.limits.seconds))

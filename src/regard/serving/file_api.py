@@ -1,4 +1,4 @@
-"""A file over HTTP: up in one body, its translation back at the end of a stream of progress. Nothing is kept."""
+"""Translation of files over HTTP: the response streams progress, then the translated file. Nothing is stored."""
 
 import asyncio
 import base64
@@ -10,92 +10,95 @@ from typing import Any
 from regard.documents.document import Document, DocumentLayout, document_kind, read_document
 from regard.errors import RegardError
 from regard.inference.options import Options
+from regard.serving.http_requests import RequestError, TextTranslation, translate_texts
 from regard.serving.limits import Limits
 from regard.serving.model_pool import Model
-from regard.serving.requests import Refused, Translated, translated
 
-AHEAD = 32  # texts that wait in the queue at once
+MAX_QUEUED = 32  # texts of one request that are in the queue at once
 
 
-def line(record: dict[str, Any]) -> bytes:
-    """One record of a stream."""
+def json_line(record: dict[str, Any]) -> bytes:
+    """A record as one line of JSON."""
     return (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
-def plain_name(given: str) -> str:
-    """A name, never a path: it tells the kind of file, and is told back."""
-    name = PurePath(given.replace("\\", "/")).name[-200:]
+def safe_file_name(name: str) -> str:
+    """A printable name without a path. Its suffix selects the format, and it is part of the response."""
+    name = PurePath(name.replace("\\", "/")).name[-200:]
     return "".join(letter if letter.isprintable() else "_" for letter in name) or "file.txt"
 
 
-async def opened(content: bytes, plain: str, layout: DocumentLayout, limits: Limits) -> Document:
-    """A file that was sent. Raises Refused."""
+async def open_document(content: bytes, name: str, layout: DocumentLayout, limits: Limits) -> Document:
+    """Parse an uploaded file. Raises RequestError."""
     try:
-        document = await asyncio.to_thread(
-            read_document, content, plain, document_kind(PurePath(plain), layout), layout
-        )
+        document = await asyncio.to_thread(read_document, content, name, document_kind(PurePath(name), layout), layout)
     except RegardError as error:
-        raise Refused(400, str(error)) from None
+        raise RequestError(400, str(error)) from None
     if any(len(text) > limits.characters for text in document.texts):
-        raise Refused(413, f"a text in it has over {limits.characters:,} characters.")
+        raise RequestError(413, f"a text in it has over {limits.characters:,} characters.")
     return document
 
 
-async def in_order(model: Model, texts: list[str], options: Options, limits: Limits) -> AsyncIterator[Translated]:
-    """Each text's translation, in order, some of them queued ahead. Raises Refused."""
-    waiting: list[asyncio.Task[list[Translated]]] = []
-    at = 0
+async def translate_in_order(
+    model: Model, texts: list[str], options: Options, limits: Limits
+) -> AsyncIterator[TextTranslation]:
+    """Translations of the texts, in order; MAX_QUEUED are queued ahead. Raises RequestError."""
+    tasks: list[asyncio.Task[list[TextTranslation]]] = []
+    queued = 0
     try:
         for _ in texts:
-            while at < len(texts) and len(waiting) < AHEAD:
-                waiting.append(asyncio.create_task(_patiently(model, texts[at], options, limits)))
-                at += 1
-            (one,) = await waiting.pop(0)
-            yield one
+            while queued < len(texts) and len(tasks) < MAX_QUEUED:
+                tasks.append(asyncio.create_task(_translate_with_retry(model, texts[queued], options, limits)))
+                queued += 1
+            (translation,) = await tasks.pop(0)
+            yield translation
     finally:
-        for task in waiting:
+        for task in tasks:
             task.cancel()
 
 
-async def _patiently(model: Model, text: str, options: Options, limits: Limits) -> list[Translated]:
-    """One of many waits for its turn instead of being refused."""
+async def _translate_with_retry(model: Model, text: str, options: Options, limits: Limits) -> list[TextTranslation]:
+    """The translation of one text; if the queue is full, tries again later."""
     while True:
         try:
-            return await translated(model, [text], options, limits)
-        except Refused as refused:
-            if refused.status != 429:
+            return await translate_texts(model, [text], options, limits)
+        except RequestError as error:
+            if error.status != 429:
                 raise
-            await asyncio.sleep(min(5.0, float(refused.headers.get("Retry-After", "1"))))
+            await asyncio.sleep(min(5.0, float(error.headers.get("Retry-After", "1"))))
 
 
-async def translated_file(
+async def stream_translated_file(
     document: Document, name: str, model: Model, options: Options, limits: Limits
 ) -> AsyncIterator[bytes]:
-    """Lines of JSON: how many texts are done, and at the end the file, in base64."""
+    """Lines of JSON: the number of translated texts, and at the end the file in base64."""
     total = len(document.texts)
-    said: list[str | None] = []
-    wrong = 0
-    yield line({"done": 0, "total": total})
+    translations: list[str | None] = []
+    failed = 0
+    yield json_line({"done": 0, "total": total})
     try:
-        async for one in in_order(model, list(document.texts), options, limits):
-            wrong += bool(one.wrong)
-            said.append(None if one.wrong else one.text)
-            yield line({"done": len(said), "total": total})
-        content = await asyncio.to_thread(document.write, said)
-    except Refused as refused:
-        yield line({"error": refused.why})
+        async for translation in translate_in_order(model, list(document.texts), options, limits):
+            failed += bool(translation.error)
+            translations.append(None if translation.error else translation.text)
+            yield json_line({"done": len(translations), "total": total})
+        content = await asyncio.to_thread(document.write, translations)
+    except RequestError as error:
+        yield json_line({"error": error.message})
         return
     stem, dot, suffix = name.rpartition(".")
-    into = f"{stem or name}.{model.target or 'translated'}{dot}{suffix if stem else ''}"
-    yield line({"name": into, "wrong": wrong, "content": base64.b64encode(content).decode("ascii")})
+    translated_name = f"{stem or name}.{model.target or 'translated'}{dot}{suffix if stem else ''}"
+    yield json_line({"name": translated_name, "wrong": failed, "content": base64.b64encode(content).decode("ascii")})
 
 
-async def translated_lines(lines: list[str], model: Model, options: Options, limits: Limits) -> AsyncIterator[bytes]:
-    """Lines of JSON: each line's translation."""
+async def stream_translated_lines(
+    lines: list[str], model: Model, options: Options, limits: Limits
+) -> AsyncIterator[bytes]:
+    """Lines of JSON: the translation of each line."""
     number = 0
     try:
-        async for one in in_order(model, lines, options, limits):
+        async for translation in translate_in_order(model, lines, options, limits):
             number += 1
-            yield line({"line": number, "text": one.text} | ({"wrong": one.wrong} if one.wrong else {}))
-    except Refused as refused:
-        yield line({"error": refused.why})
+            failure = {"wrong": translation.error} if translation.error else {}
+            yield json_line({"line": number, "text": translation.text, **failure})
+    except RequestError as error:
+        yield json_line({"error": error.message})

@@ -1,7 +1,7 @@
-"""HTML in, HTML out: its tags and what is not text stay, its text is translated.
+"""Text in HTML: markup is split into tags and text, and joined again with translations of the text.
 
-Text is found between tags by a pattern that no markup, however broken, can make fail. Inline tags within a sentence
-stay where the model puts them if it has learnt to; otherwise the text around them is translated in parts.
+Text between tags is found with a regular expression, which cannot fail on broken markup. Inline tags stay within the
+text to translate, where a model that has learned to puts them in the right place.
 """
 
 import html
@@ -11,14 +11,14 @@ from functools import lru_cache
 
 INLINE = "a|abbr|b|bdi|bdo|cite|code|data|dfn|em|font|i|kbd|mark|q|s|samp|small|span|strong|sub|sup|time|u|var|wbr"
 NO_TEXT = ("script", "style", "textarea", "pre", "code")
-MOST_IGNORED = 50
+MAX_IGNORED_TAGS = 50
 NAME = re.compile(r"[A-Za-z_][\w.:-]{0,99}")
 INLINE_TAG = re.compile(rf"</?(?:{INLINE})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 
 
 @lru_cache(64)
 def _markup(ignored: tuple[str, ...]) -> re.Pattern[str]:
-    """Tags and all that is not text; of some tags, all that is between them, too."""
+    """A pattern for tags and other markup that is not text; of some elements, their content, too."""
     names = "|".join(map(re.escape, (*NO_TEXT, *ignored)))
     return re.compile(
         rf"<!--.*?(?:-->|$)|<!\[CDATA\[.*?(?:\]\]>|$)|<({names})(?=[\s>])[^<>]*(?<!/)>.*?(?:</\1\s*>|$)"
@@ -28,41 +28,41 @@ def _markup(ignored: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def split(markup: str, ignored: Sequence[str] = ()) -> list[tuple[str, bool]]:
-    """Parts, and whether each is a text to translate; texts keep their inline tags, and have no entities.
+    """Segments, each with whether it is text to translate. Text keeps its inline tags; its entities are decoded.
 
-    `ignored`: tags whose text stays as it is, too.
+    ignored: names of tags whose content is not translated.
     """
-    parts: list[tuple[str, bool]] = []
+    segments: list[tuple[str, bool]] = []
     text = ""
-    at = 0
-    for found in _markup(tuple(name for name in ignored[:MOST_IGNORED] if NAME.fullmatch(name))).finditer(markup):
-        text += html.unescape(markup[at : found.start()])
-        at = found.end()
+    start = 0
+    for found in _markup(tuple(name for name in ignored[:MAX_IGNORED_TAGS] if NAME.fullmatch(name))).finditer(markup):
+        text += html.unescape(markup[start : found.start()])
+        start = found.end()
         if INLINE_TAG.fullmatch(found[0]):
             text += found[0]
             continue
-        parts += _text(text)
+        segments += _text_segments(text)
         text = ""
-        parts.append((found[0], False))
-    return parts + _text(text + html.unescape(markup[at:]))
+        segments.append((found[0], False))
+    return segments + _text_segments(text + html.unescape(markup[start:]))
 
 
-def _text(text: str) -> list[tuple[str, bool]]:
+def _text_segments(text: str) -> list[tuple[str, bool]]:
     if any(map(str.isalpha, INLINE_TAG.sub("", text))):
         return [(text, True)]
-    return [(_escaped(text), False)] if text else []
+    return [(_escape(text), False)] if text else []
 
 
-def join(parts: Sequence[tuple[str, bool]], translations: Sequence[str]) -> str:
-    """The markup again, with a translation for each text, escaped but for its inline tags."""
-    said = iter(translations)
-    return "".join(_escaped(next(said)) if is_text else part for part, is_text in parts)
+def join(segments: Sequence[tuple[str, bool]], translations: Sequence[str]) -> str:
+    """The markup with a translation for each text, which is escaped except for its inline tags."""
+    remaining = iter(translations)
+    return "".join(_escape(next(remaining)) if is_text else segment for segment, is_text in segments)
 
 
-def _escaped(text: str) -> str:
-    parts: list[str] = []
-    at = 0
-    for found in INLINE_TAG.finditer(text):
-        parts += [html.escape(text[at : found.start()], quote=False), found[0]]
-        at = found.end()
-    return "".join([*parts, html.escape(text[at:], quote=False)])
+def _escape(text: str) -> str:
+    pieces: list[str] = []
+    start = 0
+    for tag in INLINE_TAG.finditer(text):
+        pieces += [html.escape(text[start : tag.start()], quote=False), tag[0]]
+        start = tag.end()
+    return "".join([*pieces, html.escape(text[start:], quote=False)])

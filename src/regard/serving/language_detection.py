@@ -1,4 +1,4 @@
-"""Names of languages, and an honest guess which one a text is in."""
+"""Names of languages, and detection of the language of a text with the vocabularies of the loaded models."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from regard.data.vocabulary import text_tokenizer
 from regard.serving.model_pool import ModelPool
 
 
-def name_of(code: str) -> str:
-    """In English, as people call it; the code itself where nobody knows it."""
+def language_name(code: str) -> str:
+    """The English name of a language; the code itself if it is unknown."""
     if code == "auto":
         return "Any"
     from babel import Locale, UnknownLocaleError
@@ -18,26 +18,28 @@ def name_of(code: str) -> str:
         return code
 
 
-def detected(text: str, pool: ModelPool) -> list[dict[str, Any]]:
-    """Languages of the loaded models, by how well each one's subwords fit the text; none that cannot be told.
+def detect_languages(text: str, pool: ModelPool) -> list[dict[str, Any]]:
+    """Source languages of the loaded models and their confidence (0 to 100), best first; without those at 0.
 
-    A vocabulary of a language spells its texts in long pieces, and other languages' in letters and bytes. So this knows
-    only the languages that there are models for, and says how sure it is; of a text in another language it says little.
+    The subwords of a language are long in its own texts, and short (letters, bytes) in texts of other languages. So
+    only languages with a model are detected; for a text in another language all confidences are low.
     """
-    fits: dict[str, float] = {}
+    piece_lengths: dict[str, float] = {}
     for model in pool.models:
         if model.predictor is None or model.source is None:
             continue
         (tokens,) = text_tokenizer(model.predictor.run.source_side).encode([text.strip()])
         pieces = text_tokenizer(model.predictor.run.source_side).pieces(tokens)
         letters = sum(len(piece) for piece in pieces if not piece.startswith("<0x"))
-        fit = letters / max(1, len(tokens)) if tokens else 0.0
-        fits[model.source] = max(fit, fits.get(model.source, 0.0))
-    if not fits:
+        piece_length = letters / max(1, len(tokens)) if tokens else 0.0
+        piece_lengths[model.source] = max(piece_length, piece_lengths.get(model.source, 0.0))
+    if not piece_lengths:
         return []
-    # Three letters a piece is what a language's own text has at least; below two, nothing is known of it.
-    sure = {code: min(1.0, max(0.0, (fit - 1.5) / 2.0)) for code, fit in fits.items()}
-    whole = sum(fit**4 for fit in fits.values())
-    shares = {code: round(100 * sure[code] * fit**4 / whole, 1) for code, fit in sorted(fits.items())}
-    ranked = sorted(shares.items(), key=lambda pair: -pair[1])
-    return [{"language": code, "confidence": share} for code, share in ranked if share > 0]
+    # A text in the language of the vocabulary has three letters or more per subword; at 1.5, nothing is known.
+    certainty = {code: min(1.0, max(0.0, (length - 1.5) / 2.0)) for code, length in piece_lengths.items()}
+    total = sum(length**4 for length in piece_lengths.values())
+    confidence = {
+        code: round(100 * certainty[code] * length**4 / total, 1) for code, length in sorted(piece_lengths.items())
+    }
+    ranked = sorted(confidence.items(), key=lambda pair: -pair[1])
+    return [{"language": code, "confidence": percent} for code, percent in ranked if percent > 0]

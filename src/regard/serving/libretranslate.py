@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Request
 
 from regard.inference.options import Options
-from regard.serving import html_text as html
-from regard.serving.language_detection import detected, name_of
+from regard.serving import html_text
+from regard.serving.http_requests import Fields, RequestError, TextTranslation, read_fields
+from regard.serving.language_detection import detect_languages, language_name
 from regard.serving.model_pool import ModelPool
-from regard.serving.requests import Fields, Refused, Translated, given_fields
 
 if TYPE_CHECKING:
     from regard.serving.app import Service
@@ -24,33 +24,35 @@ def add_to(app: FastAPI, service: "Service") -> None:
         tags=["LibreTranslate"],
     )
     async def translate(request: Request) -> dict[str, Any]:
-        fields = await given_fields(request)
-        service.admit(fields.one("api_key") or None)
-        if "q" not in fields and "text" in fields:  # DeepLX sends other names to this path
+        fields = await read_fields(request)
+        service.check_api_key(fields.get("api_key") or None)
+        if "q" not in fields and "text" in fields:  # DeepLX clients send other field names to this path
             return await _deeplx(request, service, fields)
         for name in ("q", "target"):
             if name not in fields:
-                raise Refused(400, f"Invalid request: missing {name} parameter")
-        many = "q" in fields.lists
-        kind = fields.one("format") or "text"
-        if kind not in ("text", "html"):
-            raise Refused(400, f"{kind[:20]} format is not supported")
-        alternatives = fields.number("alternatives")
+                raise RequestError(400, f"Invalid request: missing {name} parameter")
+        is_list = "q" in fields.list_fields
+        text_format = fields.get("format") or "text"
+        if text_format not in ("text", "html"):
+            raise RequestError(400, f"{text_format[:20]} format is not supported")
+        alternatives = fields.get_int("alternatives")
         if alternatives + 1 > service.limits.nbest:
-            raise Refused(400, f"at most {service.limits.nbest - 1} alternatives are possible.")
+            raise RequestError(400, f"at most {service.limits.nbest - 1} alternatives are possible.")
         options = Options(beam=max(5, alternatives + 1), nbest=alternatives + 1)
-        source, target = fields.one("source"), fields.one("target")
-        answers, model = await _translated(request, service, fields.all("q"), kind, options, source, target)
-        if not answers and not many:
-            raise Refused(400, "Invalid request: missing q parameter")
-        texts = [text for text, _ in answers]
-        record: dict[str, Any] = {"translatedText": texts if many else texts[0]}
+        source, target = fields.get("source"), fields.get("target")
+        translations, model = await _translate(
+            request, service, fields.get_list("q"), text_format, options, source, target
+        )
+        if not translations and not is_list:
+            raise RequestError(400, "Invalid request: missing q parameter")
+        texts = [text for text, _ in translations]
+        record: dict[str, Any] = {"translatedText": texts if is_list else texts[0]}
         if source in ("", "auto"):
-            found = {"confidence": 100, "language": model.source or "und"}
-            record["detectedLanguage"] = [found] * len(texts) if many else found
+            detected = {"confidence": 100, "language": model.source or "und"}
+            record["detectedLanguage"] = [detected] * len(texts) if is_list else detected
         if alternatives:
-            others = [each for _, each in answers]
-            record["alternatives"] = others if many else others[0]
+            text_alternatives = [each for _, each in translations]
+            record["alternatives"] = text_alternatives if is_list else text_alternatives[0]
         return record
 
     @app.get("/languages", summary="As LibreTranslate: what can be translated.", tags=["LibreTranslate"])
@@ -59,63 +61,72 @@ def add_to(app: FastAPI, service: "Service") -> None:
 
     @app.post("/detect", summary="As LibreTranslate: which language a text is in.", tags=["LibreTranslate"])
     async def detect(request: Request) -> list[dict[str, Any]]:
-        fields = await given_fields(request)
-        service.admit(fields.one("api_key") or None)
-        text = fields.one("q")
+        fields = await read_fields(request)
+        service.check_api_key(fields.get("api_key") or None)
+        text = fields.get("q")
         if not text:
-            raise Refused(400, "Invalid request: missing q parameter")
-        return detected(text[: service.limits.characters], service.pool)
+            raise RequestError(400, "Invalid request: missing q parameter")
+        return detect_languages(text[: service.limits.characters], service.pool)
 
 
-async def _translated(
-    request: Request, service: "Service", texts: list[str], kind: str, options: Options, source: str, target: str
+async def _translate(
+    request: Request,
+    service: "Service",
+    texts: list[str],
+    text_format: str,
+    options: Options,
+    source: str,
+    target: str,
 ) -> tuple[list[tuple[str, list[str]]], Any]:
     """Each text's translation and its alternatives, and the model."""
-    which = {"source": source, "target": target}
-    if kind == "text":
-        model, found = await service.translate(request, texts, options, **which)
-        return [(_said(one), one.others) for one in found], model
-    parts = [html.split(text) for text in texts]
-    model, found = await service.translate(
-        request, [part for each in parts for part, is_text in each if is_text], options, **which
-    )
-    waiting = iter(found)
-    answers = []
-    for each in parts:
-        own = [next(waiting) for _, is_text in each if is_text]
-        count = max((len(one.others) for one in own), default=0)
-        others = [
-            html.join(each, [[one.text, *one.others][: number + 2][-1] for one in own]) for number in range(count)
+    languages = {"source": source, "target": target}
+    if text_format == "text":
+        model, translations = await service.translate(request, texts, options, **languages)
+        return [(_text(each), each.alternatives) for each in translations], model
+    markups = [html_text.split(text) for text in texts]
+    text_segments = [segment for segments in markups for segment, is_text in segments if is_text]
+    model, translations = await service.translate(request, text_segments, options, **languages)
+    remaining = iter(translations)
+    joined = []
+    for segments in markups:
+        translated = [next(remaining) for _, is_text in segments if is_text]
+        count = max((len(each.alternatives) for each in translated), default=0)
+        alternatives = [
+            html_text.join(segments, [[each.text, *each.alternatives][: index + 2][-1] for each in translated])
+            for index in range(count)
         ]
-        answers.append((html.join(each, [_said(one) for one in own]), others))
-    return answers, model
+        joined.append((html_text.join(segments, [_text(each) for each in translated]), alternatives))
+    return joined, model
 
 
-def _said(one: Translated) -> str:
-    if one.wrong:
-        raise Refused(400, f"a text could not be translated: {one.wrong}.")
-    return one.text
+def _text(translation: TextTranslation) -> str:
+    """The translated text. Raises RequestError if there is none."""
+    if translation.error:
+        raise RequestError(400, f"a text could not be translated: {translation.error}.")
+    return translation.text
 
 
 async def _deeplx(request: Request, service: "Service", fields: Fields) -> dict[str, Any]:
-    source, target = fields.one("source_lang"), fields.one("target_lang")
-    model, found = await service.translate(
-        request, fields.all("text")[:1], Options(), source=source.lower(), target=target.lower()
+    source, target = fields.get("source_lang"), fields.get("target_lang")
+    model, translations = await service.translate(
+        request, fields.get_list("text")[:1], Options(), source=source.lower(), target=target.lower()
     )
     return {
         "code": 200,
-        "data": _said(found[0]),
-        "alternatives": found[0].others,
+        "data": _text(translations[0]),
+        "alternatives": translations[0].alternatives,
         "source_lang": (source or model.source or "").upper(),
         "target_lang": target.upper(),
     }
 
 
 def _languages(pool: ModelPool) -> list[dict[str, Any]]:
-    """Every language that is a source or a target, with what it can be translated into."""
+    """All source and target languages, each with the languages it can be translated into."""
     targets: dict[str, set[str]] = {}
     for model in pool.models:
         targets.setdefault(model.source or "auto", set()).add(model.target or "auto")
         if model.target is not None:
             targets.setdefault(model.target, set())
-    return [{"code": code, "name": name_of(code), "targets": sorted(of)} for code, of in sorted(targets.items())]
+    return [
+        {"code": code, "name": language_name(code), "targets": sorted(codes)} for code, codes in sorted(targets.items())
+    ]

@@ -1,7 +1,7 @@
-"""Pictures and recordings over HTTP: a file up, what the model says of it back, and what it looked at.
+"""Pictures and recordings over HTTP: predictions and attention for an uploaded file.
 
-A file is decoded in a thread of its own, few at a time, after its header was found to be small enough; what is decoded
-waits in the model's queue with everybody else's.
+A file is decoded in a thread, few at a time, after the size in its header was checked; then it waits in the queue of
+the model like any other input.
 """
 
 import asyncio
@@ -16,35 +16,35 @@ from regard.errors import RegardError
 from regard.inference.media_inputs import MediaInputs
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
-from regard.serving.attention_api import within_reach
+from regard.serving.attention_api import check_attribution_size
+from regard.serving.http_requests import RequestError, applicable_options, bearer_key, run_for_request
 from regard.serving.model_pool import Model, ModelNotFoundError
 from regard.serving.option_fields import options_in_query, query_parameters
-from regard.serving.requests import Refused, answered, applicable_options, bearer
 from regard.views.page import pack_capture
 from regard.views.storage import as_record
 
 if TYPE_CHECKING:
     from regard.serving.app import Service
 
-MAX_BATCH_SIZE = 2  # files that are decoded together: each may take some hundred megabytes for a moment
-WAITING = 64  # files at most that wait for that, each of them held in memory
+MAX_DECODING = 2  # files that are decoded at the same time: each may briefly take some hundred megabytes
+MAX_WAITING = 64  # files that wait to be decoded, each of them in memory
 T = TypeVar("T")
 
 
 def add_to(app: FastAPI, service: "Service") -> None:
-    """Its routes."""
-    room = _Room(service.limits.seconds)
+    """Register the routes."""
+    decoder = _MediaDecoder(service.limits.seconds)
 
-    async def given(
+    async def read_request(
         request: Request, name: str | None, authorization: str
     ) -> tuple[Model, Predictor, MediaInputs, bytes]:
-        service.admit(bearer(authorization))
-        model = _reader(service, name)
+        service.check_api_key(bearer_key(authorization))
+        model = _find_media_model(service, name)
         body = await request.body()
         if not body:
-            raise Refused(400, "the body is empty; send a file's bytes, as in: curl --data-binary @photo.png")
+            raise RequestError(400, "the body is empty; send a file's bytes, as in: curl --data-binary @photo.png")
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
-            raise Refused(415, "send the file's bytes alone, not a form, as in: curl --data-binary @photo.png")
+            raise RequestError(415, "send the file's bytes alone, not a form, as in: curl --data-binary @photo.png")
         assert model.predictor is not None
         inputs = media_inputs(model.predictor)
         assert inputs is not None
@@ -61,15 +61,17 @@ def add_to(app: FastAPI, service: "Service") -> None:
         model: str | None = None,
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
-        chosen, _, inputs, body = await given(request, model, authorization)
+        chosen, _, inputs, body = await read_request(request, model, authorization)
         options = _options(service, chosen, options_in_query(request))
-        source = DecodedMedia(await room.decoded(lambda: inputs.medium.read(body)), "the file")
+        source = DecodedMedia(await decoder.run(lambda: inputs.medium.read(body)), "the file")
         assert chosen.batcher is not None
-        (result,) = await answered(request, chosen.batcher.translate([source], options, seconds=service.limits.seconds))
+        (result,) = await run_for_request(
+            request, chosen.batcher.translate([source], options, seconds=service.limits.seconds)
+        )
         if result.error:
-            raise Refused(400, f"{result.error}.")
-        others = [{"text": other.text, "score": other.score} for other in result.others]
-        return {"model": chosen.name, "text": result.text, "score": result.score, "others": others}
+            raise RequestError(400, f"{result.error}.")
+        alternatives = [{"text": each.text, "score": each.score} for each in result.others]
+        return {"model": chosen.name, "text": result.text, "score": result.score, "others": alternatives}
 
     @app.post(
         "/v1/look",
@@ -85,85 +87,89 @@ def add_to(app: FastAPI, service: "Service") -> None:
         as_packed: Annotated[bool, Query(alias="packed", description="As the page at /see wants it.")] = False,
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
-        chosen, predictor, inputs, body = await given(request, model, authorization)
+        chosen, predictor, inputs, body = await read_request(request, model, authorization)
         options = _options(service, chosen, applicable_options(predictor, to=to))
         if target is not None and len(target) > service.limits.characters:
-            raise Refused(413, f"at most {service.limits.characters:,} characters of a target.")
-        source = DecodedMedia(await room.decoded(lambda: inputs.medium.read(body)), "the file")
-        sound = await room.decoded(lambda: inputs.sound(body))
+            raise RequestError(413, f"at most {service.limits.characters:,} characters of a target.")
+        source = DecodedMedia(await decoder.run(lambda: inputs.medium.read(body)), "the file")
+        audio = await decoder.run(lambda: inputs.sound(body))
 
-        def looked() -> dict[str, Any]:
-            found = None if target is not None else predictor.results([source], options)[0]
+        def capture_attention() -> dict[str, Any]:
+            result = None if target is not None else predictor.results([source], options)[0]
             if attribution:
-                said = target or "" if found is None else found.text
-                within_reach(predictor, said, service.limits, inputs.length(source.array))
-            captured = predictor.attend(source, found or target, attribution=attribution, to=to)
+                target_text = target or "" if result is None else result.text
+                check_attribution_size(predictor, target_text, service.limits, inputs.length(source.array))
+            captured = predictor.attend(source, result or target, attribution=attribution, to=to)
             captured = replace(captured, model=chosen.name)
             if captured.source_media is not None:
-                captured = replace(captured, source_media=replace(captured.source_media, audio=sound))
+                captured = replace(captured, source_media=replace(captured.source_media, audio=audio))
             record = pack_capture(captured, chosen.name) if as_packed else as_record(captured)
-            return {"model": chosen.name, "text": target if found is None else found.text, "attention": record}
+            return {"model": chosen.name, "text": target if result is None else result.text, "attention": record}
 
         assert chosen.batcher is not None
-        return await answered(request, chosen.batcher.run(looked, seconds=service.limits.seconds))
+        return await run_for_request(request, chosen.batcher.run(capture_attention, seconds=service.limits.seconds))
 
 
-def _reader(service: "Service", name: str | None) -> Model:
-    """A model that reads files: of this name, or the only one. Raises Refused."""
+def _find_media_model(service: "Service", name: str | None) -> Model:
+    """The model with this name, or the only one that reads files. Raises RequestError."""
     try:
-        found = [service.pool.find(name=name)] if name is not None else service.pool.models
+        candidates = [service.pool.find(name=name)] if name is not None else service.pool.models
     except ModelNotFoundError as error:
-        raise Refused(400, str(error)) from None
-    if any(model.predictor is None for model in found):
-        raise Refused(503, "the models are being loaded.", {"Retry-After": "2"})
-    readers = [model for model in found if model.predictor is not None and media_inputs(model.predictor) is not None]
+        raise RequestError(400, str(error)) from None
+    if any(model.predictor is None for model in candidates):
+        raise RequestError(503, "the models are being loaded.", {"Retry-After": "2"})
+    readers = [
+        model for model in candidates if model.predictor is not None and media_inputs(model.predictor) is not None
+    ]
     if not readers:
-        raise Refused(400, "there is no model here that reads files; texts go to /v1/translate.")
+        raise RequestError(400, "there is no model here that reads files; texts go to /v1/translate.")
     if len(readers) > 1:
-        raise Refused(400, f"several models read files; name one of {', '.join(model.name for model in readers)}.")
+        raise RequestError(400, f"several models read files; name one of {', '.join(model.name for model in readers)}.")
     return readers[0]
 
 
 def media_inputs(predictor: Predictor) -> MediaInputs | None:
-    """How a predictor reads files; None if it does not."""
+    """The media inputs of a predictor; None if it reads text."""
     inputs = getattr(predictor.pipeline, "inputs", None)
     return inputs if isinstance(inputs, MediaInputs) else None
 
 
 def _options(service: "Service", model: Model, options: Options) -> Options:
-    options = service.allowed(options, model)
+    options = service.validate_options(options, model)
     assert model.predictor is not None
-    known = model.predictor.description.target_languages
-    if options.to and options.to not in known:
-        raise Refused(400, f"to: there is no {options.to[:40]!r}; this model has {', '.join(known) or 'one language'}.")
+    languages = model.predictor.description.target_languages
+    if options.to and options.to not in languages:
+        raise RequestError(
+            400, f"to: there is no {options.to[:40]!r}; this model has {', '.join(languages) or 'one language'}."
+        )
     return options
 
 
-class _Room:
-    """Where files are decoded, few at a time; who waits too long, or finds too many waiting, is sent away."""
+class _MediaDecoder:
+    """Decodes files in threads, MAX_DECODING at a time; refuses a file if too many wait, or if it takes too long."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._free, self._waiting = seconds, asyncio.Semaphore(MAX_BATCH_SIZE), 0
+        self._seconds, self._slots, self._waiting = seconds, asyncio.Semaphore(MAX_DECODING), 0
 
-    async def decoded(self, work: Callable[[], T]) -> T:
-        """What is made of a file that was sent. Raises Refused."""
-        if self._waiting >= WAITING:
-            raise Refused(429, "too many files are waiting; try again later.", {"Retry-After": "2"})
+    async def run(self, decode: Callable[[], T]) -> T:
+        """The result of `decode`, called in a thread. Raises RequestError."""
+        if self._waiting >= MAX_WAITING:
+            raise RequestError(429, "too many files are waiting; try again later.", {"Retry-After": "2"})
         self._waiting += 1
         try:
             async with asyncio.timeout(self._seconds):
-                await self._free.acquire()
-                doing = asyncio.ensure_future(asyncio.to_thread(work))
-                doing.add_done_callback(self._done)  # a thread cannot be stopped: its place is free when it ends
-                return await asyncio.shield(doing)
+                await self._slots.acquire()
+                future = asyncio.ensure_future(asyncio.to_thread(decode))
+                future.add_done_callback(self._release)  # a thread cannot be canceled: its slot is free when it ends
+                return await asyncio.shield(future)
         except TimeoutError:
-            raise Refused(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
+            raise RequestError(503, "it took too long; try again later.", {"Retry-After": "5"}) from None
         except RegardError as error:
-            raise Refused(400, str(error).removeprefix("the file: ")) from None
+            raise RequestError(400, str(error).removeprefix("the file: ")) from None
         finally:
             self._waiting -= 1
 
-    def _done(self, doing: "asyncio.Future[Any]") -> None:
-        self._free.release()
-        if not doing.cancelled():
-            doing.exception()  # looked at, whoever is still there to hear of it
+    def _release(self, future: "asyncio.Future[Any]") -> None:
+        self._slots.release()
+        if not future.cancelled():
+            future.exception()  # marks it as retrieved: its client may have disconnected

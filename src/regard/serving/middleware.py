@@ -1,4 +1,4 @@
-"""Around every request: hosts, sizes, headers, log lines."""
+"""The outermost ASGI middleware: allowed hosts, body limits, security and CORS headers, log lines."""
 
 import asyncio
 import contextlib
@@ -15,12 +15,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-HEADERS = {
-    "content-security-policy": POLICY,
+SECURITY_HEADERS = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -30,20 +30,20 @@ HEADERS = {
 }
 
 
-DRAINED = 4 << 20  # bytes
-PATIENCE = 2.0  # seconds for what nobody will look at
+MAX_DRAINED = 4 << 20  # bytes of a rejected body that are read
+DRAIN_TIMEOUT = 2.0  # seconds
 
 
-class TooLarge(Exception):  # noqa: N818
-    """A body over its limit."""
+class BodyTooLarge(Exception):  # noqa: N818
+    """A body over its size limit."""
 
 
-class Slow(Exception):  # noqa: N818
-    """A body that does not come."""
+class BodyTimeout(Exception):  # noqa: N818
+    """A body that was not received within the time limit."""
 
 
-class Guard:
-    """The outermost layer."""
+class RequestMiddleware:
+    """Wraps the whole application."""
 
     def __init__(
         self,
@@ -53,96 +53,99 @@ class Guard:
         hosts: tuple[str, ...],
         origins: tuple[str, ...] = (),
         log: Callable[[str], None] | None = None,
-        seen: Callable[[str, int, float], None] = lambda path, status, seconds: None,
+        observe: Callable[[str, int, float], None] = lambda route, status, seconds: None,
     ) -> None:
+        """log: called with a line of JSON per request. observe: called with the route, status and seconds."""
         self._app, self._limits, self._hosts, self._origins = app, limits, hosts, origins
-        self._log, self._seen = log, seen
+        self._log, self._observe = log, observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = time.perf_counter()
+        start = time.perf_counter()
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
         status = 0
 
-        async def answer(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message.get("headers", []), *self._added(message, headers)]}
+                message = {**message, "headers": [*message.get("headers", []), *self._added_headers(message, headers)]}
             await send(message)
 
         try:
-            if not self._known(headers.get("host", "")):
-                await _refuse(answer, 421, "this service does not go by that name.")
-            elif self._declared(headers) > self._limit(scope):
+            if not self._is_allowed_host(headers.get("host", "")):
+                await _send_error(send_with_headers, 421, "this service does not go by that name.")
+            elif self._content_length(headers) > self._body_limit(scope):
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(_drain(receive), PATIENCE)
-                await _refuse(answer, 413, f"the body is over {self._limit(scope):,} bytes.")
+                    await asyncio.wait_for(_drain_body(receive), DRAIN_TIMEOUT)
+                await _send_error(send_with_headers, 413, f"the body is over {self._body_limit(scope):,} bytes.")
             elif scope["method"] == "OPTIONS" and headers.get("origin") in self._origins:
-                await answer({"type": "http.response.start", "status": 204, "headers": []})
-                await answer({"type": "http.response.body", "body": b""})
+                await send_with_headers({"type": "http.response.start", "status": 204, "headers": []})
+                await send_with_headers({"type": "http.response.body", "body": b""})
             else:
-                await self._within(scope, receive, answer)
+                await self._run_with_limits(scope, receive, send_with_headers)
         finally:
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start
             route = getattr(scope.get("route"), "path", "other")
-            self._seen(route, status, seconds)
+            self._observe(route, status, seconds)
             if self._log is not None:
-                # JSON escapes every control character: no request can write a line of its own.
+                # JSON escapes every control character: a request cannot forge a log line.
                 line = {"method": scope["method"][:10], "path": scope["path"][:200], "status": status}
                 self._log(json.dumps({**line, "ms": round(1000 * seconds, 1)}))
 
-    async def _within(self, scope: Scope, receive: Receive, answer: Send) -> None:
-        read = 0
-        begun = whole = False
-        until = time.monotonic() + self._limits.seconds
+    async def _run_with_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
+        received = 0
+        response_started = body_complete = False
+        deadline = time.monotonic() + self._limits.seconds
 
-        async def counted() -> Message:
-            nonlocal read, whole
-            try:  # once all is there, what comes next is that the client leaves
-                message = await (receive() if whole else asyncio.wait_for(receive(), until - time.monotonic()))
+        async def receive_limited() -> Message:
+            nonlocal received, body_complete
+            try:  # after the whole body, the next message is the disconnect of the client: no time limit for that
+                message = await (
+                    receive() if body_complete else asyncio.wait_for(receive(), deadline - time.monotonic())
+                )
             except TimeoutError:
-                raise Slow from None
-            whole = whole or not message.get("more_body")
-            read += len(message.get("body", b""))
-            if read > self._limit(scope):
-                raise TooLarge
+                raise BodyTimeout from None
+            body_complete = body_complete or not message.get("more_body")
+            received += len(message.get("body", b""))
+            if received > self._body_limit(scope):
+                raise BodyTooLarge
             return message
 
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = begun or message["type"] == "http.response.start"
-            await answer(message)
+        async def send_tracked(message: Message) -> None:
+            nonlocal response_started
+            response_started = response_started or message["type"] == "http.response.start"
+            await send(message)
 
         try:
-            await self._app(scope, counted, noted)
-        except TooLarge:
-            if not begun:
-                await _refuse(answer, 413, f"the body is over {self._limit(scope):,} bytes.")
-        except Slow:
-            if not begun:
-                await _refuse(answer, 408, f"the body did not come within {self._limits.seconds:g} seconds.")
+            await self._app(scope, receive_limited, send_tracked)
+        except BodyTooLarge:
+            if not response_started:
+                await _send_error(send, 413, f"the body is over {self._body_limit(scope):,} bytes.")
+        except BodyTimeout:
+            if not response_started:
+                await _send_error(send, 408, f"the body did not come within {self._limits.seconds:g} seconds.")
 
-    def _limit(self, scope: Scope) -> int:
+    def _body_limit(self, scope: Scope) -> int:
         return self._limits.file if scope["path"] in ("/v1/file", "/v1/read", "/v1/look") else self._limits.body
 
     @staticmethod
-    def _declared(headers: dict[str, str]) -> int:
-        given = headers.get("content-length", "0")
-        return int(given[:16]) if given.isascii() and given.isdigit() else 0
+    def _content_length(headers: dict[str, str]) -> int:
+        value = headers.get("content-length", "0")
+        return int(value[:16]) if value.isascii() and value.isdigit() else 0
 
-    def _known(self, host: str) -> bool:
+    def _is_allowed_host(self, host: str) -> bool:
         if "*" in self._hosts:
             return True
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         return name.lower().rstrip(".") in self._hosts
 
-    def _added(self, message: Message, headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
-        own = {name.decode("latin1").lower() for name, _ in message.get("headers", [])}
-        added = {name: value for name, value in HEADERS.items() if name not in own}
+    def _added_headers(self, message: Message, headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+        present = {name.decode("latin1").lower() for name, _ in message.get("headers", [])}
+        added = {name: value for name, value in SECURITY_HEADERS.items() if name not in present}
         origin = headers.get("origin", "")
         if origin and origin in self._origins:
             added |= {
@@ -155,18 +158,18 @@ class Guard:
         return [(name.encode("latin1"), value.encode("latin1")) for name, value in added.items()]
 
 
-async def _drain(receive: Receive) -> None:
-    """Read some of what nobody will look at: many clients listen only when they have said all."""
-    read = 0
-    while read < DRAINED:
+async def _drain_body(receive: Receive) -> None:
+    """Read and discard the beginning of a rejected body: many clients read the response only after sending all."""
+    received = 0
+    while received < MAX_DRAINED:
         message = await receive()
-        read += len(message.get("body", b""))
+        received += len(message.get("body", b""))
         if message["type"] != "http.request" or not message.get("more_body"):
             return
 
 
-async def _refuse(answer: Send, status: int, why: str) -> None:
-    body = json.dumps({"error": why}).encode()
+async def _send_error(send: Send, status: int, message: str) -> None:
+    body = json.dumps({"error": message}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await answer({"type": "http.response.start", "status": status, "headers": headers})
-    await answer({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

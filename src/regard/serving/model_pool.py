@@ -9,7 +9,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.inference.options import options_in
 from regard.inference.predictor import Predictor
-from regard.serving.batching import Batcher
+from regard.serving.batcher import Batcher
 from regard.serving.limits import Limits
 
 
@@ -88,7 +88,7 @@ class ModelPool:
                 description = predictor.description
                 model.source, model.target = description.source_language, description.target_language
                 model.engine, model.predictor = predictor.engine_reason, predictor
-                model.batcher = Batcher(predictor, most_waiting=self.limits.waiting)
+                model.batcher = Batcher(predictor, max_waiting=self.limits.waiting)
                 model.batcher.start()
         except (RegardError, OSError) as error:
             self.load_error = str(error)

@@ -8,29 +8,31 @@ from fastapi import Request
 
 from regard.errors import RegardError
 from regard.inference.options import Options
+from regard.serving.http_requests import RequestError
 from regard.serving.limits import Limits
-from regard.serving.requests import Refused
 
 SCHEMA: dict[str, dict[str, Any]] = Options.model_json_schema()["properties"]
 
 
-def options_from(given: Mapping[str, Any]) -> Options:
-    """The options that a request sets. Raises Refused."""
-    values = dict(given)
+def options_from(requested: Mapping[str, Any]) -> Options:
+    """The options that a request sets. Raises RequestError."""
+    values = dict(requested)
     if isinstance(beam := values.get("beam"), int) and beam > 0:
         values["beam"] = max(beam, values.get("nbest", 1))
     try:
         return Options.of(values)
     except RegardError as error:
-        raise Refused(400, str(error)) from None
+        raise RequestError(400, str(error)) from None
 
 
 def options_in_query(request: Request) -> Options:
-    """The options among a request's query parameters. A parameter that neither the route nor the schema knows is an
-    error. Raises Refused."""
-    own = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
-    given = {name: request.query_params.getlist(name) for name in request.query_params if name not in own}
-    return options_from({name: _value(name, texts) for name, texts in given.items()})
+    """The options among the query parameters of a request. Raises RequestError for a parameter that is neither an
+    option nor a parameter of the route."""
+    route_parameters = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    requested = {
+        name: request.query_params.getlist(name) for name in request.query_params if name not in route_parameters
+    }
+    return options_from({name: _value(name, texts) for name, texts in requested.items()})
 
 
 def query_parameters() -> list[dict[str, Any]]:
@@ -43,7 +45,7 @@ def query_parameters() -> list[dict[str, Any]]:
 
 
 def form_fields(limits: Limits) -> dict[str, dict[str, Any]]:
-    """The JSON schema of each option, within the limits of the service: what a form needs to know."""
+    """The JSON schema of each option, with the limits of the service as bounds; forms are built from it."""
     fields = {name: _flat(schema) for name, schema in SCHEMA.items()}
     for name in ("beam", "nbest"):
         fields[name]["maximum"] = min(fields[name]["maximum"], getattr(limits, name))
@@ -53,16 +55,16 @@ def form_fields(limits: Limits) -> dict[str, dict[str, Any]]:
 def _flat(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema without `anyOf`: null is an optional value that is left out."""
     alternatives = [each for each in schema.get("anyOf", []) if each.get("type") != "null"]
-    own = {name: value for name, value in schema.items() if name not in ("anyOf", "title")}
-    return {**own, **(alternatives[0] if alternatives else {})}
+    flat = {name: value for name, value in schema.items() if name not in ("anyOf", "title")}
+    return {**flat, **(alternatives[0] if alternatives else {})}
 
 
 def _value(name: str, texts: list[str]) -> Any:
-    """A query parameter as a value of the option's type; as text where it cannot be read, for the schema to refuse."""
-    kind = _flat(SCHEMA.get(name, {})).get("type")
-    if kind == "array":
+    """A query parameter as a value of the option's type; as text if it cannot be parsed, which the schema rejects."""
+    json_type = _flat(SCHEMA.get(name, {})).get("type")
+    if json_type == "array":
         return texts
-    if kind in (None, "string"):
+    if json_type in (None, "string"):
         return texts[-1]
     try:
         return json.loads(texts[-1])

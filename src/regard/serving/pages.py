@@ -1,4 +1,4 @@
-"""The pages of the service, and the modules and style sheets they load, each as a file of its own.
+"""The pages of the service, and the modules and style sheets they load, each as a separate file.
 
 A file of the package is at /static/ followed by its path in the package, so that relative imports between modules are
 the same in a browser and in the source tree.
@@ -12,11 +12,11 @@ from fastapi import FastAPI, Response
 from regard.views.page import STYLES, fill_template
 
 FOLDERS = ("views/page", "serving/page")
-TYPES = {".js": "text/javascript", ".css": "text/css"}
+MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css"}
 
 
 def add_to(app: FastAPI) -> None:
-    """Add the routes."""
+    """Register the routes."""
     package = resources.files("regard")
     html = {
         "/": (package / "serving/page/index.html").read_text("utf-8"),
@@ -24,16 +24,16 @@ def add_to(app: FastAPI) -> None:
         "/see": _live_page((package / "serving/page/live.html").read_text("utf-8")),
     }
     for path, content in html.items():
-        _add(app, path, content, "text/html")
+        _add_route(app, path, content, "text/html")
     for folder in FOLDERS:
         for file in (package / folder).iterdir():
             suffix = file.name[file.name.rfind(".") :]
-            if suffix in TYPES:
-                _add(app, f"/static/{folder}/{file.name}", file.read_text("utf-8"), TYPES[suffix])
+            if suffix in MEDIA_TYPES:
+                _add_route(app, f"/static/{folder}/{file.name}", file.read_text("utf-8"), MEDIA_TYPES[suffix])
 
 
 def _live_page(form: str) -> str:
-    """The page of attention with a form for texts and files."""
+    """The attention page with a form for texts and files."""
     styles = [f'<link rel="stylesheet" href="/static/views/page/{name}">' for name in STYLES]
     return fill_template(
         head="\n".join([*styles, '<link rel="icon" href="data:,">']),
@@ -42,7 +42,7 @@ def _live_page(form: str) -> str:
     )
 
 
-def _add(app: FastAPI, path: str, content: str, media_type: str) -> None:
+def _add_route(app: FastAPI, path: str, content: str, media_type: str) -> None:
     app.add_api_route(path, _response(content, media_type), methods=["GET", "HEAD"], include_in_schema=False)
 
 

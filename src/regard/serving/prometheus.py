@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts and times, without texts, keys or addresses."""
+"""Metrics in the text format of Prometheus: counts and latencies, without texts, keys or addresses."""
 
 from regard.serving.model_pool import ModelPool
 
@@ -6,22 +6,22 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Metrics:
-    """Requests by route and status, and how long they took."""
+    """Counts of requests by route and status, and a histogram of their latency by route."""
 
     def __init__(self) -> None:
         self._requests: dict[tuple[str, int], int] = {}
-        self._times: dict[str, list[int]] = {}
+        self._buckets: dict[str, list[int]] = {}
         self._sums: dict[str, float] = {}
 
-    def seen(self, route: str, status: int, seconds: float) -> None:
-        """One request. Routes are ours, so there are few; what is none of them is "other"."""
+    def observe(self, route: str, status: int, seconds: float) -> None:
+        """Count one request. Unknown paths are one route, "other", so that there are few labels."""
         self._requests[route, status] = self._requests.get((route, status), 0) + 1
-        times = self._times.setdefault(route, [0] * (len(BUCKETS) + 1))
-        times[next((place for place, most in enumerate(BUCKETS) if seconds <= most), len(BUCKETS))] += 1
+        buckets = self._buckets.setdefault(route, [0] * (len(BUCKETS) + 1))
+        buckets[next((index for index, bound in enumerate(BUCKETS) if seconds <= bound), len(BUCKETS))] += 1
         self._sums[route] = self._sums.get(route, 0.0) + seconds
 
     def text(self, pool: ModelPool) -> str:
-        """In Prometheus' own format."""
+        """All metrics in the text format of Prometheus."""
         lines = [
             "# HELP regard_requests_total Requests answered.",
             "# TYPE regard_requests_total counter",
@@ -32,35 +32,35 @@ class Metrics:
             "# HELP regard_request_seconds Time from a request to its answer.",
             "# TYPE regard_request_seconds histogram",
         ]
-        for route, times in sorted(self._times.items()):
-            below = 0
-            for most, count in zip((*map(str, BUCKETS), "+Inf"), times, strict=True):
-                below += count
-                lines.append(f'regard_request_seconds_bucket{{route="{route}",le="{most}"}} {below}')
+        for route, buckets in sorted(self._buckets.items()):
+            cumulative = 0
+            for bound, count in zip((*map(str, BUCKETS), "+Inf"), buckets, strict=True):
+                cumulative += count
+                lines.append(f'regard_request_seconds_bucket{{route="{route}",le="{bound}"}} {cumulative}')
             lines.append(f'regard_request_seconds_sum{{route="{route}"}} {self._sums[route]:.6f}')
-            lines.append(f'regard_request_seconds_count{{route="{route}"}} {below}')
-        for name, kind, about, field in (
+            lines.append(f'regard_request_seconds_count{{route="{route}"}} {cumulative}')
+        for name, kind, help_text, field in (
             ("texts_total", "counter", "Texts translated.", "texts"),
             ("characters_total", "counter", "Characters translated.", "characters"),
             ("batches_total", "counter", "Batches they were translated in.", "batches"),
             ("failed_total", "counter", "Texts that could not be translated.", "failed"),
             ("refused_total", "counter", "Texts refused because too many were waiting.", "refused"),
-            ("late_total", "counter", "Texts that waited too long.", "late"),
-            ("abandoned_total", "counter", "Texts whose client had left.", "left"),
+            ("late_total", "counter", "Texts that waited too long.", "timed_out"),
+            ("abandoned_total", "counter", "Texts whose client had left.", "abandoned"),
         ):
-            lines += [f"# HELP regard_{name} {about}", f"# TYPE regard_{name} {kind}"]
+            lines += [f"# HELP regard_{name} {help_text}", f"# TYPE regard_{name} {kind}"]
             for model in pool.models:
                 if model.batcher is not None:
-                    value = getattr(model.batcher.count, field)
-                    lines.append(f'regard_{name}{{model="{_label(model.name)}"}} {value}')
+                    value = getattr(model.batcher.counters, field)
+                    lines.append(f'regard_{name}{{model="{_escape_label(model.name)}"}} {value}')
         lines += ["# HELP regard_waiting Texts in the queue.", "# TYPE regard_waiting gauge"]
         for model in pool.models:
             if model.batcher is not None:
-                lines.append(f'regard_waiting{{model="{_label(model.name)}"}} {model.batcher.waiting}')
+                lines.append(f'regard_waiting{{model="{_escape_label(model.name)}"}} {model.batcher.waiting}')
         lines += ["# HELP regard_ready Whether all models are loaded.", "# TYPE regard_ready gauge"]
         lines.append(f"regard_ready {int(pool.ready)}")
         return "\n".join(lines) + "\n"
 
 
-def _label(text: str) -> str:
+def _escape_label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
