@@ -28,10 +28,10 @@ def test_semicolons_are_the_delimiter_where_there_is_no_comma(tmp_path: Path) ->
         ("source\tid\ttarget", {"source_language": "en", "target_language": "fr"}),
     ],
 )
-def test_languages_name_the_columns(first: str, languages: dict[str, str], tmp_path: Path) -> None:
-    where = [name.strip().lower() for name in first.split("\t")]
+def test_columns_are_found_by_language_names(first: str, languages: dict[str, str], tmp_path: Path) -> None:
+    names = [name.strip().lower() for name in first.split("\t")]
     words = {"en": "one", "english": "one", "source": "one", "fr": "un", "french": "un", "target": "un", "id": "7"}
-    row = "\t".join(words[name] for name in where)
+    row = "\t".join(words[name] for name in names)
     assert sides(read(write(tmp_path / "a.tsv", f"{first}\n{row}\n"), **languages)) == [("one", "un")]
 
 
@@ -44,14 +44,14 @@ def test_a_missing_language_is_refused(tmp_path: Path) -> None:
     some = write(tmp_path / "b.jsonl", '{"en": "one", "fr": "un"}\n{"en": "two", "de": "zwei"}\n["three", "trois"]\n')
     found = read(some, **languages)
     assert [example.problem for example in found] == ["", "a side is missing", ""]
-    assert sides([found[2]]) == [("three", "trois")], "a list has no languages, but an order"
+    assert sides([found[2]]) == [("three", "trois")], "a list has no language names, only an order"
 
 
 def test_a_row_with_more_columns_than_the_first_is_rejected(tmp_path: Path) -> None:
     found = read(write(tmp_path / "a.tsv", "one\tun\ntwo\tdeux\tor three\ttrois\n"))
     assert [example.problem for example in found] == ["", "4 columns, where the first line has 2"]
     three = read(write(tmp_path / "b.tsv", "one\tun\tby me\ntwo\tdeux\n"))
-    assert [example.problem for example in three] == ["", ""], "fewer will do, if the sides are there"
+    assert [example.problem for example in three] == ["", ""], "fewer columns are valid if both sides are present"
 
 
 def test_the_columns_that_are_read_are_described(tmp_path: Path) -> None:
@@ -67,11 +67,11 @@ def test_the_columns_that_are_read_are_described(tmp_path: Path) -> None:
     assert describe_columns(write(tmp_path / "e.tsv", ""), Layout()) == ""
 
 
-def test_commas_in_texts_do_not_hide_semicolons(tmp_path: Path) -> None:
+def test_commas_in_texts_do_not_prevent_semicolons_as_delimiter(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "one, or so;un\ntwo;deux\nthree, four, five;trois\n")
     assert sides(read(path)) == [("one, or so", "un"), ("two", "deux"), ("three, four, five", "trois")]
 
 
-def test_a_number_as_a_class_keeps_its_digits(tmp_path: Path) -> None:
+def test_numeric_classes_are_read_as_text(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"text": "fine", "label": 3.5}\n{"text": "bad", "label": 1}\n')
     assert sides(read(path)) == [("fine", "3.5"), ("bad", "1")]

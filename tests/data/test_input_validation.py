@@ -30,11 +30,11 @@ def validate(found: list[Example], folder: Path, settings: DataSettings = SETTIN
     return valid, records
 
 
-anything = st.text(st.sampled_from("ab \t\n\u2028\x00\x07\x85\ufffe\u3000é"), max_size=8)
+any_text = st.text(st.sampled_from("ab \t\n\u2028\x00\x07\x85\ufffe\u3000é"), max_size=8)
 
 
-@given(found=st.lists(st.builds(Example, anything, anything, st.just("f"), st.integers(1, 9), st.just(""))))
-def test_every_example_is_valid_or_in_the_file(found: list[Example], tmp_path_factory) -> None:
+@given(found=st.lists(st.builds(Example, any_text, any_text, st.just("f"), st.integers(1, 9), st.just(""))))
+def test_every_example_is_valid_or_rejected(found: list[Example], tmp_path_factory) -> None:
     found = [Example(each.source, each.target, "f", line) for line, each in enumerate(found, 1)]
     valid, rejected = validate(found, tmp_path_factory.getbasetemp())
     assert sorted([example.line for example in valid] + [record["line"] for record in rejected]) == [
@@ -70,7 +70,7 @@ def test_unusual_letters_are_valid_and_unchanged(text: str, tmp_path: Path) -> N
 
 
 def test_a_lone_surrogate_is_rejected(tmp_path: Path) -> None:
-    """JSON can say \\ud83d alone, which no file in UTF-8 can hold."""
+    """JSON can have \\ud83d alone, which UTF-8 cannot encode."""
     found = [Example("one \ud83d", "un", "f", 1), Example("one", "un \udc4d", "f", 2), Example("two", "deux", "f", 3)]
     valid, rejected = validate(found, tmp_path)
     assert [example.line for example in valid] == [3]
@@ -92,7 +92,7 @@ def test_a_side_with_too_many_characters_is_rejected(side: str, tmp_path: Path) 
     assert [(record["line"], record["reason"]) for record in rejected] == [(2, "over 10 characters")]
 
 
-def test_a_problem_that_a_reader_found_is_the_reason(tmp_path: Path) -> None:
+def test_a_problem_found_by_a_reader_is_the_reason(tmp_path: Path) -> None:
     valid, rejected = validate([Example("one", "un", "some.tsv", 7, "not UTF-8")], tmp_path)
     assert valid == []
     assert rejected == [{"file": "some.tsv", "line": 7, "reason": "not UTF-8", "source": "one", "target": "un"}]
@@ -109,7 +109,7 @@ def test_whitespace_is_normalized_and_case_only_if_set(tmp_path: Path) -> None:
     assert validate(found, tmp_path, DataSettings(lowercase=True))[0] == [Example("one two", "un deux", "f", 1)]
 
 
-def test_files_of_all_formats_are_read_one_after_the_other(tmp_path: Path) -> None:
+def test_files_of_all_formats_are_read_in_order(tmp_path: Path) -> None:
     settings = DataSettings(
         source=(write(tmp_path / "a.en", "one\ntwo\n"), write(tmp_path / "b.en.gz", "three\n")),
         target=(write(tmp_path / "a.fr", "un\ndeux\n"), write(tmp_path / "b.fr", "trois\n")),

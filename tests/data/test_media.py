@@ -25,9 +25,9 @@ GRAY = ImageMedium(ImageSource(size=32, color=False))
 AUDIO = AudioMedium(AudioSource(sample_rate=8000, mel_bins=16, max_seconds=5.0))
 
 
-def as_png(pixels: Any, **how: Any) -> bytes:
+def as_png(pixels: Any, **options: Any) -> bytes:
     file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG", **how)
+    Image.fromarray(pixels).save(file, "PNG", **options)
     return file.getvalue()
 
 
@@ -96,7 +96,7 @@ def png_header(width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("raw", "why"),
+    ("raw", "message"),
     [
         (b"hello, I am a text", "this is not a picture that can be read"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "this is not a picture"),
@@ -111,10 +111,10 @@ def png_header(width: int, height: int) -> bytes:
         (b"\x89PNG\r\n\x1a\n" + b"\xff" * 500, "damaged|not a picture"),
     ],
 )
-def test_an_invalid_image_is_refused_in_a_sentence(raw: bytes, why: str) -> None:
-    with pytest.raises(ValueError, match=why) as refused:
+def test_an_invalid_image_is_refused_in_a_sentence(raw: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
         IMAGES.read(raw)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_decompression_bomb_is_refused_before_it_is_decoded() -> None:
@@ -215,7 +215,7 @@ def truncated_wav() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("raw", "why"),
+    ("raw", "message"),
     [
         (b"hello", "this is not a recording"),
         (image_bytes(), "this is not a recording"),
@@ -225,10 +225,10 @@ def truncated_wav() -> bytes:
         (b"RIFF\xff\xff\xff\xffWAVEfmt ", "not a recording"),
     ],
 )
-def test_an_invalid_recording_is_refused_in_a_sentence(raw: bytes, why: str) -> None:
-    with pytest.raises(ValueError, match=why) as refused:
+def test_an_invalid_recording_is_refused_in_a_sentence(raw: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
         AUDIO.read(raw)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_long_recording_is_refused_by_its_header() -> None:

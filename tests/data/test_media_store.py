@@ -164,8 +164,8 @@ def test_augmentation_is_a_function_of_the_key_and_off_in_validation(tmp_path: P
     corpus = prepare_corpus(tmp_path, table, IMAGES, valid_size=1)
     numbers = np.arange(4)
 
-    def batch(key: int, **how: Any) -> Any:
-        augmented = DataSettings(augment=AugmentSettings(**how))
+    def batch(key: int, **options: Any) -> Any:
+        augmented = DataSettings(augment=AugmentSettings(**options))
         return load_batch(corpus, corpus.train, numbers, settings=augmented, key=key).source.numpy()
 
     plain = load_batch(corpus, corpus.train, numbers).source.numpy()

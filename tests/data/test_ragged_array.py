@@ -1,4 +1,4 @@
-"""What was appended is what is read, whatever its lengths."""
+"""Ragged arrays: sequences of any length are read as they were written."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every format is read; files that cannot be read are refused in one sentence, single examples get a problem."""
+"""Every format is read; invalid files are refused in one sentence, invalid examples have a problem."""
 
 import csv
 import gzip
@@ -21,7 +21,7 @@ from tests.data.files import plain_text, read, refusal, sides, write
 
 SUFFIXES = ["tsv", "csv", "jsonl", "po", "tmx", "xlf"]
 TWO = [("one", "un"), ("two", "deux")]
-AS_FILE = {
+FILE_CONTENTS = {
     "tsv": "one\tun\ntwo\tdeux\n",
     "tab": "one\tun\ntwo\tdeux\n",
     "csv": "one,un\ntwo,deux\n",
@@ -39,28 +39,28 @@ DAMAGED = "the gzip file is damaged or cut short; copy it again."
 LINES = ["tsv", "tab", "csv", "jsonl", "ndjson"]
 
 
-# What is right
+# Valid files
 
 
-@pytest.mark.parametrize("packed", ["", ".gz"])
-@pytest.mark.parametrize("suffix", AS_FILE)
-def test_every_format_is_read_gzipped_or_not(suffix: str, packed: str, tmp_path: Path) -> None:
-    assert sides(read(write(tmp_path / f"pairs.{suffix}{packed}", AS_FILE[suffix]))) == TWO
+@pytest.mark.parametrize("extension", ["", ".gz"])
+@pytest.mark.parametrize("suffix", FILE_CONTENTS)
+def test_every_format_is_read_gzipped_or_not(suffix: str, extension: str, tmp_path: Path) -> None:
+    assert sides(read(write(tmp_path / f"pairs.{suffix}{extension}", FILE_CONTENTS[suffix]))) == TWO
 
 
-@pytest.mark.parametrize("packed", ["", ".gz"])
-def test_two_text_files_are_read_line_by_line(packed: str, tmp_path: Path) -> None:
-    source = write(tmp_path / f"a.en{packed}", "one\ntwo\n")
-    target = write(tmp_path / f"a.fr{packed}", "un\ndeux")  # a last line without an end is a line
+@pytest.mark.parametrize("extension", ["", ".gz"])
+def test_two_text_files_are_read_line_by_line(extension: str, tmp_path: Path) -> None:
+    source = write(tmp_path / f"a.en{extension}", "one\ntwo\n")
+    target = write(tmp_path / f"a.fr{extension}", "un\ndeux")  # a last line without an end is a line
     assert list(read_aligned(source, target)) == [
         Example("one", "un", str(source), 1),
         Example("two", "deux", str(source), 2),
     ]
 
 
-@pytest.mark.parametrize("suffix", AS_FILE)
-def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_text(suffix: str, tmp_path: Path) -> None:
-    content = b"\xef\xbb\xbf" + AS_FILE[suffix].replace("\n", "\r\n").encode()
+@pytest.mark.parametrize("suffix", FILE_CONTENTS)
+def test_a_byte_order_mark_and_windows_line_ends_are_not_part_of_the_text(suffix: str, tmp_path: Path) -> None:
+    content = b"\xef\xbb\xbf" + FILE_CONTENTS[suffix].replace("\n", "\r\n").encode()
     assert sides(read(write(tmp_path / f"pairs.{suffix}", content))) == TWO
 
 
@@ -76,12 +76,12 @@ def test_an_empty_file_has_no_examples(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_capitals_in_a_name_mean_nothing(suffix: str, tmp_path: Path) -> None:
-    assert sides(read(write(tmp_path / f"PAIRS.{suffix.upper()}", AS_FILE[suffix]))) == TWO
+def test_file_suffixes_are_case_insensitive(suffix: str, tmp_path: Path) -> None:
+    assert sides(read(write(tmp_path / f"PAIRS.{suffix.upper()}", FILE_CONTENTS[suffix]))) == TWO
 
 
 @given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5))
-def test_what_a_csv_writer_wrote_is_read_back(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
+def test_csv_round_trip(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
     text = io.StringIO(newline="")
     csv.writer(text).writerows([("source", "target"), *pairs])
     path = write(tmp_path_factory.getbasetemp() / "written.csv", text.getvalue())
@@ -89,19 +89,19 @@ def test_what_a_csv_writer_wrote_is_read_back(pairs: list[tuple[str, str]], tmp_
 
 
 @given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5), escaped=st.booleans())
-def test_what_a_json_writer_wrote_is_read_back(pairs: list[tuple[str, str]], escaped: bool, tmp_path_factory) -> None:
+def test_json_round_trip(pairs: list[tuple[str, str]], escaped: bool, tmp_path_factory) -> None:
     lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]
     assert sides(read(write(tmp_path_factory.getbasetemp() / "written.jsonl", "".join(lines)))) == pairs
 
 
 @given(pairs=st.lists(st.tuples(plain_text, plain_text), max_size=5))
-def test_in_tsv_a_quotation_mark_is_a_quotation_mark(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
+def test_tsv_has_no_quoting(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
     pairs = [(f'"{source}', f'{target}"') for source, target in pairs]
     content = "".join(f"{source}\t{target}\n" for source, target in pairs)
     assert sides(read(write(tmp_path_factory.getbasetemp() / "written.tsv", content))) == pairs
 
 
-def test_csv_fields_may_hold_commas_quotes_and_newlines_and_lines_are_counted_in_the_file(tmp_path: Path) -> None:
+def test_csv_fields_may_have_commas_quotes_and_newlines(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'one,un\n"two, ""2""\r\nand more",deux\nthree,trois\n')
     assert [(example.source, example.target, example.line) for example in read(path)] == [
         ("one", "un", 1),
@@ -110,7 +110,7 @@ def test_csv_fields_may_hold_commas_quotes_and_newlines_and_lines_are_counted_in
     ]
 
 
-@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
 @pytest.mark.parametrize(
     ("header", "columns"),
     [
@@ -121,23 +121,23 @@ def test_csv_fields_may_hold_commas_quotes_and_newlines_and_lines_are_counted_in
         (["input", "output", "note"], (0, 1)),
     ],
 )
-def test_a_header_with_known_names_says_where_the_sides_are(
-    header: list[str], columns: tuple[int, int], suffix: str, mark: str, tmp_path: Path
+def test_a_header_with_known_names_selects_the_columns(
+    header: list[str], columns: tuple[int, int], suffix: str, delimiter: str, tmp_path: Path
 ) -> None:
-    row = [f"field {place}" for place in range(len(header))]
-    path = write(tmp_path / f"a.{suffix}", f"{mark.join(header)}\n{mark.join(row)}\n")
+    row = [f"field {column}" for column in range(len(header))]
+    path = write(tmp_path / f"a.{suffix}", f"{delimiter.join(header)}\n{delimiter.join(row)}\n")
     assert sides(read(path)) == [(row[columns[0]], row[columns[1]])]
     assert read(path)[0].line == 2
 
 
-@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
-def test_columns_by_number_and_by_name(suffix: str, mark: str, tmp_path: Path) -> None:
-    path = write(tmp_path / f"a.{suffix}", f"nr{mark}fr{mark}en\n1{mark}un{mark}one\n".replace(" ", ""))
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_columns_by_number_and_by_name(suffix: str, delimiter: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"a.{suffix}", f"nr{delimiter}fr{delimiter}en\n1{delimiter}un{delimiter}one\n")
     assert sides(read(path, source_column="en", target_column="fr")) == [("one", "un")]
     assert sides(read(path, source_column="en", target_column=1)) == [("one", "1")]
     numbers = sides(read(path, source_column=3, target_column=2))
-    assert numbers == [("en", "fr"), ("one", "un")]  # nothing tells that the first line is a header
-    known = write(tmp_path / f"b.{suffix}", f"source{mark}target\none{mark}un\n")
+    assert numbers == [("en", "fr"), ("one", "un")]  # the first line is not recognized as a header
+    known = write(tmp_path / f"b.{suffix}", f"source{delimiter}target\none{delimiter}un\n")
     assert sides(read(known, source_column=2, target_column=1)) == [("un", "one")]
 
 
@@ -145,13 +145,15 @@ def test_columns_by_number_and_by_name(suffix: str, mark: str, tmp_path: Path) -
     ("name", "content"),
     [("a.csv", "fr,en\nun,one\n"), ("a.tsv", "fr\ten\nun\tone\n"), ("a.jsonl", '{"fr": "un", "en": "one"}\n')],
 )
-def test_one_column_by_name_leaves_the_other_to_the_other_side(name: str, content: str, tmp_path: Path) -> None:
+def test_one_column_by_name_leaves_the_remaining_one_for_the_other_side(
+    name: str, content: str, tmp_path: Path
+) -> None:
     path = write(tmp_path / name, content)
     assert sides(read(path, source_column="en")) == [("one", "un")]
     assert sides(read(path, target_column="fr")) == [("one", "un")]
 
 
-def test_one_column_by_number_leaves_the_other_to_the_other_side(tmp_path: Path) -> None:
+def test_one_column_by_number_leaves_the_remaining_one_for_the_other_side(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "un\tone\n")
     assert sides(read(path, source_column=2)) == [("one", "un")]
     assert sides(read(path, target_column=1)) == [("one", "un")]
@@ -180,20 +182,20 @@ def test_one_column_by_number_leaves_the_other_to_the_other_side(tmp_path: Path)
     ],
     ids=str,
 )
-def test_json_sides_are_found_by_name_language_or_place(
+def test_json_fields_are_found_by_name_language_or_position(
     record: object, layout: dict[str, str | int], tmp_path: Path
 ) -> None:
     path = write(tmp_path / "a.jsonl", json.dumps(record) + "\n")
     assert sides(read(path, **layout)) == [("one", "un")]  # type: ignore[arg-type]
 
 
-# A file that is wrong as a whole
+# Invalid files
 
 
-@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("extension", ["", ".gz"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_missing_file_is_refused(suffix: str, packed: str, tmp_path: Path) -> None:
-    assert "there is no such file" in refusal(tmp_path / f"none.{suffix}{packed}")
+def test_a_missing_file_is_refused(suffix: str, extension: str, tmp_path: Path) -> None:
+    assert "there is no such file" in refusal(tmp_path / f"none.{suffix}{extension}")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -202,30 +204,30 @@ def test_a_folder_is_refused(suffix: str, tmp_path: Path) -> None:
     assert "this is a folder" in refusal(tmp_path / f"a.{suffix}")
 
 
-def test_a_name_below_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
     refusal(write(tmp_path / "a.tsv", "one\tun\n") / "b.tsv")
 
 
 def test_missing_text_files_and_folders_are_refused(tmp_path: Path) -> None:
-    there = write(tmp_path / "a.en", "one\n")
-    assert "there is no such file" in refusal(tmp_path / "a.fr", there)
+    existing = write(tmp_path / "a.en", "one\n")
+    assert "there is no such file" in refusal(tmp_path / "a.fr", existing)
     with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'a.fr'}: there is no such file.")):
-        list(read_aligned(there, tmp_path / "a.fr"))
-    assert "this is a folder" in refusal(tmp_path, there)
+        list(read_aligned(existing, tmp_path / "a.fr"))
+    assert "this is a folder" in refusal(tmp_path, existing)
 
 
 @pytest.mark.parametrize("suffix", ["txt", "docx", "parquet", ""])
-def test_an_unknown_kind_of_file_is_refused_naming_the_known_ones(suffix: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is not known") as caught:
+def test_an_unknown_format_is_refused_with_the_known_ones(suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not known") as error:
         read(write(tmp_path / f"a.{suffix}", "one\tun\n"))
-    assert str(tmp_path) in str(caught.value)
-    assert all(f".{known}" in str(caught.value) for known in SUFFIXES)
+    assert str(tmp_path) in str(error.value)
+    assert all(f".{known}" in str(error.value) for known in SUFFIXES)
 
 
-@pytest.mark.parametrize(("packed", "encoding"), [("", "utf-16-le"), ("", "utf-16-be"), (".gz", "utf-16-le")])
+@pytest.mark.parametrize(("extension", "encoding"), [("", "utf-16-le"), ("", "utf-16-be"), (".gz", "utf-16-le")])
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "po"])
-def test_utf16_is_refused(suffix: str, packed: str, encoding: str, tmp_path: Path) -> None:
-    path = write(tmp_path / f"a.{suffix}{packed}", ("\ufeff" + AS_FILE[suffix]).encode(encoding))
+def test_utf16_is_refused(suffix: str, extension: str, encoding: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"a.{suffix}{extension}", ("\ufeff" + FILE_CONTENTS[suffix]).encode(encoding))
     assert "UTF-16" in refusal(path)
 
 
@@ -266,16 +268,16 @@ def test_different_numbers_of_lines_are_refused_naming_both(first: int, second: 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_truncated_gzip_file_is_refused(suffix: str, tmp_path: Path) -> None:
-    whole = gzip.compress(AS_FILE[suffix].encode())
-    for kept in (len(whole) - 4, len(whole) // 2, 5):
-        (tmp_path / f"a.{suffix}.gz").write_bytes(whole[:kept])
+    whole = gzip.compress(FILE_CONTENTS[suffix].encode())
+    for length in (len(whole) - 4, len(whole) // 2, 5):
+        (tmp_path / f"a.{suffix}.gz").write_bytes(whole[:length])
         assert refusal(tmp_path / f"a.{suffix}.gz") == f"a.{suffix}.gz: {DAMAGED}"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_long_gzip_file_cut_after_much_that_was_right_is_refused(suffix: str, tmp_path: Path) -> None:
+def test_a_long_truncated_gzip_file_is_refused(suffix: str, tmp_path: Path) -> None:
     rng = random.Random(0)
-    start, middle, end = (part.encode() for part in AS_FILE[suffix].partition("two"))
+    start, middle, end = (part.encode() for part in FILE_CONTENTS[suffix].partition("two"))
     content = start + middle + b"".join(b" %x" % rng.getrandbits(64) for _ in range(9000)) + end
     for times in (1, 8) if suffix in ("tsv", "csv", "jsonl") else (1,):
         whole = gzip.compress(content * times)
@@ -285,25 +287,25 @@ def test_a_long_gzip_file_cut_after_much_that_was_right_is_refused(suffix: str, 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_damaged_gzip_file_is_refused(suffix: str, tmp_path: Path) -> None:
-    whole = bytearray(gzip.compress(AS_FILE[suffix].encode()))
+    whole = bytearray(gzip.compress(FILE_CONTENTS[suffix].encode()))
     whole[-6] ^= 0xFF  # the checksum
     (tmp_path / f"a.{suffix}.gz").write_bytes(whole)
     assert refusal(tmp_path / f"a.{suffix}.gz") == f"a.{suffix}.gz: {DAMAGED}"
-    (tmp_path / f"b.{suffix}.gz").write_text(AS_FILE[suffix])
+    (tmp_path / f"b.{suffix}.gz").write_text(FILE_CONTENTS[suffix])
     assert refusal(tmp_path / f"b.{suffix}.gz") == f"b.{suffix}.gz: {DAMAGED}"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_gzip_without_its_name_is_refused(suffix: str, tmp_path: Path) -> None:
-    assert "gzipped" in refusal(write(tmp_path / f"a.{suffix}", gzip.compress(AS_FILE[suffix].encode())))
+def test_a_gzipped_file_without_gz_suffix_is_refused(suffix: str, tmp_path: Path) -> None:
+    assert "gzipped" in refusal(write(tmp_path / f"a.{suffix}", gzip.compress(FILE_CONTENTS[suffix].encode())))
 
 
 @pytest.mark.parametrize(("suffix", "separators"), [("tsv", "tabs"), ("csv", "commas or semicolons")])
-def test_a_table_without_its_separator_is_refused(suffix: str, separators: str, tmp_path: Path) -> None:
+def test_a_table_without_its_delimiter_is_refused(suffix: str, separators: str, tmp_path: Path) -> None:
     assert f"separated by {separators}?" in refusal(write(tmp_path / f"a.{suffix}", "one un\ntwo deux\n"))
 
 
-def test_a_column_that_is_not_there_is_a_sentence_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_column_is_refused_with_the_existing_ones(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "en,fr\none,un\n")
     assert "no column 'de'; the first line has en, fr" in refusal(path, target_column="de")
     assert "no column 3; it has 2" in refusal(path, target_column=3)
@@ -314,26 +316,26 @@ def test_a_jsonl_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
     assert "not JSON" in refusal(write(tmp_path / "a.jsonl", "one\tun\n"))
 
 
-def test_json_without_a_known_side_is_a_sentence_with_its_fields(tmp_path: Path) -> None:
+def test_json_without_a_known_field_is_refused_with_its_fields(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"id": "1", "words": "one", "mots": "un"}\n')
     assert "id, words, mots" in refusal(path)
     assert "no field for the target" in refusal(path, source_column="words")
 
 
-# One example that is wrong
+# Invalid examples
 
 
 @pytest.mark.parametrize(
     ("suffix", "line"), [("tsv", b"caf\xe9\tun\n"), ("csv", b"caf\xe9,un\n"), ("jsonl", b'["caf\xe9", "un"]\n')]
 )
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_line_that_is_not_utf8_is_rejected(suffix: str, line: bytes, place: int, tmp_path: Path) -> None:
-    lines = AS_FILE[suffix].encode().splitlines(keepends=True)
-    lines.insert(place, line)
+@pytest.mark.parametrize("row", [0, 1, 2])
+def test_a_line_that_is_not_utf8_is_rejected(suffix: str, line: bytes, row: int, tmp_path: Path) -> None:
+    lines = FILE_CONTENTS[suffix].encode().splitlines(keepends=True)
+    lines.insert(row, line)
     examples = read(write(tmp_path / f"a.{suffix}", b"".join(lines)))
-    assert [example.problem for example in examples] == ["not UTF-8" if at == place else "" for at in range(3)]
-    assert examples[place].line == place + 1
-    assert examples[place].source == "caf\ufffd"
+    assert [example.problem for example in examples] == ["not UTF-8" if at == row else "" for at in range(3)]
+    assert examples[row].line == row + 1
+    assert examples[row].source == "caf\ufffd"
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -341,35 +343,35 @@ def test_a_line_of_a_text_file_that_is_not_utf8_is_rejected_with_its_partner(sid
     contents = [b"one\ntwo\nthree\n", b"un\ndeux\ntrois\n"]
     contents[side] = contents[side].replace(b"t", b"\xff", 1)
     source, target = (write(tmp_path / name, content) for name, content in zip("ab", contents, strict=True))
-    wrongs = [example.problem for example in read_aligned(source, target)]
-    assert sorted(wrongs) == ["", "", "not UTF-8"]
+    problems = [example.problem for example in read_aligned(source, target)]
+    assert sorted(problems) == ["", "", "not UTF-8"]
 
 
-def test_a_few_bad_lines_are_rejected_and_many_refuse_the_file(tmp_path: Path) -> None:
-    """One in twenty is damage; one in three is another encoding, in a language with few accents."""
-    for every, whole in ((20, False), (3, True)):
+def test_a_few_invalid_lines_are_rejected_and_many_refuse_the_file(tmp_path: Path) -> None:
+    """One invalid line in twenty is damage; one in three is another encoding, in a language with few accents."""
+    for every, refuses_file in ((20, False), (3, True)):
         lines = [b"n\xe9\tborn\n" if number % every == 1 else b"un\tone\n" for number in range(1000)]
         path = write(tmp_path / "a.tsv", b"".join(lines))
-        if whole:
+        if refuses_file:
             assert "many other lines" in refusal(path)
         else:
             assert sum(example.problem == "not UTF-8" for example in read(path)) == 50
 
 
-def test_in_a_csv_the_bad_line_of_a_field_with_newlines_is_noticed(tmp_path: Path) -> None:
+def test_an_invalid_line_in_a_multiline_csv_field_is_detected(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", b'one,un\ntwo,"deux\ncaf\xe9\nfin"\nthree,trois\nfour,quatre\n')
     assert [(example.line, example.problem) for example in read(path)] == [(1, ""), (2, "not UTF-8"), (5, ""), (6, "")]
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv"])
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_empty_lines_of_a_table_are_no_examples(suffix: str, place: int, tmp_path: Path) -> None:
-    lines = AS_FILE[suffix].splitlines(keepends=True)
-    lines.insert(place, "\n")
+@pytest.mark.parametrize("row", [0, 1, 2])
+def test_empty_lines_of_a_table_are_skipped(suffix: str, row: int, tmp_path: Path) -> None:
+    lines = FILE_CONTENTS[suffix].splitlines(keepends=True)
+    lines.insert(row, "\n")
     assert sides(read(write(tmp_path / f"a.{suffix}", "".join(lines)))) == [("one", "un"), ("two", "deux")]
 
 
-def test_a_quotation_mark_that_is_never_closed_is_found(tmp_path: Path) -> None:
+def test_an_unclosed_quotation_mark_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "one,un\n" * 5 + '"two,deux\n' + "one,un\n" * 5)
     assert "line 6: this is not CSV: a quotation mark is opened and never closed" in refusal(path)
 
@@ -379,14 +381,14 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
     assert "save it as a file first" in refusal(tmp_path / "a.tsv")
 
 
-@pytest.mark.parametrize("place", [1, 2, 3])
+@pytest.mark.parametrize("row", [1, 2, 3])
 @pytest.mark.parametrize(("suffix", "line"), [("tsv", "alone\n"), ("csv", "alone\n")])
-def test_a_row_with_too_few_columns_is_rejected(suffix: str, line: str, place: int, tmp_path: Path) -> None:
-    lines = (AS_FILE[suffix] * 2).splitlines(keepends=True)
-    lines.insert(place, line)
+def test_a_row_with_too_few_columns_is_rejected(suffix: str, line: str, row: int, tmp_path: Path) -> None:
+    lines = (FILE_CONTENTS[suffix] * 2).splitlines(keepends=True)
+    lines.insert(row, line)
     examples = read(write(tmp_path / f"a.{suffix}", "".join(lines)))
     assert len(examples) == 5
-    assert [bool(example.problem) for example in examples] == [at == place for at in range(5)]
+    assert [bool(example.problem) for example in examples] == [at == row for at in range(5)]
 
 
 @pytest.mark.parametrize(
@@ -403,9 +405,9 @@ def test_a_row_with_too_few_columns_is_rejected(suffix: str, line: str, place: i
     ],
     ids=lambda line: line[:32],
 )
-def test_a_json_line_that_is_no_pair_is_rejected(line: str, tmp_path: Path) -> None:
-    whole = AS_FILE["jsonl"] + line + "\n" + AS_FILE["jsonl"]
-    examples = read(write(tmp_path / "a.jsonl", whole))
+def test_a_json_line_that_is_not_a_pair_is_rejected(line: str, tmp_path: Path) -> None:
+    content = FILE_CONTENTS["jsonl"] + line + "\n" + FILE_CONTENTS["jsonl"]
+    examples = read(write(tmp_path / "a.jsonl", content))
     assert [bool(example.problem) for example in examples] == [False, False, True, False, False]
     assert examples[2].line == 3
 
@@ -429,7 +431,7 @@ class ArrowsReader(Reader):
 """
 
 
-def test_a_plugins_format_is_read_and_listed(tmp_path: Path) -> None:
+def test_a_reader_plugin_is_used_and_listed(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="is not known"):
         read(write(tmp_path / "a.arrows", "one -> un\n"))
     plugins.load_file(write(tmp_path / "arrows.py", PLUGIN))

@@ -1,4 +1,4 @@
-"""Links of words: read, checked, and made into where each piece should look."""
+"""Word links: read, checked, and turned into alignment targets for pieces."""
 
 from pathlib import Path
 
@@ -34,11 +34,11 @@ def test_alignment_targets_are_spread_evenly_over_linked_pieces(
     found = alignment_targets(np.array(sorted(links), np.int64).reshape(-1, 2), source, target)
     columns = word_indices(source)
     for row, word in zip(found, word_indices(target), strict=True):
-        linked = [(column, word) in links for column in columns]
-        assert row.tolist() == pytest.approx([one / max(1, sum(linked)) for one in linked])
+        is_linked = [(column, word) in links for column in columns]
+        assert row.tolist() == pytest.approx([one / max(1, sum(is_linked)) for one in is_linked])
 
 
-def test_a_line_is_a_pair_and_may_be_empty(tmp_path: Path) -> None:
+def test_each_line_has_the_links_of_a_pair_and_may_be_empty(tmp_path: Path) -> None:
     assert [example.links for example in read(tmp_path, "0-0 1?1\n\n")] == [((0, 0), (1, 1)), ()]
 
 
@@ -50,7 +50,7 @@ def test_a_link_to_a_missing_word_is_a_problem_of_its_example(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("links", "why"),
+    ("links", "message"),
     [
         ("0-0\n", "links has 1 lines, but .*s more: each pair needs a line of links"),
         ("0-0\n\n0-0\n", "links has 3 lines, but there are 2 pairs"),
@@ -58,8 +58,8 @@ def test_a_link_to_a_missing_word_is_a_problem_of_its_example(tmp_path: Path) ->
         ("1-1 2-2\n1-1\n", "seems to count from 1; subtract 1"),
     ],
 )
-def test_a_malformed_file_is_refused(links: str, why: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=why):
+def test_a_malformed_file_is_refused(links: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
         read(tmp_path, links)
 
 
@@ -72,16 +72,16 @@ def test_links_need_aligned_text_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sampling", [0.0, 0.5])
 def test_batches_have_alignment_targets_for_any_segmentation(sampling: float, tmp_path: Path) -> None:
-    """Each target is its source's words backwards, and linked so; one pair is rejected, one has no links."""
+    """Each target is the reversed source, linked accordingly; one pair is rejected, one has no links."""
     words = ["house", "garden", "water", "window", "yellow", "morning"]
-    draw = np.random.default_rng(1)
-    chosen = [[words[at] for at in draw.integers(0, 6, draw.integers(2, 6))] for _ in range(60)]
-    links = [" ".join(f"{at}-{len(line) - 1 - at}" for at in range(len(line))) for line in chosen]
-    chosen[3], links[3], links[5] = [], "0-0", ""
+    rng = np.random.default_rng(1)
+    sentences = [[words[at] for at in rng.integers(0, 6, rng.integers(2, 6))] for _ in range(60)]
+    links = [" ".join(f"{at}-{len(line) - 1 - at}" for at in range(len(line))) for line in sentences]
+    sentences[3], links[3], links[5] = [], "0-0", ""
     subwords = SubwordSettings(size=320, sampling=sampling)
     settings = DataSettings(
-        source=(write(tmp_path / "s", "".join(f"{' '.join(line)}\n" for line in chosen)),),
-        target=(write(tmp_path / "t", "".join(f"{' '.join(line[::-1])}\n" for line in chosen)),),
+        source=(write(tmp_path / "s", "".join(f"{' '.join(line)}\n" for line in sentences)),),
+        target=(write(tmp_path / "t", "".join(f"{' '.join(line[::-1])}\n" for line in sentences)),),
         alignment=(write(tmp_path / "l", "".join(f"{line}\n" for line in links)),),
         subwords=subwords,
     )
@@ -98,7 +98,7 @@ def test_batches_have_alignment_targets_for_any_segmentation(sampling: float, tm
             subwords_of.pieces(side[row][side[row] != PAD].tolist()[:-1])
             for side, subwords_of in ((batch.source, corpus.source_side), (batch.labels, corpus.target_side))
         )
-        said = corpus.train.texts(int(number))[1].split()
+        target_words = corpus.train.texts(int(number))[1].split()
         found = batch.alignment[row].numpy()
         assert not found[len(target) :].any()
         assert not found[:, len(source) :].any()
@@ -107,6 +107,6 @@ def test_batches_have_alignment_targets_for_any_segmentation(sampling: float, tm
             continue
         for shares, word in zip(found, word_indices(target), strict=False):
             assert shares.sum() == pytest.approx(1)
-            looked = "".join(piece for piece, share in zip(source, shares, strict=False) if share)
-            assert looked == "▁" + said[word]
+            aligned = "".join(piece for piece, share in zip(source, shares, strict=False) if share)
+            assert aligned == "▁" + target_words[word]
     assert unlinked == 1

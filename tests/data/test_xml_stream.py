@@ -1,4 +1,4 @@
-"""XML translation files: any text is read, whatever is hostile or malformed is refused."""
+"""XML translation files: any text is read; hostile and malformed files are refused."""
 
 import re
 import tracemalloc

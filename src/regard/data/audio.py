@@ -26,7 +26,7 @@ MAX_CHANNELS = 8
 BLOCK = 1 << 16  # samples read at once
 SINC_ZEROS = 24  # zero crossings of the interpolating sinc, on each side: resampling is exact to about -80 dB
 MAX_RESAMPLING_WEIGHTS = 1 << 20
-MIN_ENERGY = 1e-6  # of a band, below which it is silent
+MIN_ENERGY = 1e-6  # of a band; lower energies are silence
 
 
 def read_samples(raw: io.BytesIO, settings: AudioSource) -> tuple[NDArray[np.float32], int]:
@@ -51,19 +51,19 @@ def read_samples(raw: io.BytesIO, settings: AudioSource) -> tuple[NDArray[np.flo
                 f"the recording lasts {seconds:,.0f} seconds; {settings.max_seconds:g} is the most that this model "
                 f"reads."
             )
-        # A header may say anything: what is there is read block by block, up to the limit.
+        # A header may be wrong: samples are read block by block, up to the limit.
         blocks: list[NDArray[np.float32]] = []
-        room = int(settings.max_seconds * rate) + 1
+        remaining = int(settings.max_seconds * rate) + 1
         try:
-            while room > 0 and len(block := file.read(min(BLOCK, room), dtype="float32", always_2d=True)):
+            while remaining > 0 and len(block := file.read(min(BLOCK, remaining), dtype="float32", always_2d=True)):
                 blocks.append(block.mean(1))
-                room -= len(block)
+                remaining -= len(block)
         except (soundfile.LibsndfileError, RuntimeError):
             raise RegardError("the recording is damaged or cut short.") from None
-        found = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
-        if len(found) < file.frames and file.frames < room + len(found):
+        samples = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+        if len(samples) < file.frames and file.frames < remaining + len(samples):
             raise RegardError("the recording is cut short: it has fewer samples than its header says.")
-    return found, rate
+    return samples, rate
 
 
 def resample(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
@@ -104,17 +104,17 @@ def log_mel_frames(
     given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource
 ) -> NDArray[np.float16]:
     """The log-mel spectrogram [frames, mels] of samples at the model's rate, or of (samples, rate)."""
-    found, rate = _validated(given, settings)
-    if not MIN_SECONDS * rate <= len(found) <= settings.max_seconds * rate + 1:
+    samples, rate = _validated(given, settings)
+    if not MIN_SECONDS * rate <= len(samples) <= settings.max_seconds * rate + 1:
         raise RegardError(
-            f"the recording lasts {len(found) / rate:,.2f} seconds; from {MIN_SECONDS} to {settings.max_seconds:g} are "
-            f"read."
+            f"the recording lasts {len(samples) / rate:,.2f} seconds; from {MIN_SECONDS} to {settings.max_seconds:g} "
+            f"are read."
         )
-    if not np.isfinite(found).all():
+    if not np.isfinite(samples).all():
         raise RegardError("the recording has samples that are not finite numbers; it is damaged.")
     with torch.inference_mode():
-        x = resample(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.sample_rate)
-        window, hop = (max(1, round(each * settings.sample_rate)) for each in (settings.window, settings.hop))
+        x = resample(torch.from_numpy(np.ascontiguousarray(samples, np.float32)), rate, settings.sample_rate)
+        window, hop = (max(1, round(seconds * settings.sample_rate)) for seconds in (settings.window, settings.hop))
         size = 1 << (window - 1).bit_length()
         x = torch.nn.functional.pad(x, (size // 2, size // 2))
         spectrum = torch.stft(x, size, hop, window, torch.hann_window(window), center=False, return_complex=True)
@@ -125,31 +125,31 @@ def log_mel_frames(
 
 
 def _validated(given: Any, settings: AudioSource) -> tuple[NDArray[np.floating[Any]], int]:
-    """Mono samples as floats, and their rate. Integers are of 8, 16 or 32 bits; channels are averaged."""
-    found, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, settings.sample_rate)
-    found = np.asarray(found)
+    """Mono samples as floats, and their rate. Integers of 8, 16 or 32 bits are scaled; channels are averaged."""
+    samples, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, settings.sample_rate)
+    samples = np.asarray(samples)
     if isinstance(rate, bool) or not isinstance(rate, Real) or not SAMPLE_RATES[0] <= float(rate) <= SAMPLE_RATES[1]:
         raise RegardError(
             f"a rate of {rate!r} is not read; give the samples a second, from {SAMPLE_RATES[0]} to {SAMPLE_RATES[1]:,}."
         )
-    if found.dtype == np.uint8:
-        found = (found.astype(np.float32) - 128) / 128
-    elif found.dtype in (np.int16, np.int32):
-        found = found / np.float32(-float(np.iinfo(found.dtype).min))
-    if found.ndim == 2 and found.shape[1] <= MAX_CHANNELS:
-        found = found.mean(1)
-    if found.ndim != 1 or not np.issubdtype(found.dtype, np.floating):
+    if samples.dtype == np.uint8:
+        samples = (samples.astype(np.float32) - 128) / 128
+    elif samples.dtype in (np.int16, np.int32):
+        samples = samples / np.float32(-float(np.iinfo(samples.dtype).min))
+    if samples.ndim == 2 and samples.shape[1] <= MAX_CHANNELS:
+        samples = samples.mean(1)
+    if samples.ndim != 1 or not np.issubdtype(samples.dtype, np.floating):
         raise RegardError(
-            f"an array {found.shape} of {found.dtype} is not a recording; give samples [N] or [N, channels] as numbers "
-            f"from -1 to 1, or as whole numbers of 16 bits."
+            f"an array {samples.shape} of {samples.dtype} is not a recording; give samples [N] or [N, channels] as "
+            f"numbers from -1 to 1, or as whole numbers of 16 bits."
         )
-    return found, round(float(rate))
+    return samples, round(float(rate))
 
 
 def encode_wav(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource) -> bytes:
     """Samples at the model's rate, or (samples, rate), as a WAV file of 16 bits at the model's rate."""
-    found, rate = _validated(given, settings)
-    x = resample(torch.from_numpy(np.ascontiguousarray(found, np.float32)), rate, settings.sample_rate)
+    samples, rate = _validated(given, settings)
+    x = resample(torch.from_numpy(np.ascontiguousarray(samples, np.float32)), rate, settings.sample_rate)
     file = io.BytesIO()
     soundfile.write(file, x.clamp(-1, 1).numpy(), settings.sample_rate, format="WAV", subtype="PCM_16")
     return file.getvalue()

@@ -22,10 +22,10 @@ def _augment_images(x: Tensor, settings: AugmentSettings, rng: torch.Generator) 
         return (torch.rand(count, generator=rng) * 2 - 1) * width
 
     angle, scale = draw(math.radians(settings.turn)), torch.exp(-draw(settings.zoom))
-    across = scale * (1 - 2 * (torch.rand(count, generator=rng) < 0.5).float() * float(settings.flip))
+    mirrored_scale = scale * (1 - 2 * (torch.rand(count, generator=rng) < 0.5).float() * float(settings.flip))
     rows = [
-        torch.stack([angle.cos() * across, -angle.sin() * scale, draw(2 * settings.shift)], 1),
-        torch.stack([angle.sin() * across, angle.cos() * scale, draw(2 * settings.shift)], 1),
+        torch.stack([angle.cos() * mirrored_scale, -angle.sin() * scale, draw(2 * settings.shift)], 1),
+        torch.stack([angle.sin() * mirrored_scale, angle.cos() * scale, draw(2 * settings.shift)], 1),
     ]
     if settings.turn or settings.zoom or settings.shift or settings.flip:
         grid = affine_grid(torch.stack(rows, 1), list(x.shape), align_corners=False)
@@ -42,14 +42,14 @@ def _spec_augment(x: Tensor, mask: Tensor, settings: AugmentSettings, rng: torch
     x = x.clone()
     lengths = mask.sum(1).tolist()
 
-    def span(most: int, whole: int) -> slice:
-        width = int(torch.randint(0, most + 1, (), generator=rng)) if most else 0
-        start = int(torch.randint(0, max(1, whole - width + 1), (), generator=rng))
+    def random_span(max_width: int, length: int) -> slice:
+        width = int(torch.randint(0, max_width + 1, (), generator=rng)) if max_width else 0
+        start = int(torch.randint(0, max(1, length - width + 1), (), generator=rng))
         return slice(start, start + width)
 
     for row, length in enumerate(lengths):
         for _ in range(settings.time_masks):
-            x[row, span(int(settings.time_width * length), int(length))] = 0
+            x[row, random_span(int(settings.time_width * length), int(length))] = 0
         for _ in range(settings.band_masks):
-            x[row, :, span(int(settings.band_width * x.shape[2]), x.shape[2])] = 0
+            x[row, :, random_span(int(settings.band_width * x.shape[2]), x.shape[2])] = 0
     return x

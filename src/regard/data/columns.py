@@ -30,7 +30,7 @@ MEDIA_SUFFIXES = (*ImageMedium.suffixes, *AudioMedium.suffixes, *UNSUPPORTED_MED
 MEDIA_SHARE = 0.9  # of the cells of a column of file names
 COLUMN_NAME = re.compile(r"[^\W\d][\w .-]{0,39}")
 NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
-PREVIEW_ROWS = 100  # that detection looks at
+PREVIEW_ROWS = 100  # that detection reads
 MIN_CLASS_ROWS = 12  # below a header, to see whether a column has classes
 
 
@@ -141,7 +141,7 @@ def match_fields(names: list[str], layout: Layout) -> tuple[int | None, int | No
         columns = [lower.index(name) for name in known if name in lower]
         found.append(next((column for column in columns if column not in found), None))
     source, target = found
-    if len(names) == 2:  # the other of the two, unless another was asked for
+    if len(names) == 2:  # the other of the two, unless another one was requested
         if source is None and target is not None and not layout.source_language and layout.source_column is None:
             source = 1 - target
         elif target is None and source is not None and not layout.target_language and layout.target_column is None:

@@ -1,4 +1,4 @@
-"""Input files: opened, decompressed and decoded, with one sentence for whatever is wrong with them."""
+"""Input files: opened, decompressed and decoded. Each error is one sentence."""
 
 import gzip
 import io
@@ -11,8 +11,8 @@ from regard.errors import RegardError
 
 MAX_INVALID_LINES = 20  # if there are more, and more than one line in ten, the whole file is refused
 GZIP_MAGIC = b"\x1f\x8b"
-UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-UTF8_MARK = b"\xef\xbb\xbf"
+UTF16_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class DamagedFileError(RegardError):
@@ -56,7 +56,7 @@ def open_file(path: Path, *, allow_utf16: bool = False) -> IO[bytes]:
 
 
 def _refuse_utf16(path: Path, start: bytes) -> None:
-    if start[:2] in UTF16_MARKS:
+    if start[:2] in UTF16_BYTE_ORDER_MARKS:
         raise RegardError(f"{path}: this is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8 {path} > new file.")
 
 
@@ -85,7 +85,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
         for number, raw in enumerate(file, 1):
             line = raw.rstrip(b"\r\n")
             if number == 1:
-                line = line.removeprefix(UTF8_MARK)
+                line = line.removeprefix(UTF8_BYTE_ORDER_MARK)
             try:
                 yield line.decode("utf-8"), ""
             except UnicodeDecodeError:

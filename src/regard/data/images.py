@@ -13,7 +13,7 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     from regard.data.media import ImageMedium
 
-FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # whose decoders are well maintained; others are not even tried
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # whose decoders are well maintained; others are not tried
 MAX_PIXELS = 40_000_000
 GRAY = 128
 SCAN = b"\xff\xda"  # the marker of a JPEG scan; a progressive file has about ten
@@ -42,9 +42,9 @@ def to_square_array(given: Any, medium: "ImageMedium") -> NDArray[np.uint8]:
     if image.mode.startswith("I;16") or image.mode == "I":  # 16 bits a pixel
         image = Image.fromarray((np.asarray(image, np.float64) / 257).clip(0, 255).astype(np.uint8))
     elif image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        over = image.convert("RGBA")
-        white = Image.new("RGBA", over.size, (255, 255, 255, 255))
-        image = Image.alpha_composite(white, over)
+        rgba = image.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+        image = Image.alpha_composite(white, rgba)
     image = image.convert(mode)
     if max(image.size) != settings.size or min(image.size) != settings.size:
         scale = settings.size / max(image.size)
@@ -92,5 +92,5 @@ def _decode_upright(image: Image.Image) -> Image.Image:
 
 
 def _too_large(width: int, height: int) -> str:
-    most = MAX_PIXELS // 10**6
-    return f"the picture has {width:,} × {height:,} pixels, more than {most} million; make it smaller first."
+    limit = MAX_PIXELS // 10**6
+    return f"the picture has {width:,} × {height:,} pixels, more than {limit} million; make it smaller first."

@@ -1,9 +1,9 @@
-"""Placeholders and tags: what a translation must contain exactly as often as its source.
+"""Placeholders and tags: text that a translation must contain exactly as often as its source.
 
 %s and %(name)d, {name} and ${name}, <b> and </b>, &amp; and &#39;. In training data where both sides have the same
-ones, each becomes one symbol of the vocabulary, the same on both sides; search counts the symbols, and they become
-again what they were. The data decide which kinds are treated like this: where &apos; is on one side only, as in
-tokenized text, it is text.
+ones, each becomes one symbol of the vocabulary, the same on both sides; search counts the symbols, and they are
+replaced by the original text in the output. Which kinds are treated like this depends on the data: where &apos; is on
+one side only, as in tokenized text, it is text.
 """
 
 import re
@@ -16,8 +16,8 @@ Treatment = Literal["symbol", "text"]
 TEXT: Treatment = "text"
 
 FIRST_SYMBOL = 0xE000  # symbols are private-use characters, in the order of their first occurrence in the source
-MAX_PLACEHOLDERS = 24  # different ones in one source
-MIN_AGREEMENT = 0.9  # of the pairs that have a kind on either side, the share that has the same ones on both
+MAX_PLACEHOLDERS = 24  # distinct placeholders in one source
+MIN_AGREEMENT = 0.9  # of the pairs with a kind on either side, the share with the same placeholders on both
 
 PATTERNS = {
     "printf": r"%(?:%|(?:\d+\$)?(?:\([\w.\- ]{1,60}\))?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?"
@@ -25,7 +25,7 @@ PATTERNS = {
     "brace": r"\$?\{\{[^{}\n]{1,80}\}\}|\$?\{[^{}\n]{0,80}\}",
     "tag": r"</?[A-Za-z][\w:.-]{0,40}(?:\s[^<>]{0,400})?/?>",
     "entity": r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});",
-    "reserved": f"[{chr(FIRST_SYMBOL)}-{chr(FIRST_SYMBOL + MAX_PLACEHOLDERS - 1)}]",  # what would be taken for a symbol
+    "reserved": f"[{chr(FIRST_SYMBOL)}-{chr(FIRST_SYMBOL + MAX_PLACEHOLDERS - 1)}]",  # the symbols
 }
 KINDS = tuple(PATTERNS)
 PLACEHOLDER_START = re.compile("[%{<&]")  # a text without one of these has no placeholder
@@ -37,7 +37,7 @@ class Protected:
     """A text with symbols in place of its placeholders."""
 
     text: str
-    originals: tuple[str, ...]  # what the first symbol stands for, and the second, ...
+    originals: tuple[str, ...]  # the placeholder of each symbol, in order
 
     @property
     def counts(self) -> dict[str, int]:
@@ -51,7 +51,7 @@ def compile_kinds(kinds: Iterable[str]) -> re.Pattern[str]:
 
 
 class Protection:
-    """Replaces placeholders by symbols. treatments: of each kind that the training data have."""
+    """Replaces placeholders by symbols. treatments: how each kind in the training data is treated."""
 
     def __init__(self, treatments: Mapping[str, Treatment]) -> None:
         symbols = [kind for kind in KINDS if treatments.get(kind) == "symbol"]
@@ -60,31 +60,31 @@ class Protection:
         self._unknown = compile_kinds(kind for kind in KINDS if kind not in treatments and kind not in symbols)
 
     def protect(self, text: str) -> Protected | None:
-        """A source with symbols; None if it has more different placeholders than there are symbols."""
+        """A source with symbols; None if it has more distinct placeholders than there are symbols."""
         if not self.uses_symbols or not self._symbols.search(text):
             return Protected(text, ())
         numbers: dict[str, int] = {}
-        parts: list[str] = []
+        fragments: list[str] = []
         at = 0
-        for found in self._symbols.finditer(text):
-            number = numbers.setdefault(found[0], len(numbers))
+        for match in self._symbols.finditer(text):
+            number = numbers.setdefault(match[0], len(numbers))
             if number >= MAX_PLACEHOLDERS:
                 return None
-            parts += [text[at : found.start()], SYMBOLS[number]]
-            at = found.end()
-        return Protected("".join([*parts, text[at:]]), tuple(numbers))
+            fragments += [text[at : match.start()], SYMBOLS[number]]
+            at = match.end()
+        return Protected("".join([*fragments, text[at:]]), tuple(numbers))
 
     def protect_target(self, text: str, originals: tuple[str, ...]) -> str | None:
-        """A target with the symbols of its source; None if it has placeholders that the source has not."""
+        """A target with the symbols of its source; None if it has placeholders that the source does not have."""
         numbers = {original: number for number, original in enumerate(originals)}
-        parts: list[str] = []
+        fragments: list[str] = []
         at = 0
-        for found in self._symbols.finditer(text):
-            if found[0] not in numbers:
+        for match in self._symbols.finditer(text):
+            if match[0] not in numbers:
                 return None
-            parts += [text[at : found.start()], SYMBOLS[numbers[found[0]]]]
-            at = found.end()
-        return "".join([*parts, text[at:]])
+            fragments += [text[at : match.start()], SYMBOLS[numbers[match[0]]]]
+            at = match.end()
+        return "".join([*fragments, text[at:]])
 
     def protect_pair(self, source: str, target: str) -> tuple[str, str] | None:
         """Both sides with symbols; None if their placeholders differ, or are too many."""
@@ -94,17 +94,17 @@ class Protection:
         second = None if first is None else self.protect_target(target, first.originals)
         if first is None or second is None:
             return None
-        found = Counter(second)
-        if any(found[symbol] != count for symbol, count in first.counts.items()):
+        target_counts = Counter(second)
+        if any(target_counts[symbol] != count for symbol, count in first.counts.items()):
             return None
         return first.text, second
 
     def split_unknown(self, text: str) -> list[tuple[str, bool]]:
-        """The parts of a text, and whether each is a placeholder of a kind that the training data do not have."""
+        """The fragments of a text, and whether each is a placeholder of a kind that the training data do not have."""
         return _split(self._unknown, text)
 
     def split_all(self, text: str) -> list[tuple[str, bool]]:
-        """The parts of a text, and whether each is a placeholder of a kind that is not text."""
+        """The fragments of a text, and whether each is a placeholder of a kind that is not treated as text."""
         return _split(re.compile(f"{self._symbols.pattern}|{self._unknown.pattern}"), text)
 
 
@@ -119,20 +119,20 @@ def restore(text: str, originals: tuple[str, ...]) -> str:
 
 
 def _split(pattern: re.Pattern[str], text: str) -> list[tuple[str, bool]]:
-    parts: list[tuple[str, bool]] = []
+    fragments: list[tuple[str, bool]] = []
     at = 0
-    for found in pattern.finditer(text):
-        if found.start() > at:
-            parts.append((text[at : found.start()], False))
-        parts.append((found[0], True))
-        at = found.end()
+    for match in pattern.finditer(text):
+        if match.start() > at:
+            fragments.append((text[at : match.start()], False))
+        fragments.append((match[0], True))
+        at = match.end()
     if at < len(text):
-        parts.append((text[at:], False))
-    return parts
+        fragments.append((text[at:], False))
+    return fragments
 
 
 class PlaceholderStatistics:
-    """Which kinds the training pairs have, and how often both sides have the same ones."""
+    """Counts of the kinds in the training pairs, and of pairs with the same placeholders on both sides."""
 
     def __init__(self) -> None:
         self._patterns = {kind: re.compile(PATTERNS[kind]) for kind in KINDS if kind != "reserved"}

@@ -18,7 +18,7 @@ from regard.registry import Registry
 
 @dataclass(frozen=True)
 class TablePreview:
-    """What column detection looks at: the field names of the first record, or the first rows of a delimited file."""
+    """The input of column detection: the field names of the first record, or the first rows of a delimited file."""
 
     fields: list[str] | None = None
     rows: list[list[str]] | None = None

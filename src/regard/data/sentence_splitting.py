@@ -27,47 +27,47 @@ ABBREVIATIONS = frozenset(
 
 def split_sentences(paragraph: str) -> list[tuple[str, str]]:
     """Each sentence, and the white space that follows it; joined, they are the paragraph."""
-    parts: list[tuple[str, str]] = []
+    sentences: list[tuple[str, str]] = []
     at = 0
     is_lower = paragraph == paragraph.lower()
-    for found in SENTENCE_END.finditer(paragraph):
-        end = found.end()
+    for match in SENTENCE_END.finditer(paragraph):
+        end = match.end()
         space = SPACE.match(paragraph, end)
         after = space.end() if space else end
         if after >= len(paragraph):
             break
-        if found["wide"] is None and not _ends_sentence(paragraph[at:end], paragraph[after], is_lower):
+        if match["wide"] is None and not _ends_sentence(paragraph[at:end], paragraph[after], is_lower):
             continue
-        parts.append((paragraph[at:end], paragraph[end:after]))
+        sentences.append((paragraph[at:end], paragraph[end:after]))
         at = after
     rest = paragraph[at:]
     if rest:
         text = rest.rstrip()
-        parts.append((text, rest[len(text) :]))
-    return parts
+        sentences.append((text, rest[len(text) :]))
+    return sentences
 
 
 def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[tuple[str, str]]:
-    """Parts that fit, each with the white space after it: sentences, or halves of a sentence that does not fit."""
+    """Fragments that fit, each with the white space after it: sentences, or halves of a sentence that does not fit."""
     if fits(text) or len(text) < 2:
         return [(text, "")]
-    parts = split_sentences(text)
-    if len(parts) < 2:
-        parts = _halves(text)
-    found: list[tuple[str, str]] = []
-    for part, space in parts:
-        smaller = split_to_fit(part, fits)
-        found += [*smaller[:-1], (smaller[-1][0], smaller[-1][1] + space)]
-    return found
+    sentences = split_sentences(text)
+    if len(sentences) < 2:
+        sentences = _halves(text)
+    fragments: list[tuple[str, str]] = []
+    for sentence, space in sentences:
+        smaller = split_to_fit(sentence, fits)
+        fragments += [*smaller[:-1], (smaller[-1][0], smaller[-1][1] + space)]
+    return fragments
 
 
 def _halves(text: str) -> list[tuple[str, str]]:
-    """Two parts of about the same length, split at the best kind of split point that there is."""
+    """Two halves of about the same length, split at the best kind of split point that there is."""
     middle = len(text) / 2
     for pattern in SPLIT_POINTS:
-        points = [found for found in pattern.finditer(text) if found.start(1) > 0 and found.end() < len(text)]
+        points = [match for match in pattern.finditer(text) if match.start(1) > 0 and match.end() < len(text)]
         if points:
-            best = min(points, key=lambda found: abs(found.start(1) - middle))
+            best = min(points, key=lambda match: abs(match.start(1) - middle))
             return [(text[: best.start(1)], best[1]), (text[best.end() :], "")]
     return [(text[: len(text) // 2], ""), (text[len(text) // 2 :], "")]
 

@@ -15,8 +15,8 @@ LANGUAGE_TAG = re.compile("^" + LANGUAGE_SIGN.format("([^ ]*)") + " ?")
 
 def language_of(text: str) -> str:
     """The language that a text's tag names; empty if it has none."""
-    found = LANGUAGE_TAG.match(text)
-    return found[1] if found else ""
+    match = LANGUAGE_TAG.match(text)
+    return match[1] if match else ""
 
 
 def strip_language_tag(text: str) -> str:

@@ -25,10 +25,10 @@ def read_link_lines(path: Path) -> Iterator[list[tuple[int, str, int]]]:
     for number, (line, problem) in enumerate(read_lines(path), 1):
         links = []
         for link in line.split():
-            parts = LINK.fullmatch(link)
-            if parts is None or problem:
+            match = LINK.fullmatch(link)
+            if match is None or problem:
                 raise RegardError(f"{path}, line {number:,}: {link[:40]!r} is no link, such as 3-5 or 3p5.")
-            links.append((int(parts[1]), parts[2], int(parts[3])))
+            links.append((int(match[1]), match[2], int(match[3])))
         yield links
 
 
@@ -42,14 +42,14 @@ def attach_links(examples: Iterator[Example], path: Path) -> Iterator[Example]:
             raise RegardError(_too_short(path, number - 1, example.file))
         links = tuple((source, target) for source, _, target in line)
         has_links, has_zero = has_links or bool(links), has_zero or any(0 in link for link in links)
-        sizes = len(example.source.split()), len(example.target.split())
-        beyond = any(source >= sizes[0] or target >= sizes[1] for source, target in links)
-        problem = example.problem or ("a link to a word that is not there" if beyond else "")
+        source_words, target_words = len(example.source.split()), len(example.target.split())
+        out_of_range = any(source >= source_words or target >= target_words for source, target in links)
+        problem = example.problem or ("a link to a word that is not there" if out_of_range else "")
         yield replace(example, links=links, problem=problem)
-    more = sum(1 for _ in lines)
-    if more:
+    extra = sum(1 for _ in lines)
+    if extra:
         raise RegardError(
-            f"{path} has {number + more:,} lines, but there are {number:,} pairs: it needs one line for each of them."
+            f"{path} has {number + extra:,} lines, but there are {number:,} pairs: it needs one line for each of them."
         )
     if has_links and not has_zero:
         raise RegardError(f"{path}: no word is called 0, so it seems to count from 1; subtract 1 from all its numbers.")
@@ -63,7 +63,7 @@ def _too_short(path: Path, lines: int, file: str) -> str:
 
 
 def word_indices(pieces: Sequence[str]) -> list[int]:
-    """The index of the word that each piece is part of."""
+    """The index of each piece's word."""
     indices: list[int] = []
     for piece in pieces:
         begins = piece.startswith(SPACE) or not indices

@@ -1,6 +1,6 @@
 """UTF-8 text of documents."""
 
-from regard.data.files import GZIP_MAGIC, UTF8_MARK, UTF16_MARKS
+from regard.data.files import GZIP_MAGIC, UTF8_BYTE_ORDER_MARK, UTF16_BYTE_ORDER_MARKS
 from regard.data.input_validation import LONE_SURROGATE
 from regard.errors import RegardError
 
@@ -11,8 +11,8 @@ def decode_utf8(content: bytes, name: str, *, lenient: bool = False) -> tuple[st
     lenient: bytes that are not UTF-8 become lone surrogates, which are not translated and are written back
     unchanged, unless more than half of all lines have some.
     """
-    bom = UTF8_MARK if content.startswith(UTF8_MARK) else b""
-    if content[:2] in UTF16_MARKS:
+    bom = UTF8_BYTE_ORDER_MARK if content.startswith(UTF8_BYTE_ORDER_MARK) else b""
+    if content[:2] in UTF16_BYTE_ORDER_MARKS:
         raise RegardError(f"{name}: this is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8.")
     if content[:2] == GZIP_MAGIC:
         raise RegardError(f"{name}: this is gzipped; unpack it first.")

@@ -61,11 +61,11 @@ def test_ambiguous_languages_are_refused(content: str, tmp_path: Path) -> None:
     assert sides(read(path, source_language="fr", target_language="en")) == [("un", "one")]
 
 
-@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("extension", ["", ".gz"])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf16_is_read(encoding: str, packed: str, tmp_path: Path) -> None:
+def test_utf16_is_read(encoding: str, extension: str, tmp_path: Path) -> None:
     written = "\ufeff" + tmx(unit(en="naïve", zh="天真"))
-    path = write(tmp_path / f"memory.tmx{packed}", written.encode(encoding))
+    path = write(tmp_path / f"memory.tmx{extension}", written.encode(encoding))
     assert sides(read(path)) == [("naïve", "天真")]
 
 

@@ -1,4 +1,4 @@
-"""Data made by code: the same for the same seed, and what is held out is held out."""
+"""Synthetic data: reproducible by seed, with disjoint splits."""
 
 import random
 
@@ -10,17 +10,17 @@ from regard.data.synthetic.spoken_digits import RATE, WORDS, digit_strings
 from regard.data.synthetic.stories import stories
 
 
-def test_combinations_of_scenes_are_held_out() -> None:
-    parts = {part: [scene for scene, _ in scenes(60, split=part, seed=1)] for part in ("train", "test")}
-    said = {part: {scene.caption for scene in some} for part, some in parts.items()}
-    assert not said["train"] & said["test"]
+def test_combinations_of_the_test_scenes_are_held_out() -> None:
+    splits = {split: [scene for scene, _ in scenes(60, split=split, seed=1)] for split in ("train", "test")}
+    captions = {split: {scene.caption for scene in examples} for split, examples in splits.items()}
+    assert not captions["train"] & captions["test"]
     scene = Scene(Group(1, "red", "circle"), "left of", Group(2, "blue", "cross"))
     assert scene.caption == "a red circle left of two blue crosses"
-    assert all(is_test_scene(scene) for scene in parts["test"])
+    assert all(is_test_scene(scene) for scene in splits["test"])
     assert [s for s, _ in scenes(5, split="train", seed=3)] == [s for s, _ in scenes(5, split="train", seed=3)]
 
 
-def test_a_scene_shows_what_it_says() -> None:
+def test_a_scene_is_drawn_as_described() -> None:
     scene = Scene(Group(1, "red", "square"), "above", Group(1, "blue", "square"))
     pixels = np.asarray(draw_scene(scene, random.Random(0)), int)
     above, below = pixels[16, 32], pixels[48, 32]
@@ -28,7 +28,7 @@ def test_a_scene_shows_what_it_says() -> None:
     assert abs(below - COLORS["blue"]).max() < 30
 
 
-def test_spoken_strings_can_be_told_apart() -> None:
+def test_spoken_digits_are_reproducible_and_well_formed() -> None:
     found = digit_strings(4, split="train", seed=1)
     assert [words for words, _ in found] == [words for words, _ in digit_strings(4, split="train", seed=1)]
     for words, samples in found:
@@ -38,16 +38,16 @@ def test_spoken_strings_can_be_told_apart() -> None:
         assert 0.2 < np.abs(samples).max() <= 1
 
 
-def test_what_a_notice_says_is_in_it() -> None:
-    for text, said in notices(30, split="train", seed=1):
-        name = said.split(" to ")[1].split(" ")[0]
+def test_the_summary_of_a_notice_is_supported_by_its_text() -> None:
+    for text, summary in notices(30, split="train", seed=1):
+        name = summary.split(" to ")[1].split(" ")[0]
         assert name in text
-        for word in said.split():
+        for word in summary.split():
             if word.isdigit():
                 assert word in text
 
 
-def test_an_answer_follows_from_its_story() -> None:
+def test_the_answer_of_a_story_is_supported_by_it() -> None:
     for story, question, answer in stories(200, split="train", seed=1):
         lines = [line.split() for line in story.split(" . ")]
         assert answer in story

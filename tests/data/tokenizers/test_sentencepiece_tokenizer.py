@@ -35,13 +35,13 @@ def vocabularies() -> dict[str, SubwordTokenizer]:
     return {kind: train_tokenizer(TEXT, settings(kind), 400) for kind in KINDS}
 
 
-# Any text but line ends and the mark ▁, which is what sentencepiece writes a space as.
+# Any text but line ends and ▁, which sentencepiece uses for spaces.
 texts = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\t\u2028\u2029▁"), max_size=30
 ) | st.text(st.sampled_from("the cat  sß猫\u3000\u00a0<>/0x4unkpad"), max_size=30)
 
 
-def tidied(text: str) -> str:
+def normalize_spaces(text: str) -> str:
     return " ".join(word for word in text.split(" ") if word)
 
 
@@ -50,12 +50,12 @@ def tidied(text: str) -> str:
 @example(text="<s> </s> <unk> <pad> <0x41> <0x0A>")
 @example(text="never 見た Zürich 🦉 \x00 e\u0301 ﷽")
 @example(text="\u3000猫\u3000")
-def test_decoding_gives_the_encoded_text_back(kind: str, text: str, vocabularies: dict[str, SubwordTokenizer]) -> None:
+def test_decoding_restores_the_text(kind: str, text: str, vocabularies: dict[str, SubwordTokenizer]) -> None:
     subwords = vocabularies[kind]
     (tokens,) = subwords.encode([text])
     assert not {PAD, UNKNOWN, BEGIN, END} & set(tokens)
     assert all(0 <= token < len(subwords) for token in tokens)
-    assert subwords.decode([tokens]) == [tidied(text)]
+    assert subwords.decode([tokens]) == [normalize_spaces(text)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,9 +94,9 @@ def test_special_tokens_are_left_out_when_decoding(vocabularies: dict[str, Subwo
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_saved_tokenizer_is_the_same(kind: str, vocabularies: dict[str, SubwordTokenizer], tmp_path: Path) -> None:
     vocabularies[kind].save(tmp_path / "s")
-    again = load_tokenizer(tmp_path / "s")
-    assert len(again) == len(vocabularies[kind])
-    assert again.encode([*TEXT, "else"]) == vocabularies[kind].encode([*TEXT, "else"])
+    loaded = load_tokenizer(tmp_path / "s")
+    assert len(loaded) == len(vocabularies[kind])
+    assert loaded.encode([*TEXT, "else"]) == vocabularies[kind].encode([*TEXT, "else"])
 
 
 def test_training_is_reproducible() -> None:
@@ -111,7 +111,7 @@ def test_a_damaged_file_is_refused_naming_it(tmp_path: Path) -> None:
         load_tokenizer(tmp_path / "broken")
 
 
-# Random cuts
+# Subword sampling
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -122,17 +122,17 @@ def test_samples_decode_to_the_same_text(
     subwords = SentencePieceTokenizer(vocabularies[kind].model)
     (tokens,) = subwords.sample([text], settings(kind, rate), key)
     assert not {PAD, UNKNOWN, BEGIN, END} & set(tokens)
-    assert subwords.decode([tokens]) == [tidied(text)]
+    assert subwords.decode([tokens]) == [normalize_spaces(text)]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_sampling_is_a_function_of_the_key(kind: str, vocabularies: dict[str, SubwordTokenizer]) -> None:
-    how = settings(kind, 0.5)
-    first = {key: vocabularies[kind].sample(TEXT, how, key) for key in (0, 1, -1, 2**32 - 1, 2**64 - 1)}
-    fresh = SentencePieceTokenizer(vocabularies[kind].model)  # asked in another order, after other texts
-    fresh.sample(["something else", "altogether"], how, 77)
-    for key, cut in reversed(first.items()):
-        assert fresh.sample(TEXT, how, key) == cut
+    sampling = settings(kind, 0.5)
+    first = {key: vocabularies[kind].sample(TEXT, sampling, key) for key in (0, 1, -1, 2**32 - 1, 2**64 - 1)}
+    fresh = SentencePieceTokenizer(vocabularies[kind].model)  # called in another order, after other texts
+    fresh.sample(["something else", "altogether"], sampling, 77)
+    for key, sample in reversed(first.items()):
+        assert fresh.sample(TEXT, sampling, key) == sample
     assert first[0] != first[1]
     assert first[0] != vocabularies[kind].encode(TEXT)
 
@@ -145,17 +145,17 @@ def test_sampling_is_the_same_in_every_process(
     program = (
         "import sys, pathlib; from regard.data.settings import SubwordSettings; "
         "from regard.data.tokenizers import load_tokenizer\n"
-        f"how = SubwordSettings(kind={kind!r}, sampling=0.5)\n"
-        f"print(load_tokenizer(pathlib.Path(sys.argv[1])).sample(['the other houses'] * 4, how, 5))"
+        f"settings = SubwordSettings(kind={kind!r}, sampling=0.5)\n"
+        f"print(load_tokenizer(pathlib.Path(sys.argv[1])).sample(['the other houses'] * 4, settings, 5))"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program, tmp_path / "s"],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONHASHSEED": "7"},
     )
-    assert done.stdout.strip() == str(vocabularies[kind].sample(["the other houses"] * 4, settings(kind, 0.5), 5))
+    assert process.stdout.strip() == str(vocabularies[kind].sample(["the other houses"] * 4, settings(kind, 0.5), 5))
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -170,7 +170,9 @@ def test_more_dropout_gives_more_pieces(vocabularies: dict[str, SubwordTokenizer
     lengths = []
     for rate in (1e-12, 0.2, 0.5, 0.99):
         subwords = SentencePieceTokenizer(vocabularies["bpe"].model)
-        lengths.append(sum(len(cut) for key in range(9) for cut in subwords.sample(TEXT, settings("bpe", rate), key)))
+        lengths.append(
+            sum(len(tokens) for key in range(9) for tokens in subwords.sample(TEXT, settings("bpe", rate), key))
+        )
     assert lengths == sorted(set(lengths))
 
 
@@ -182,15 +184,15 @@ def test_bpe_dropout_of_zero_is_plain_bpe(vocabularies: dict[str, SubwordTokeniz
 
 
 def test_unigram_samples_follow_their_probabilities() -> None:
-    """A vocabulary by hand: how often "ab" is one piece, and how often two, by p to the power of alpha."""
+    """With a small vocabulary: how often "ab" is one piece instead of two is given by p to the power of alpha."""
     from regard.data.tokenizers.subword_sampling import SubwordSampler
 
     pieces = {"▁": (0, -1.0), "a": (1, -1.0), "b": (2, -1.5), "ab": (3, -2.0)}
     sampler = SubwordSampler(pieces, range(10, 266), merges=False, rate=0.5)
     words = [f"ab{'ab' * (at % 7)}" for at in range(3000)]
-    drawn = [sampler._segment("▁" + word, at) for at, word in enumerate(words)]
+    samples = [sampler._segment("▁" + word, at) for at, word in enumerate(words)]
     count = sum(len(word) // 2 for word in words)
-    whole = sum(cut.count(3) for cut in drawn)
+    whole = sum(sample.count(3) for sample in samples)
     odds = math.exp(0.5 * -2.0) / (math.exp(0.5 * -2.0) + math.exp(0.5 * -2.5))
     assert abs(whole / count - odds) < 4 * (odds * (1 - odds) / count) ** 0.5
 

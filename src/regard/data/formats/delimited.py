@@ -20,8 +20,8 @@ Row = tuple[int, list[str], str]  # line number, cells, problem
 
 @READERS.register("delimited")
 class DelimitedReader(Reader):
-    """Rows of cells. The first row is a header if columns are asked for by name, if it has usual names of columns, or
-    if it is unlike the rows below it."""
+    """Rows of cells. The first row is a header if columns are selected by name, if it has usual column names, or if it
+    differs from the rows below it."""
 
     suffixes = (".tsv", ".tab", ".csv")
 

@@ -20,7 +20,7 @@ class TmxReader(Reader):
 
     def read(self, path: Path, layout: Layout) -> Iterator[Example]:
         header: str | None = None
-        seen: set[str] = set()
+        languages: set[str] = set()
         number = complete = 0
         is_tmx = False
         for event, element in parse_elements(path, ("tu",)):
@@ -41,7 +41,7 @@ class TmxReader(Reader):
                 segment = next((child for child in variant if local_name(child) == "seg"), None)
                 if language and segment is not None:
                     texts.setdefault(language, text_of(segment))
-            seen |= set(texts)
+            languages |= set(texts)
             source, target = _source_and_target(path, texts, layout, header)
             if source is None or target is None:
                 have = ", ".join(texts) or "no language"
@@ -52,8 +52,8 @@ class TmxReader(Reader):
         if number and not complete:
             raise RegardError(
                 f"{path}: none of its {number:,} units has {layout.source_language or 'a source'} and "
-                f"{layout.target_language or 'a target'}; its languages are {', '.join(sorted(seen))}: name two with "
-                f"--from and --to."
+                f"{layout.target_language or 'a target'}; its languages are {', '.join(sorted(languages))}: name two "
+                f"with --from and --to."
             )
 
 
@@ -68,8 +68,8 @@ def _source_and_target(
         raise RegardError(f"{path}: it has the languages {', '.join(texts)}; say which are meant with --from and --to.")
     first = find_language(texts, source)
     if target is None:
-        others = [language for language in texts if language != first]
-        second = others[0] if len(others) == 1 else None
+        remaining = [language for language in texts if language != first]
+        second = remaining[0] if len(remaining) == 1 else None
     else:
         second = find_language(texts, target)
     return texts.get(first or ""), texts.get(second or "")

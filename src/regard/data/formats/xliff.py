@@ -48,12 +48,12 @@ class XliffReader(Reader):
 def _is_reversed(path: Path, source: str | None, target: str | None, layout: Layout) -> bool:
     """Whether the file's target is the wanted source. Raises RegardError if the file has other languages."""
 
-    def fits(wanted: str | None, language: str | None) -> bool:
+    def matches(wanted: str | None, language: str | None) -> bool:
         return wanted is None or language is None or find_language([language], wanted) is not None
 
-    if fits(layout.source_language, source) and fits(layout.target_language, target):
+    if matches(layout.source_language, source) and matches(layout.target_language, target):
         return False
-    if fits(layout.source_language, target) and fits(layout.target_language, source):
+    if matches(layout.source_language, target) and matches(layout.target_language, source):
         return True
     raise RegardError(
         f"{path}: it goes from {source or 'unknown'} to {target or 'unknown'}, not from "

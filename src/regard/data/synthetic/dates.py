@@ -1,4 +1,4 @@
-"""Dates as people write them, in 44 languages (45 locales), to ISO 8601.
+"""Dates in the formats that people use, in 44 languages (45 locales), to ISO 8601.
 
     quinta-feira, 3 de março de 2022  →  2022-03-03
 
@@ -87,20 +87,20 @@ def split_of(date: datetime.date) -> str:
 
 
 def write_date(date: datetime.date, locale: str, rng: random.Random) -> str:
-    """The date as somebody with this locale might write it."""
+    """The date in a random format of a locale, sometimes in capitals or with a typo."""
     from babel.dates import format_date
 
     pattern = rng.choice(_patterns(locale))
     text = format_date(date, pattern, locale).replace("\u200f", "")
     numeric = not any(character.isalpha() for character in text)
-    luck = rng.random()
-    if luck < 0.1:
+    draw = rng.random()
+    if draw < 0.1:
         text = text.upper()
-    elif luck < 0.25:
+    elif draw < 0.25:
         text = text.lower()
-    elif luck < 0.3:
+    elif draw < 0.3:
         text = text.replace(" ", "  ")
-    elif luck < 0.4 and not numeric:
+    elif draw < 0.4 and not numeric:
         text = re.sub(r"(?<=\w)[.,](?=\s|$)", "", text)
     if rng.random() < TYPO_RATE and not numeric:
         text = _typo(text, rng)
@@ -116,8 +116,8 @@ def _patterns(locale: str) -> list[str]:
     full, long, medium, short = (str(forms[name].pattern) for name in ("full", "long", "medium", "short"))
     full_year = [re.sub(r"(?<!y)yy(?!y)", "y", form) for form in (medium, short)]
     mixed = [full.replace("EEEE", "EEE"), full.replace("MMMM", "MMM"), long.replace("MMMM", "MMM")]
-    kept = [form for form in full_year if not re.match(r"\W*M(?!MM)", form)]  # month first, in digits: ambiguous
-    return [full, long, *kept, *mixed]
+    unambiguous = [form for form in full_year if not re.match(r"\W*M(?!MM)", form)]  # month first, in digits: ambiguous
+    return [full, long, *unambiguous, *mixed]
 
 
 def _typo(text: str, rng: random.Random) -> str:

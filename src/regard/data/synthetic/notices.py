@@ -34,15 +34,15 @@ def random_name(rng: random.Random) -> str:
 def notice(rng: random.Random) -> tuple[str, str]:
     """A notice and its summary."""
     kind, cause = rng.choice(KINDS), rng.choice(list(CAUSES))
-    called, start, end = random_name(rng), random_name(rng), random_name(rng)
+    name, start, end = random_name(rng), random_name(rng), random_name(rng)
     number, minutes = rng.randint(2, 998), rng.randrange(5, 180, 5)
     sentences = rng.sample(FILLERS, rng.randint(2, 4))
     if rng.random() < 0.3:
-        news = f"The {kind} {called} {number} from {start} to {end} is cancelled because of {CAUSES[cause]}."
+        news = f"The {kind} {name} {number} from {start} to {end} is cancelled because of {CAUSES[cause]}."
         summary = f"{kind} {number} to {end} cancelled: {cause}"
     else:
         news = (
-            f"Because of {CAUSES[cause]}, the {kind} {called} {number} from {start} to {end} will leave about "
+            f"Because of {CAUSES[cause]}, the {kind} {name} {number} from {start} to {end} will leave about "
             f"{minutes} minutes late."
         )
         summary = f"{kind} {number} to {end} {minutes} min late: {cause}"

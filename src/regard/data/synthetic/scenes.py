@@ -74,12 +74,12 @@ def _draw_group(
         share = (number + 0.5) / group.quantity
         x = left + (right - left) * (0.5 if upright else share)
         y = top + (bottom - top) * (share if upright else 0.5)
-        # As large as it would be with three of them: the size tells which group it is, not how long it is.
-        room = max(right - left, bottom - top) / 3
-        radius = room * size
-        x += rng.uniform(-0.08, 0.08) * room
-        y += rng.uniform(-0.08, 0.08) * room
-        shade = tuple(max(0, min(255, part + rng.randint(-18, 18))) for part in COLORS[group.color])
+        # Sized as for three shapes, so that the size depends on the group and not on its quantity.
+        available = max(right - left, bottom - top) / 3
+        radius = available * size
+        x += rng.uniform(-0.08, 0.08) * available
+        y += rng.uniform(-0.08, 0.08) * available
+        shade = tuple(max(0, min(255, channel + rng.randint(-18, 18))) for channel in COLORS[group.color])
         _draw_shape(pen, group.shape, x, y, radius, shade)
 
 
@@ -103,10 +103,10 @@ def is_test_scene(scene: Scene) -> bool:
 def scenes(count: int, *, split: str, seed: int) -> list[tuple[Scene, Image.Image]]:
     """`count` scenes with their images; those of the test split are combinations that no other split has."""
     rng = random.Random(f"{seed} {split}")
-    found: list[tuple[Scene, Image.Image]] = []
-    while len(found) < count:
+    examples: list[tuple[Scene, Image.Image]] = []
+    while len(examples) < count:
         groups = [Group(rng.randint(1, 3), rng.choice(list(COLORS)), rng.choice(SHAPES)) for _ in range(2)]
         scene = Scene(groups[0], rng.choice(RELATIONS), groups[1])
         if is_test_scene(scene) == (split == "test"):
-            found.append((scene, draw_scene(scene, rng)))
-    return found
+            examples.append((scene, draw_scene(scene, rng)))
+    return examples

@@ -1,6 +1,6 @@
-"""Spoken digits, synthesized from formants: a source of pulses or noise, filtered by the resonances of a mouth.
+"""Spoken digits, synthesized from formants: a source of pulses or noise, filtered by the resonances of the vocal tract.
 
-Source and filter: Fant 1960; formants of vowels: Peterson and Barney 1952, rounded. A toy:
+Source and filter: Fant 1960; formants of vowels: Peterson and Barney 1952, rounded. A simple model:
 enough to learn where in a recording each word is.
 """
 
@@ -15,12 +15,12 @@ WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 
 class Sound(NamedTuple):
-    """A stretch of speech: three formants in hertz, seconds, how much is noise instead of voice, and how loud."""
+    """A speech sound: three formants in hertz, duration, share of noise, and amplitude."""
 
     formants: tuple[int, int, int]
     seconds: float
     noise: float = 0.0
-    loud: float = 1.0
+    amplitude: float = 1.0
 
 
 I, IH, EH, A, O, U, UH, ER = (  # noqa: E741
@@ -66,8 +66,8 @@ class Voice(NamedTuple):
     """A speaker."""
 
     pitch: float  # hertz
-    mouth: float  # a factor of the formants
-    pace: float
+    formant_scale: float
+    speed: float
 
 
 def random_voice(rng: random.Random) -> Voice:
@@ -78,27 +78,27 @@ def random_voice(rng: random.Random) -> Voice:
 def synthesize(words: list[str], voice: Voice, rng: random.Random) -> NDArray[np.float32]:
     """The words one after the other, with short pauses and some background noise."""
     noise = np.random.default_rng(rng.getrandbits(32))
-    parts = [np.zeros(int(RATE * rng.uniform(0.05, 0.12)))]
+    segments = [np.zeros(int(RATE * rng.uniform(0.05, 0.12)))]
     for word in words:
         pitch = voice.pitch * rng.uniform(0.92, 1.08)
         sounds = SOUNDS[word]
-        parts += [_sound(sound, voice, pitch, rng, noise) for sound in sounds]
-        parts.append(np.zeros(int(RATE * rng.uniform(0.03, 0.12))))
-    whole = np.concatenate(parts)
-    whole = np.convolve(whole, np.hanning(5) / np.hanning(5).sum(), "same")  # joints without clicks
-    whole = whole / max(1e-6, np.abs(whole).max()) * rng.uniform(0.3, 0.9)
-    whole = whole + noise.normal(0, rng.uniform(0.001, 0.006), len(whole))
-    return np.asarray(whole, np.float32)
+        segments += [_synthesize_sound(sound, voice, pitch, rng, noise) for sound in sounds]
+        segments.append(np.zeros(int(RATE * rng.uniform(0.03, 0.12))))
+    signal = np.concatenate(segments)
+    signal = np.convolve(signal, np.hanning(5) / np.hanning(5).sum(), "same")  # joints without clicks
+    signal = signal / max(1e-6, np.abs(signal).max()) * rng.uniform(0.3, 0.9)
+    signal = signal + noise.normal(0, rng.uniform(0.001, 0.006), len(signal))
+    return np.asarray(signal, np.float32)
 
 
-def _sound(
+def _synthesize_sound(
     sound: Sound, voice: Voice, pitch: float, rng: random.Random, noise: np.random.Generator
 ) -> NDArray[np.float64]:
-    length = int(RATE * sound.seconds / voice.pace * rng.uniform(0.85, 1.15))
+    length = int(RATE * sound.seconds / voice.speed * rng.uniform(0.85, 1.15))
     t = np.arange(length) / RATE
-    glide = pitch * (1 + 0.06 * np.cos(np.pi * np.arange(length) / max(1, length)))
-    phase = 2 * np.pi * np.cumsum(glide) / RATE
-    formants = [f * voice.mouth * rng.uniform(0.96, 1.04) for f in sound.formants]
+    pitch_contour = pitch * (1 + 0.06 * np.cos(np.pi * np.arange(length) / max(1, length)))
+    phase = 2 * np.pi * np.cumsum(pitch_contour) / RATE
+    formants = [f * voice.formant_scale * rng.uniform(0.96, 1.04) for f in sound.formants]
     samples = np.zeros(length)
     for harmonic in range(1, int(0.48 * RATE / pitch)):
         samples += (1 - sound.noise) * _resonance(harmonic * pitch, formants) / harmonic**0.5 * np.sin(harmonic * phase)
@@ -106,8 +106,8 @@ def _sound(
         spectrum = np.fft.rfft(noise.normal(0, 1, length))
         frequencies = np.fft.rfftfreq(length, 1 / RATE)
         samples += sound.noise * np.fft.irfft(spectrum * _resonance(frequencies, formants), length)
-    edge = np.minimum(1, np.minimum(t, t[::-1]) / 0.012)
-    return sound.loud * edge * samples
+    envelope = np.minimum(1, np.minimum(t, t[::-1]) / 0.012)
+    return sound.amplitude * envelope * samples
 
 
 def _resonance(frequency: Any, formants: list[float]) -> NDArray[np.float64]:

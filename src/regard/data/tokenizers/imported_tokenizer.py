@@ -170,17 +170,17 @@ class _HuggingFaceBackend:
 
     @cached_property
     def _plain_tokenizer(self) -> Any:
-        """The same tokenizer, for which no text is a special token. A copy, since other threads may use the first."""
-        other = type(self._tokenizer).from_str(self._tokenizer.to_str())
-        other.encode_special_tokens = True
-        return other
+        """The same tokenizer, but no text is a special token. A copy, since other threads may use the original."""
+        plain = type(self._tokenizer).from_str(self._tokenizer.to_str())
+        plain.encode_special_tokens = True
+        return plain
 
     def _encode_as_text(self, text: str) -> list[int]:
-        """A text in which somebody wrote what looks like a special token: it is text, unless it is the mask."""
-        parts = text.split(self._mask) if self._mask else [text]
-        encoded = [self._plain_tokenizer.encode(part, add_special_tokens=False).ids for part in parts]
+        """A text that contains the text of a special token: encoded as text, except for the mask."""
+        fragments = text.split(self._mask) if self._mask else [text]
+        encoded = [self._plain_tokenizer.encode(fragment, add_special_tokens=False).ids for fragment in fragments]
         mask: int | None = self._tokenizer.token_to_id(self._mask) if self._mask else None
-        return [*encoded[0], *(each for part in encoded[1:] for each in (mask, *part) if each is not None)]
+        return [*encoded[0], *(each for ids in encoded[1:] for each in (mask, *ids) if each is not None)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         encoded = self._plain_tokenizer.encode(text, add_special_tokens=False)
@@ -192,7 +192,7 @@ class _HuggingFaceBackend:
 
     def piece(self, original_id: int) -> str:
         raw = self._tokenizer.id_to_token(original_id)
-        if raw is None:  # a row of the embedding that no text can have
+        if raw is None:  # a row of the embedding that no text uses
             return f"<{original_id}>"
         if self._kind == "metaspace":
             return str(raw)
@@ -236,8 +236,8 @@ class _SentencePieceBackend:
 
 
 class _WhitespaceBackend:
-    """Text that is segmented already, with spaces between its pieces. A piece that is continued ends in @@, as
-    subword-nmt writes it (Sennrich et al. 2016)."""
+    """Text that is segmented already, with spaces between its pieces. Pieces inside a word end in @@, as in subword-nmt
+    (Sennrich et al. 2016)."""
 
     def __init__(self, description: dict[str, Any]) -> None:
         self._pieces = _listed_pieces(description)

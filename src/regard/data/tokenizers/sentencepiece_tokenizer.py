@@ -46,23 +46,26 @@ class SentencePieceTokenizer(SubwordTokenizer):
         plain = text.replace(SPACE, "_")
         tokens: list[int] = self._processor.encode(plain)
         pieces: list[str] = self._processor.encode(plain, out_type=str)
-        letters = [at for at, letter in enumerate(plain) for _ in letter.encode("utf-8", "replace")]
-        letters = [0, *letters, len(plain)]  # a space goes before the text
-        found, at = [], 0
+        characters = [at for at, letter in enumerate(plain) for _ in letter.encode("utf-8", "replace")]
+        characters = [0, *characters, len(plain)]  # a space goes before the text
+        offsets, at = [], 0
         for token, piece in zip(tokens, pieces, strict=True):
             size = 1 if self._processor.is_byte(token) else len(piece.replace(SPACE, " ").encode())
-            after = min(at + size, len(letters) - 1)
-            begin, end = letters[min(at + piece.startswith(SPACE), after)], letters[after - 1] + 1 if after > 1 else 0
-            found.append((min(begin, end), end))
+            after = min(at + size, len(characters) - 1)
+            begin, end = (
+                characters[min(at + piece.startswith(SPACE), after)],
+                characters[after - 1] + 1 if after > 1 else 0,
+            )
+            offsets.append((min(begin, end), end))
             at = after
-        if plain and at != len(letters) - 1:
+        if plain and at != len(characters) - 1:
             raise RegardError("this vocabulary changes texts, so that positions in them are unknown.")
-        return tokens, found
+        return tokens, offsets
 
     def _encode_masked(self, text: str) -> list[int]:
-        """A text with mask signs, each of which stands for a word with the space before it."""
-        first, *others = self._processor.encode(text.split(MASK_SIGN))
-        return [*first, *(token for other in others for token in (MASK, *other))]
+        """A text with mask signs, each of which replaces a word and the space before it."""
+        first, *rest = self._processor.encode(text.split(MASK_SIGN))
+        return [*first, *(token for tokens in rest for token in (MASK, *tokens))]
 
     def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
         """BPE-dropout with the rate `settings.sampling`, or unigram sampling with that exponent.
@@ -77,24 +80,24 @@ class SentencePieceTokenizer(SubwordTokenizer):
 
     def _new_sampler(self, settings: SubwordSettings) -> SubwordSampler:
         processor = self._processor
-        usual = [
+        text_tokens = [
             token
             for token in range(len(self))
             if not (processor.is_byte(token) or processor.is_control(token) or processor.is_unknown(token))
         ]
-        pieces = {processor.id_to_piece(token): (token, float(processor.get_score(token))) for token in usual}
+        pieces = {processor.id_to_piece(token): (token, float(processor.get_score(token))) for token in text_tokens}
         bytes_at = [int(processor.piece_to_id(f"<0x{byte:02X}>")) for byte in range(256)]
         return SubwordSampler(pieces, bytes_at, merges=settings.kind == "bpe", rate=settings.sampling)
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
-        kept = [[token for token in sequence if token not in (PAD, BEGIN, END)] for sequence in tokens]
-        texts = [self._processor.decode(sequence) if sequence else "" for sequence in kept]
+        text_tokens = [[token for token in sequence if token not in (PAD, BEGIN, END)] for sequence in tokens]
+        texts = [self._processor.decode(sequence) if sequence else "" for sequence in text_tokens]
         # An unknown word's bytes include the ▁ of the space before it.
         return [text.replace(SPACE, " ").strip(" ") for text in texts]
 
     def token(self, piece: str) -> int | None:
-        found = int(self._processor.piece_to_id(piece))
-        return None if found == UNKNOWN else found
+        token = int(self._processor.piece_to_id(piece))
+        return None if token == UNKNOWN else token
 
     def pieces(self, tokens: Iterable[int]) -> list[str]:
         return [self._processor.id_to_piece(int(token)) for token in tokens]

@@ -2,7 +2,7 @@
 
 Provilkov et al. 2020 (arXiv:1910.13267): every merge is dropped with some probability. Kudo 2018 (arXiv:1804.10959): a
 segmentation is drawn with probability proportional to p(pieces)^alpha. sentencepiece samples too, but its random
-numbers differ from process to process, and a resumed run must see what the first one would have seen.
+numbers differ from process to process, and a resumed run must have the same segmentations.
 
 A word has `VARIANTS` random segmentations, computed at its first occurrence and cached; each occurrence draws one.
 """
@@ -42,27 +42,27 @@ class SubwordSampler:
 
     def _segment(self, word: str, variant: int) -> list[int]:
         rng = random.Random(f"{variant} {word}")
-        parts = self._bpe_dropout(word, rng) if self._merges else self._unigram_sample(word, rng)
+        pieces = self._bpe_dropout(word, rng) if self._merges else self._unigram_sample(word, rng)
         tokens: list[int] = []
-        for part in parts:
-            if part in self._pieces:
-                tokens.append(self._pieces[part][0])
+        for piece in pieces:
+            if piece in self._pieces:
+                tokens.append(self._pieces[piece][0])
             else:
-                tokens += [self._bytes[byte] for byte in part.encode("utf-8")]
+                tokens += [self._bytes[byte] for byte in piece.encode("utf-8")]
         return tokens
 
     def _bpe_dropout(self, word: str, rng: random.Random) -> list[str]:
         """Of the merges that are not dropped this time, the one learned first, until none is left."""
-        parts = list(word)
+        pieces = list(word)
         while True:
             best, at = -math.inf, -1
-            for position in range(len(parts) - 1):
-                known = self._pieces.get(parts[position] + parts[position + 1])
+            for position in range(len(pieces) - 1):
+                known = self._pieces.get(pieces[position] + pieces[position + 1])
                 if known is not None and known[1] > best and rng.random() >= self._rate:
                     best, at = known[1], position
             if at < 0:
-                return parts
-            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+                return pieces
+            pieces[at : at + 2] = [pieces[at] + pieces[at + 1]]
 
     def _unigram_sample(self, word: str, rng: random.Random) -> list[str]:
         """Forward filtering, backward sampling: sums over all segmentations, then pieces drawn from the right."""
@@ -73,15 +73,17 @@ class SubwordSampler:
                 known = self._pieces.get(word[start:end])
                 if known is None and end - start > 1:
                     continue
-                score = known[1] if known is not None else self._min_score - 10.0  # a letter in bytes: the last resort
+                score = (
+                    known[1] if known is not None else self._min_score - 10.0
+                )  # a character as bytes: the last resort
                 scores[end].append((start, totals[start] + self._rate * score))
             top = max(weight for _, weight in scores[end])
             totals[end] = top + math.log(sum(math.exp(weight - top) for _, weight in scores[end]))
-        parts: list[str] = []
+        pieces: list[str] = []
         end = len(word)
         while end:
             starts, weights = zip(*scores[end], strict=True)
             (start,) = rng.choices(starts, [math.exp(weight - totals[end]) for weight in weights])
-            parts.append(word[start:end])
+            pieces.append(word[start:end])
             end = start
-        return parts[::-1]
+        return pieces[::-1]

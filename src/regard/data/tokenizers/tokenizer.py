@@ -17,7 +17,7 @@ class SubwordTokenizer(ABC):
     """Text to tokens and back, with regard's special tokens first in the vocabulary."""
 
     has_eos: bool = True  # the end-of-sequence token ends each text
-    target_file: str = "target.subwords"  # where a run keeps the one of its targets
+    target_file: str = "target.subwords"  # the file of a target tokenizer in a run
     keeps_whitespace: bool = False  # the space before a word is part of its token, and repeated spaces are kept
     model: bytes  # the content of the tokenizer's file
 
