@@ -1,4 +1,4 @@
-"""Catalogues of an application: placeholders and tags survive training and translating, every one of them."""
+"""Message catalogs: all placeholders and tags survive training and translation."""
 
 import random
 import re
@@ -8,34 +8,34 @@ from pathlib import Path
 import polib
 import pytest
 
-import regard as package
-from tests.end_to_end.runs import regard
+import regard
+from tests.end_to_end.commands import run_regard
 
-MARKS = re.compile(r"%\([a-z]+\)[sd]|%[sd]|\{[a-z]*\}|</?[a-z]+>|&[a-z]+;")
-THINGS = {"file": "Datei", "page": "Seite", "user": "Person", "folder": "Mappe", "list": "Liste", "key": "Taste"}
+PLACEHOLDERS = re.compile(r"%\([a-z]+\)[sd]|%[sd]|\{[a-z]*\}|</?[a-z]+>|&[a-z]+;")
+NOUNS = {"file": "Datei", "page": "Seite", "user": "Person", "folder": "Mappe", "list": "Liste", "key": "Taste"}
 VERBS = {"open": "öffnen", "close": "schließen", "find": "finden", "copy": "kopieren", "move": "verschieben"}
 NAMES = ["name", "count", "path", "title", "who", "where"]
 
 
 def messages(count: int, seed: int) -> list[tuple[str, str]]:
-    """Messages as applications have them, and their translations, in which things stand elsewhere."""
-    dice = random.Random(seed)
-    made = []
+    """Messages of an application with placeholders, and translations with the placeholders in another order."""
+    rng = random.Random(seed)
+    pairs = []
     for _ in range(count):
-        thing, verb = dice.choice(list(THINGS)), dice.choice(list(VERBS))
-        one, two = dice.sample(NAMES, 2)
-        source, target = dice.choice(
+        noun, verb = rng.choice(list(NOUNS)), rng.choice(list(VERBS))
+        first, second = rng.sample(NAMES, 2)
+        source, target = rng.choice(
             [
-                (f"{verb} the {thing} {{{one}}}", f"die {THINGS[thing]} {{{one}}} {VERBS[verb]}"),
+                (f"{verb} the {noun} {{{first}}}", f"die {NOUNS[noun]} {{{first}}} {VERBS[verb]}"),
                 (f"cannot {verb} %s", f"%s ist nicht zu {VERBS[verb]}"),
-                (f"%d of %d: {verb} the {thing}", f"die {THINGS[thing]} {VERBS[verb]}: %d von %d"),
-                (f"<b>%({one})s</b> &amp; the {thing}", f"die {THINGS[thing]} &amp; <b>%({one})s</b>"),
-                (f"{verb} the {thing}", f"die {THINGS[thing]} {VERBS[verb]}"),
-                (f"{{{one}}} to {{{two}}}: {verb}", f"von {{{one}}} nach {{{two}}} {VERBS[verb]}"),
+                (f"%d of %d: {verb} the {noun}", f"die {NOUNS[noun]} {VERBS[verb]}: %d von %d"),
+                (f"<b>%({first})s</b> &amp; the {noun}", f"die {NOUNS[noun]} &amp; <b>%({first})s</b>"),
+                (f"{verb} the {noun}", f"die {NOUNS[noun]} {VERBS[verb]}"),
+                (f"{{{first}}} to {{{second}}}: {verb}", f"von {{{first}}} nach {{{second}}} {VERBS[verb]}"),
             ]
         )
-        made.append((source, target))
-    return made
+        pairs.append((source, target))
+    return pairs
 
 
 def catalog(path: Path, pairs: list[tuple[str, str]], *, filled: bool) -> Path:
@@ -47,29 +47,29 @@ def catalog(path: Path, pairs: list[tuple[str, str]], *, filled: bool) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", ["transformer-tiny", "bahdanau"])
-def test_placeholders_come_out_as_often_as_they_went_in(tmp_path: Path, preset: str) -> None:
+def test_translations_keep_every_placeholder(tmp_path: Path, preset: str) -> None:
     data = catalog(tmp_path / "train.po", messages(1500, 1), filled=True)
     kind = ["--set", "training.learning_rate=3e-3", "--set", "training.warmup=30", "--set", "data.subwords.size=500"]
-    regard("train", data, "--preset", preset, "--steps", 150, *kind, "-o", tmp_path / "run")
-    kept = (tmp_path / "run" / "model.toml").read_text()
+    run_regard("train", data, "--preset", preset, "--steps", 150, *kind, "-o", tmp_path / "run")
+    model_settings = (tmp_path / "run" / "model.toml").read_text()
     for name in ("printf", "brace", "tag", "entity"):
-        assert f'{name} = "symbol"' in kept
-    # Others than were learnt from, of kinds that were: a name nobody has seen, a tag more, a number less.
+        assert f'{name} = "symbol"' in model_settings
+    # Placeholders of the trained kinds that are not in the training data.
     held_out = messages(150, 2)
-    strange = [(s.replace("{name}", "{anything}").replace("%s", "%(file)s"), t) for s, t in messages(50, 3)]
+    unseen = [(s.replace("{name}", "{anything}").replace("%s", "%(file)s"), t) for s, t in messages(50, 3)]
     empty = catalog(
-        tmp_path / "new.po", [*held_out, *strange, ("<i>open</i> <b>the file</b> %d &lt;", "")], filled=False
+        tmp_path / "new.po", [*held_out, *unseen, ("<i>open</i> <b>the file</b> %d &lt;", "")], filled=False
     )
-    said = regard("translate", tmp_path / "run", empty, "-o", tmp_path / "out.po", "--json").stdout
-    assert '"lost": []' in said
+    stdout = run_regard("translate", tmp_path / "run", empty, "-o", tmp_path / "out.po", "--json").stdout
+    assert '"lost": []' in stdout
     entries = [entry for entry in polib.pofile(str(tmp_path / "out.po")) if entry.msgid]
     assert len(entries) == 201
     for entry in entries:
         assert entry.msgstr
         assert entry.fuzzy
-        assert Counter(MARKS.findall(entry.msgid)) == Counter(MARKS.findall(entry.msgstr)), entry.msgid
-    right = sum(entry.msgstr == target for entry, (_, target) in zip(entries, held_out, strict=False))
-    assert right > 75, "it has learnt something, too"
-    sampled = package.load(tmp_path / "run").translate([s for s, _ in held_out[:20]], temperature=1.5)
+        assert Counter(PLACEHOLDERS.findall(entry.msgid)) == Counter(PLACEHOLDERS.findall(entry.msgstr)), entry.msgid
+    matches = sum(entry.msgstr == target for entry, (_, target) in zip(entries, held_out, strict=False))
+    assert matches > 75, "the model has learned to translate"
+    sampled = regard.load(tmp_path / "run").translate([s for s, _ in held_out[:20]], temperature=1.5)
     for result in sampled:
-        assert Counter(MARKS.findall(result.source)) == Counter(MARKS.findall(result.text))
+        assert Counter(PLACEHOLDERS.findall(result.source)) == Counter(PLACEHOLDERS.findall(result.text))

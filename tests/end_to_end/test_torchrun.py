@@ -1,4 +1,4 @@
-"""Two real processes train as one: the same batches, the same losses, one writer, and a clean restart after a kill."""
+"""Training in two processes: the losses of one process, one writer, and a restart after a kill."""
 
 import json
 import os
@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.runs import SMALL, environment, regard, small, write_dates
+from tests.end_to_end.commands import SMALL_SETTINGS, environment, run_regard, set_options, write_dates
 
 pytestmark = pytest.mark.slow
 
 # Without dropout, sampling and averaging, so that only the order of sums can differ.
-PLAIN = [setting for setting in SMALL if not any(word in setting for word in ("sampling", "average"))]
-PLAIN += ["model.encoder.dropout=0", "model.decoder.dropout=0"]
+DETERMINISTIC_SETTINGS = [
+    setting for setting in SMALL_SETTINGS if not any(name in setting for name in ("sampling", "average"))
+]
+DETERMINISTIC_SETTINGS += ["model.encoder.dropout=0", "model.decoder.dropout=0"]
 
 
 def torchrun(*arguments: object, restarts: int = 0) -> subprocess.Popen[str]:
@@ -32,23 +34,42 @@ def losses(run: Path) -> dict[int, float]:
     return {line["step"]: line["loss"] for line in lines if line["kind"] in ("step", "validation")}
 
 
-def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
+def test_two_processes_have_the_losses_of_one(tmp_path: Path) -> None:
     data = write_dates(tmp_path / "dates.tsv", 600)
-    arguments = ["train", data, "--preset", "transformer-tiny", *small(PLAIN), "--steps", 30, "--quiet"]
-    regard(*arguments, "-o", tmp_path / "one")
+    arguments = [
+        "train",
+        data,
+        "--preset",
+        "transformer-tiny",
+        *set_options(DETERMINISTIC_SETTINGS),
+        "--steps",
+        30,
+        "--quiet",
+    ]
+    run_regard(*arguments, "-o", tmp_path / "one")
     process = torchrun(*arguments, "-o", tmp_path / "two")
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert one.keys() == two.keys()
     assert len(one) >= 5
     assert max(abs(one[step] - two[step]) for step in one) < 2e-3
-    assert said.count("trained. Judge it with") == 1, "one process talks"
+    assert output.count("trained. Judge it with") == 1, "one process talks"
 
 
 def test_a_killed_worker_leads_to_a_restart_from_the_checkpoint(tmp_path: Path) -> None:
     data, run = write_dates(tmp_path / "dates.tsv", 600), tmp_path / "run"
-    arguments = ["train", data, "--preset", "transformer-tiny", *small(PLAIN), "--steps", 400, "-o", run]
+    arguments = [
+        "train",
+        data,
+        "--preset",
+        "transformer-tiny",
+        *set_options(DETERMINISTIC_SETTINGS),
+        "--steps",
+        400,
+        "-o",
+        run,
+    ]
     process = torchrun(*arguments, restarts=1)
     deadline = time.monotonic() + 120
     while len(list(run.glob("checkpoints/????????"))) < 2 and time.monotonic() < deadline:
@@ -58,7 +79,7 @@ def test_a_killed_worker_leads_to_a_restart_from_the_checkpoint(tmp_path: Path) 
     ).stdout.split()
     assert len(workers) >= 2
     os.kill(int(workers[-1]), signal.SIGKILL)
-    said, _ = process.communicate(timeout=400)
-    assert process.returncode == 0, said[-3000:]
-    assert "Resuming at step" in said
+    output, _ = process.communicate(timeout=400)
+    assert process.returncode == 0, output[-3000:]
+    assert "Resuming at step" in output
     assert max(int(path.name) for path in run.glob("checkpoints/????????")) == 400

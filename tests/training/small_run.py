@@ -11,7 +11,7 @@ from regard.settings import merged
 from regard.tasks.base import get_task
 from regard.training.run import new_bundle
 from regard.training.settings import RunSettings, run_settings
-from tests.end_to_end.runs import write_dates
+from tests.end_to_end.commands import write_dates
 
 TINY: dict[str, Any] = {
     "model": {side: {"width": 16, "layers": 1, "dropout": 0.1} for side in ("encoder", "decoder")},

@@ -1,4 +1,4 @@
-"""Small runs of the real command, in real processes."""
+"""The regard command in processes of its own, and settings of small runs."""
 
 import os
 import subprocess
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from regard.data.synthetic import dates
 
-# A model and a schedule that use everything that could be lost: dropout, accumulation, averages, sampled subwords.
-SMALL = [
+# A run whose state includes everything: dropout, accumulation, weight averaging, subword sampling.
+SMALL_SETTINGS = [
     "model.encoder.width=32",
     "model.decoder.width=32",
     "model.encoder.layers=1",
@@ -30,13 +30,13 @@ SMALL = [
 ]
 
 
-def write_dates(path: Path, count: int, part: str = "train") -> Path:
+def write_dates(path: Path, count: int, split: str = "train") -> Path:
     """A TSV file of dates."""
-    path.write_text("".join(f"{text}\t{date}\n" for text, date in dates.pairs(count, split=part)), "utf-8")
+    path.write_text("".join(f"{text}\t{date}\n" for text, date in dates.pairs(count, split=split)), "utf-8")
     return path
 
 
-def command(*arguments: object, launcher: Sequence[str] = ("-m",)) -> list[str]:
+def regard_command(*arguments: object, launcher: Sequence[str] = ("-m",)) -> list[str]:
     """`python -m regard ...`, or through torchrun."""
     return [sys.executable, *launcher, "regard", *map(str, arguments)]
 
@@ -45,14 +45,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
-def regard(*arguments: object, check: bool = True, give: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
+def run_regard(*arguments: object, check: bool = True, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end. check: assert that it succeeds."""
     done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, env=environment(), check=False, timeout=300, input=give
+        regard_command(*arguments),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+        timeout=300,
+        input=stdin,
     )
     assert not check or done.returncode == 0, done.stderr
     return done
 
 
-def small(settings: Sequence[str] = SMALL) -> list[str]:
-    return [part for setting in settings for part in ("--set", setting)]
+def set_options(settings: Sequence[str] = SMALL_SETTINGS) -> list[str]:
+    return [argument for setting in settings for argument in ("--set", setting)]
