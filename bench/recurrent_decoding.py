@@ -74,7 +74,7 @@ def ours(beam: int, kind: str) -> Callable[[], object]:
             target_side=range(VOCABULARY),
         )
         words = shortlist() if kind == "shortlist" else None
-        engine = NativeEngine(opened, kind="int8" if words else kind, threads=1, shortlist=words)
+        engine = NativeEngine(opened, precision="int8" if words else kind, threads=1, shortlist=words)
     lists = [[token for token in row if token != PAD] for row in source.tolist()]
     return lambda: engine.search(lists, how)
 

@@ -11,13 +11,13 @@ from regard.inference.stepwise import generate_stepwise
 class SecondStart(SearchAlgorithm):
     """Greedy search, and greedy search that begins with the second most likely token; the better one wins."""
 
-    def search(self, given: SearchInput) -> list[list[Hypothesis]]:
-        owners = range(len(given.constraints.limits))
+    def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
+        owners = range(len(search_input.constraints.limits))
 
         def start_with(rank: int) -> list[Hypothesis]:
             def pick(logits: torch.Tensor, rows: torch.Tensor, step: int) -> torch.Tensor:
                 return logits.topk(rank + 1, -1).indices[:, rank if step == 0 else 0]
 
-            return generate_stepwise(given, given.encoded, owners, pick)
+            return generate_stepwise(search_input, search_input.encoded, owners, pick)
 
         return [list(pair) for pair in zip(start_with(0), start_with(1), strict=True)]

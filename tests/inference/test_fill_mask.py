@@ -75,7 +75,7 @@ def test_what_is_filled_is_the_text_with_the_best_words(model: Predictor) -> Non
     assert gap[0].token in result.tokens
     assert MASK not in result.tokens
     assert MASK_SIGN not in result.text
-    assert len(result.others) == 1
+    assert len(result.alternatives) == 1
     assert result.score == pytest.approx(np.log(gap[0].probability), rel=1e-4)
 
 

@@ -79,10 +79,10 @@ def test_draws_depend_on_the_beginning_and_the_seed_and_on_no_company(model: Pre
 
 def test_several_texts_of_one_beginning(model: Predictor) -> None:
     result = model.translate("the", temperature=1.5, nbest=4, max_tokens=8)
-    assert len(result.others) == 3
-    assert all(other.text.startswith("the") for other in result.others)
+    assert len(result.alternatives) == 3
+    assert all(other.text.startswith("the") for other in result.alternatives)
     searched = model.translate("the", beam=4, nbest=4, max_tokens=8)
-    scores = [searched.score, *(other.score for other in searched.others)]
+    scores = [searched.score, *(other.score for other in searched.alternatives)]
     assert scores == sorted(scores, reverse=True)
 
 

@@ -73,11 +73,11 @@ def test_classes_come_with_their_probabilities(kind: str) -> None:
     tells = translator(kind, labels=("cat", "dog", "emu"))
     given = image_bytes() if kind == "images" else audio_bytes()
     result = tells.translate(given, nbest=3)
-    said = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
+    said = [(result.text, result.score), *((other.text, other.score) for other in result.alternatives)]
     assert sorted(text for text, _ in said) == ["cat", "dog", "emu"]
     assert [score for _, score in said] == sorted((score for _, score in said), reverse=True)
     assert np.isclose(sum(np.exp(score) for _, score in said), 1, atol=1e-5)
-    assert tells.translate(given).others == []
+    assert tells.translate(given).alternatives == []
 
 
 def test_each_language_has_its_own_beginning() -> None:

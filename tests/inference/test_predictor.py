@@ -16,7 +16,7 @@ from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference import predictor as predictors
 from regard.inference import sequence_pipeline
-from regard.inference.long_text import Pieces
+from regard.inference.chunked_text import ChunkedText
 from regard.inference.options import Options
 from regard.inference.results import Result, SearchConfig
 from regard.inference.search_algorithm import search
@@ -35,14 +35,14 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
     options = Options(beam=3, nbest=3)
     results = translator.translate(TEXTS, options)
     assert [result.source for result in results] == TEXTS
-    assert any(result.parts > 1 for result in results)
+    assert any(result.chunk_count > 1 for result in results)
     for text, result in zip(TEXTS, results, strict=True):
         if not text:
             assert (result.text, result.tokens, result.error) == ("", [], "")
             continue
         tokens = [*bundle.source_side.encode([text])[0], END]
-        assert (result.parts > 1) == (len(tokens) > 12)
-        if result.parts > 1:
+        assert (result.chunk_count > 1) == (len(tokens) > 12)
+        if result.chunk_count > 1:
             continue
         assert result.source_tokens == tokens
         source = torch.tensor([tokens])
@@ -50,16 +50,16 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
         assert result.tokens == found[0].tokens
         assert result.score == pytest.approx(found[0].score, abs=1e-4)
         said = bundle.target_side.decode([h.tokens for h in found])
-        assert [result.text, *(other.text for other in result.others)] == said
-        assert [other.tokens for other in result.others] == [h.tokens for h in found[1:]]
+        assert [result.text, *(other.text for other in result.alternatives)] == said
+        assert [other.tokens for other in result.alternatives] == [h.tokens for h in found[1:]]
 
 
 def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
     translator = predictor_of(bundle)
     words = "cat dog, the park and Hund " * 30
     result = translator.translate(f"  {words}\t", beam=1)
-    parts = [part for part, _ in split_to_fit(f"  {words}\t", TextInputs(translator.run).fits)]
-    assert result.parts == sum(bool(part.strip()) for part in parts) > 10
+    parts = [part for part, _ in split_to_fit(f"  {words}\t", TextInputs(translator.run).within_max_length)]
+    assert result.chunk_count == sum(bool(part.strip()) for part in parts) > 10
     assert all(len(bundle.source_side.encode([part])[0]) < 12 for part in parts)
     alone = [translator.translate(part.strip(), beam=1).text for part in parts if part.strip()]
     assert result.text.split() == " ".join(alone).split(), "nothing is left out"
@@ -91,7 +91,7 @@ def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
 )
 def test_impossible_options_are_sentences(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Options.of(options)
+        Options.from_dict(options)
 
 
 def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.Monkey
     alone = translator.translate(TEXTS[1], beam=2)
     assert isinstance(alone, Result)
     assert alone.tokens == together[1].tokens
-    monkeypatch.setattr(predictors, "WINDOW", 3)
+    monkeypatch.setattr(predictors, "STREAM_BATCH", 3)
     read: list[str] = []
 
     def texts() -> Iterator[str]:
@@ -132,7 +132,7 @@ def test_the_size_of_batches_changes_nothing(bundle: Bundle, texts: list[str], a
     assert [result.text for result in results] == [alone[text].text for text in texts]
     assert sum(heard) == len(texts)
     assert heard[0] == texts.count(""), "what is empty is done at once"
-    in_parts = sum(result.parts > 1 for result in results)
+    in_parts = sum(result.chunk_count > 1 for result in results)
     assert all(0 < count <= max(most, in_parts) for count in heard[1:])
 
 
@@ -356,7 +356,7 @@ def test_placeholders_come_out_exactly_as_often_as_they_went_in(keeper: Bundle, 
     translator = predictor_of(keeper)
     texts = ["the %s sat", "%d cats and %d dogs <b>in</b> the park", "%s", "no placeholder at all", "{name} and %s"]
     for text, result in zip(texts, translator.translate(texts, **options), strict=True):
-        for said in [result.text, *(other.text for other in result.others)]:
+        for said in [result.text, *(other.text for other in result.alternatives)]:
             for each in ("%s", "%d", "<b>", "</b>", "{name}"):
                 assert said.count(each) == text.count(each)
             assert not set(said) & set(SYMBOLS)
@@ -423,5 +423,5 @@ def test_sentences_in_small_letters(text: str, first: str | None) -> None:
     [("a ", "ein .", "ein "), ("dog .", "hund .", "hund ."), ("dog!", "Hund.", "Hund."), ("dog", "Hund!", "Hund!")],
 )
 def test_a_part_ends_as_its_source_does(source: str, said: str, whole: str) -> None:
-    pieces = Pieces.of(source, [(source, False)])
-    assert pieces.joined([Result(source, said, 0.0, [], [])]).text == whole
+    text = ChunkedText.from_chunks(source, [(source, False)])
+    assert text.join([Result(source, said, 0.0, [], [])]).text == whole

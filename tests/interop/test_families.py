@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from regard.data.batch import pad_sequences
-from regard.inference.per_position import position_logits
 from regard.inference.results import SearchConfig
 from regard.inference.span_answers import SpanDecoder
+from regard.inference.token_level_pipeline import token_logits
 from regard.loading import load
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES
@@ -118,7 +118,7 @@ def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None
     decoder = SpanDecoder(answerer.run)
     read = decoder.encode(f"{passage}\t{question}")
     assert bundle.source_side.to_original_ids(read.rows[0]) == whole["input_ids"][0].tolist()
-    (logits,) = position_logits(answerer.run, read.rows)
+    (logits,) = token_logits(answerer.run, read.rows)
     both = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
     torch.testing.assert_close(logits[:, END + 1 :], both, rtol=1e-4, atol=1e-4)
     first = read.context[0][0].first

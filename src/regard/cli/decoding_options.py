@@ -96,7 +96,7 @@ def options_from(typed: dict[str, Any]) -> "Options":
         from regard.alignment.glossary import read_glossary
 
         values["glossary"] = read_glossary(path)
-    return Options.of(values)
+    return Options.from_dict(values)
 
 
 def _annotation(name: str) -> Any:

@@ -139,7 +139,7 @@ def evaluate(
     _check_options(systems, source, picture, tokenize, description)
     data = load_evaluation_set(files, description)
     to = (target_language or "") if description is not None and description.target_languages else ""
-    generator = Generator(options.with_(to=to), engine, device, precision, shortlist)
+    generator = Generator(options.with_changes(to=to), engine, device, precision, shortlist)
     report = evaluate_systems(data, names, systems, generator, partial(progress, quiet=as_json), tokenize=tokenize)
     _write_files(report, output, picture)
     _print_json(report.as_json()) if as_json else _print_report(report)

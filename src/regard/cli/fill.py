@@ -18,7 +18,7 @@ from regard.cli.verbs import check_verb, option_groups
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.inference.fill_mask import Filler
+    from regard.inference.fill_mask import MaskPrediction
     from regard.inference.options import Options
     from regard.inference.predictor import Predictor
 
@@ -87,7 +87,7 @@ def _batches(inputs: Sequence[str]) -> Iterable[list[str]]:
     return input_batches(inputs)
 
 
-def _print_gaps(text: str, gaps: "Sequence[Sequence[Filler]]", as_json: bool) -> None:
+def _print_gaps(text: str, gaps: "Sequence[Sequence[MaskPrediction]]", as_json: bool) -> None:
     if as_json:
         records = [[{"word": each.word, "probability": round(each.probability, 6)} for each in gap] for gap in gaps]
         typer.echo(json.dumps({"text": text, "gaps": records}, ensure_ascii=False))

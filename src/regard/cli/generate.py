@@ -60,7 +60,7 @@ def generate_texts(predictor: "Predictor", inputs: Sequence[str], options: "Opti
     prompts = list(inputs) or [""]
     scores = options.scores
     options = _with_default_sampling(options).with_wider_beam()
-    options = options if as_json else options.with_(scores=False)
+    options = options if as_json else options.with_changes(scores=False)
     predictor.check_options(options)
     if len(prompts) == 1 and prompts != ["-"] and not (scores or as_json) and predictor.streams(options):
         predictor.stream(prompts[0], _write_and_flush, options)
@@ -79,7 +79,7 @@ def _with_default_sampling(options: "Options") -> "Options":
     """Language models sample, unless a search is chosen. Raises RegardError if both are."""
     chosen = [name for name in SEARCH_OPTIONS if name in options.model_fields_set]
     if not chosen and not options.samples:
-        return options.with_(temperature=1.0)
+        return options.with_changes(temperature=1.0)
     if chosen and options.samples and options.search is None:
         raise RegardError(
             f"{chosen[0]}: this is for beam search; leave out temperature, top_k and top_p, which sample."

@@ -187,7 +187,7 @@ def _predict_texts(
 
     layout = _document_layout(predictor, run, path, file_options, options)
     if not predictor.description.target_languages:
-        options = options.with_(to="")  # --to names the language of the file here
+        options = options.with_changes(to="")  # --to names the language of the file here
     predictor.check_options(options)
     if _is_printed_by_lines(path, layout, output, options, as_json):
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
@@ -206,7 +206,7 @@ def _print_all(results: Any, printer: ResultPrinter) -> None:
 
 def _options_to_compute(options: "Options", as_json: bool) -> "Options":
     """The options without token scores unless the output is JSON, which alone has them."""
-    return options if as_json else options.with_(scores=False)
+    return options if as_json else options.with_changes(scores=False)
 
 
 def _is_printed_by_lines(

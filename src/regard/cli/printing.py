@@ -37,7 +37,7 @@ class ResultPrinter:
         if result.error:
             subject = f"{result.source}: " if self.files else f"text {self._count:,} has no translation: "
             typer.echo(f"regard: {subject}{result.error}", err=True)
-        outputs = [(result.text, result.score), *((other.text, other.score) for other in result.others)]
+        outputs = [(result.text, result.score), *((other.text, other.score) for other in result.alternatives)]
         for rank, (text, score) in enumerate(outputs):
             cells = [result.source] * self.named + [str(self._count)] * self.numbered
             cells += [f"{score:.4f}"] * self.scores + [text]
@@ -67,8 +67,8 @@ def _links(result: "Result") -> str:
 def result_record(result: "Result") -> dict[str, Any]:
     """A result as a JSON object."""
     record: dict[str, Any] = {"source": result.source, "text": result.text, "score": round(result.score, 6)}
-    if result.others:
-        record["others"] = [{"text": other.text, "score": round(other.score, 6)} for other in result.others]
+    if result.alternatives:
+        record["others"] = [{"text": other.text, "score": round(other.score, 6)} for other in result.alternatives]
     if result.token_scores is not None:
         record["token_scores"] = [round(score, 6) for score in result.token_scores]
     if result.alignment is not None:

@@ -148,7 +148,7 @@ def _capture(
     device: str,
 ) -> "list[tuple[str, CapturedAttention]]":
     """Captured attention of every run over every text. target: of the first text."""
-    from regard.inference.captures import capture
+    from regard.inference.attention_view import build_attention_view
 
     found: list[tuple[str, CapturedAttention]] = []
     for run in runs:
@@ -156,7 +156,7 @@ def _capture(
         for number, text in enumerate(texts):
             text_target = target if number == 0 else None
             settings = {"attribution": selection.attribution, "tree": output_format.suffix == ".html"}
-            found.append((name, capture(predictor, text, text_target, options, name=name, **settings)))
+            found.append((name, build_attention_view(predictor, text, text_target, options, name=name, **settings)))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.inference.predictor import PredictorTask
+    from regard.inference.predictor import TaskProtocol
 
 FOR_EVERY_TASK = ("predict", "translate")
 SHOWN_BY_SEE = frozenset({"attention"})  # groups of options whose results only `regard see` shows
@@ -21,7 +21,7 @@ def option_groups(verb: str) -> Collection[str]:
     return frozenset[str]().union(*accepted) - SHOWN_BY_SEE
 
 
-def check_verb(run: Path, task: "PredictorTask", verb: str) -> None:
+def check_verb(run: Path, task: "TaskProtocol", verb: str) -> None:
     """Raise RegardError, naming the right command, for a run of another task."""
     if verb not in (*FOR_EVERY_TASK, task.verb):
         raise RegardError(f"{run}: this run is for {task.title}; use regard {task.verb}.")

@@ -77,7 +77,7 @@ def generate_outputs(
         texts=[result.text for result in results],
         seconds=seconds,
         tokens=sum(len(result.tokens) for result in results),
-        split_sources=sum(result.parts > 1 for result in results),
+        split_sources=sum(result.chunk_count > 1 for result in results),
         engine=predictor.engine_reason,
         unreadable=len(failed),
         first_problem=f"{failed[0].source}: {failed[0].error}" if failed else "",

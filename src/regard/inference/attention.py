@@ -1,4 +1,4 @@
-"""What a model attends to over a source and a target, and the word alignments of pairs, by one forced pass."""
+"""Attention of a pipeline's model over sources and targets, and word alignments of pairs, by one forced pass."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,9 +20,9 @@ from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
 from regard.views.notebook import AttentionView
 
 
-def captured_view(*given: Any, **more: Any) -> AttentionView:
-    """Captured attention, as `regard.interpret.capture.build_captured_attention` builds it, that a notebook shows."""
-    return AttentionView.from_captured(build_captured_attention(*given, **more))
+def captured_view(*args: Any, **kwargs: Any) -> AttentionView:
+    """Captured attention that a notebook shows, from the arguments of `build_captured_attention`."""
+    return AttentionView.from_captured(build_captured_attention(*args, **kwargs))
 
 
 def attend(
@@ -38,8 +38,8 @@ def attend(
     if attribution:
         pipeline.inputs.check_attribution()
 
-    def predict(given: Any) -> Result:
-        return pipeline.results([given], Options() if not to else Options(to=to))[0]
+    def predict(item: Any) -> Result:
+        return pipeline.results([item], Options() if not to else Options(to=to))[0]
 
     tokens = pipeline.inputs.source_and_target(source, target, to, predict)
     result = run_forced_pass(run.bundle, [tokens[0]], [tokens[1]])[0]
@@ -52,7 +52,7 @@ def attend(
         originals=pipeline.inputs.originals(source),
         attribution=gradients,
     )
-    return pipeline.inputs.complete_view(view, source)
+    return pipeline.inputs.add_source_media(view, source)
 
 
 def with_forced_pass(
@@ -68,39 +68,41 @@ def with_forced_pass(
         [results[number].tokens for number in present],
         attention=options.attention or options.alignment,
     )
-    for number, found in zip(present, passes, strict=True):
+    for number, forced_pass in zip(present, passes, strict=True):
         result = results[number]
         tokens = result.source_tokens, result.tokens
         if options.scores:
-            result = replace(result, token_scores=found.token_scores)
+            result = replace(result, token_scores=forced_pass.token_scores)
         if options.alignment:
             pieces = text_tokenizer(run.source_side).pieces(tokens[0]), run.target_side.pieces(tokens[1])
-            cross = found.weights.get("cross", [])
+            cross = forced_pass.weights.get("cross", [])
             result = replace(result, alignment=word_alignment(cross, *pieces, run.alignment_head))
         if options.attention:
             originals = pipeline.inputs.originals(inputs[number])
-            view = captured_view(sides, tokens, found.weights, alignment_head=run.alignment_head, originals=originals)
-            result = replace(result, attention=pipeline.inputs.complete_view(view, inputs[number]))
+            view = captured_view(
+                sides, tokens, forced_pass.weights, alignment_head=run.alignment_head, originals=originals
+            )
+            result = replace(result, attention=pipeline.inputs.add_source_media(view, inputs[number]))
         results[number] = result
     return results
 
 
-def branches(pipeline: Pipeline, result: Result) -> tuple[BeamHypothesis, ...]:
-    """All outputs of a search with their attention, the best first."""
+def beam_branches(pipeline: Pipeline, result: Result) -> tuple[BeamHypothesis, ...]:
+    """All hypotheses of a search with their attention, best first."""
     if not (result.tokens and isinstance(pipeline, PipelineWithInputs)):
         return ()
     run = pipeline.run
-    outputs = [(result.score, result.tokens), *((other.score, other.tokens) for other in result.others)]
-    tokens = [each for _, each in outputs]
+    outputs = [(result.score, result.tokens), *((other.score, other.tokens) for other in result.alternatives)]
+    tokens = [output for _, output in outputs]
     passes = run_forced_pass(run.bundle, [result.source_tokens] * len(tokens), tokens)
     originals = pipeline.inputs.originals(result.source)
     found = []
-    for (score, output), each in zip(outputs, passes, strict=True):
-        cross = each.weights.get("cross", [])
+    for (score, output), forced_pass in zip(outputs, passes, strict=True):
+        cross = forced_pass.weights.get("cross", [])
         if cross:
             weights = (run.alignment_head or AlignmentHead.default(cross)).select(cross)
             target = token_axis(run.target_side, output, originals)
-            found.append(BeamHypothesis(score, tuple(each.token_scores), target, weights))
+            found.append(BeamHypothesis(score, tuple(forced_pass.token_scores), target, weights))
     return tuple(found)
 
 
@@ -109,8 +111,8 @@ def align_pairs(
     pairs: Sequence[tuple[str, str]],
     on_done: Callable[[int], None] = lambda count: None,
 ) -> list[list[tuple[int, int]] | None]:
-    """Links (source word, target word), from 0, of each pair; words are separated by blanks. None for a pair that the
-    model cannot read whole. on_done: called with how many more are finished."""
+    """Links (source word, target word), from 0, of each pair; words are separated by blanks. None for a pair that is
+    invalid or longer than the model's maximum length. on_done: called with how many more are finished."""
     run, inputs = pipeline.run, getattr(pipeline, "inputs", None)
     if not (run.description.model.aligns and isinstance(inputs, TextInputs)):
         raise RegardError("align: this model does not read and write word by word; there is nothing to align.")
@@ -124,12 +126,12 @@ def align_pairs(
                 tokens[number] = sides
     on_done(len(pairs) - len(tokens))
     order = sorted(tokens, key=lambda number: max(map(len, tokens[number])))
-    for at in range(0, len(order), MAX_BATCH_SIZE):
-        some = order[at : at + MAX_BATCH_SIZE]
-        passes = run_forced_pass(run.bundle, [tokens[n][0] for n in some], [tokens[n][1] for n in some])
-        for number, each in zip(some, passes, strict=True):
+    for start in range(0, len(order), MAX_BATCH_SIZE):
+        batch = order[start : start + MAX_BATCH_SIZE]
+        passes = run_forced_pass(run.bundle, [tokens[n][0] for n in batch], [tokens[n][1] for n in batch])
+        for number, forced_pass in zip(batch, passes, strict=True):
             source_tokens, target_tokens = tokens[number]
             pieces = text_tokenizer(run.source_side).pieces(source_tokens), run.target_side.pieces(target_tokens)
-            found[number] = word_alignment(each.weights.get("cross", []), *pieces, run.alignment_head)
-        on_done(len(some))
+            found[number] = word_alignment(forced_pass.weights.get("cross", []), *pieces, run.alignment_head)
+        on_done(len(batch))
     return found

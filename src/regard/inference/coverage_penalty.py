@@ -9,22 +9,22 @@ from regard.special_tokens import BEGIN, PAD
 
 
 def rescore_by_coverage(
-    model: Seq2Seq, memory: EncoderOutput, found: list[list[Hypothesis]], config: SearchConfig
+    model: Seq2Seq, memory: EncoderOutput, hypotheses: list[list[Hypothesis]], config: SearchConfig
 ) -> list[list[Hypothesis]]:
     """Scores with the coverage penalty, from the attention of one forced pass over the finished outputs."""
-    owners = torch.tensor([row for row, each in enumerate(found) for _ in each], device=memory.states.device)
-    everything = [hypothesis for each in found for hypothesis in each]
-    longest = max(len(h.tokens) for h in everything)
-    before = owners.new_full((len(everything), longest), PAD)
-    for row, hypothesis in enumerate(everything):
-        before[row, : len(hypothesis.tokens)] = torch.tensor([BEGIN, *hypothesis.tokens[:-1]])
-    chosen = memory.select(owners)
-    cross = model.decoder(before, chosen, need_weights=True).cross_attention
+    owners = torch.tensor([row for row, each in enumerate(hypotheses) for _ in each], device=memory.states.device)
+    flat = [hypothesis for each in hypotheses for hypothesis in each]
+    max_length = max(len(h.tokens) for h in flat)
+    decoder_input = owners.new_full((len(flat), max_length), PAD)
+    for row, hypothesis in enumerate(flat):
+        decoder_input[row, : len(hypothesis.tokens)] = torch.tensor([BEGIN, *hypothesis.tokens[:-1]])
+    repeated = memory.select(owners)
+    cross = model.decoder(decoder_input, repeated, need_weights=True).cross_attention
     if not cross:
-        return found
-    weights = cross[-1].mean(1)  # [N, Tt, Ts], the last layer's heads together
-    there = torch.tensor([len(h.tokens) for h in everything], device=weights.device)[:, None]
-    weights = weights * (torch.arange(longest, device=weights.device) < there)[..., None]
-    covered = weights.sum(1).clamp(1e-6, 1).log() * chosen.mask
+        return hypotheses
+    weights = cross[-1].mean(1)  # [N, Tt, Ts], the mean of the last layer's heads
+    lengths = torch.tensor([len(h.tokens) for h in flat], device=weights.device)[:, None]
+    weights = weights * (torch.arange(max_length, device=weights.device) < lengths)[..., None]
+    covered = weights.sum(1).clamp(1e-6, 1).log() * repeated.mask
     penalties = iter((config.coverage_penalty * covered.sum(1)).tolist())
-    return [[Hypothesis(h.tokens, h.log_probability, h.score + next(penalties)) for h in each] for each in found]
+    return [[Hypothesis(h.tokens, h.log_probability, h.score + next(penalties)) for h in each] for each in hypotheses]

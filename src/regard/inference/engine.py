@@ -1,4 +1,4 @@
-"""What an engine is: a model that is ready to search. Imports none of them; `engine_selection.py` chooses one."""
+"""The base class and the registry of engines: models that are ready to search. `engine_selection.py` chooses one."""
 
 import os
 from abc import ABC, abstractmethod
@@ -12,8 +12,8 @@ from regard.registry import Registry
 from regard.runs.folder import RunFolder
 
 
-def cores() -> int:
-    """CPU cores that this process may use."""
+def available_cores() -> int:
+    """How many CPU cores this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)  # which not every system has
     return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
@@ -21,9 +21,10 @@ def cores() -> int:
 class Engine(ABC):
     """A model that is ready to search.
 
-    name: as in `--engine`. title: in sentences. priority: of the engines that can run a model, the highest is chosen.
-    default_precision: where none is given. batch_tokens: source tokens, padding and beams counted, that are best
-    searched together.
+    name: as in `--engine`. title: its name in messages. priority: of the engines that can run a model, the highest is
+    chosen.
+    default_precision: where none is given. batch_tokens: the best batch size in source tokens, padding and beams
+    counted.
     """
 
     name: ClassVar[str]
@@ -59,7 +60,7 @@ class Engine(ABC):
 ENGINES: Registry[type[Engine]] = Registry("engine", "regard.inference.engines", deferred=True)
 
 
-def why_not_on_cpu(device: str) -> str:
+def reason_not_on_cpu(device: str) -> str:
     """Why a model is to run on another device than the CPU, as a clause; empty if it is not."""
     if device not in ("auto", "cpu"):
         return f"it is to run on {device}"

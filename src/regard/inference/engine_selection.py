@@ -37,18 +37,18 @@ def open_engine(
     chosen = cls.default_precision if precision == "auto" else precision
     found = cls.open(opened, device=device, precision=chosen, threads=threads, shortlist=candidates)
     int8 = "" if chosen == "float32" and cls.default_precision == "float32" else f", {chosen}"
-    about = f"{cls.title}{int8}{', with a shortlist' if candidates is not None else ''}{reason}"
+    engine_reason = f"{cls.title}{int8}{', with a shortlist' if candidates is not None else ''}{reason}"
     bundle = getattr(found, "bundle", None)
 
     def open_bundle() -> "Bundle":
         return bundle if bundle is not None else _open_bundle(opened)
 
     vocabularies = opened.source_side, opened.target_side
-    return LoadedRun(opened.description, *vocabularies, found, open_bundle, about, opened.alignment_head())
+    return LoadedRun(opened.description, *vocabularies, found, open_bundle, engine_reason, opened.alignment_head())
 
 
 def by_priority() -> list[str]:
-    """Names of engines, the one to prefer first; none is imported."""
+    """Names of engines, the preferred one first; none is imported."""
     return sorted(ENGINES, key=lambda name: -int(ENGINES.declaration(name).constants["priority"]))
 
 
@@ -60,7 +60,7 @@ def run_in_pytorch(
     int8: bool = False,
     alignment_head: "AlignmentHead | None" = None,
 ) -> LoadedRun:
-    """A model that is in PyTorch already."""
+    """A run whose model is already open in PyTorch."""
     from regard.inference.engines.torch import TorchEngine
 
     engine = TorchEngine(bundle, shortlist, int8=int8)
@@ -69,7 +69,7 @@ def run_in_pytorch(
 
 
 def _choose(opened: RunFolder, engine: str, device: str) -> tuple[type[Engine], str]:
-    """The engine to use, and why not the one to prefer, as the end of a sentence. Raises RegardError."""
+    """The engine to use, and why it is not the preferred one, as the end of a sentence. Raises RegardError."""
     first_reason = ""
     for name in by_priority() if engine == "auto" else [engine]:
         cls = ENGINES.get(name)

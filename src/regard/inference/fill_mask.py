@@ -1,4 +1,4 @@
-"""Masked language models: the tokens that fill the gaps of a text, all at once."""
+"""Masked language models: the most likely tokens for each mask of a text, predicted independently."""
 
 import re
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
-from regard.inference.per_position import BATCH_TOKENS, self_attention_view
 from regard.inference.pipeline import OnDone, ignore_progress
 from regard.inference.requests import Request
 from regard.inference.results import Alternative, Result
 from regard.inference.text_inputs import TextInputs
+from regard.inference.token_level_pipeline import BATCH_TOKENS, self_attention_view
 from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import END, MASK, MASK_SIGN
 from regard.views.notebook import AttentionView
 
-GAP = re.compile(r"\[MASK\]|<mask>|_{3,}")  # how people write a gap
+MASK_PATTERN = re.compile(r"\[MASK\]|<mask>|_{3,}")  # the ways to write a mask
 
 
 @dataclass(frozen=True)
-class Filler:
-    """One word that a gap may be filled with."""
+class MaskPrediction:
+    """A word predicted for a mask."""
 
     word: str
     probability: float
@@ -35,7 +35,7 @@ class Filler:
 
 
 class FillMaskPipeline:
-    """Texts with gaps in, the same texts with the most likely words out."""
+    """Texts with masks in, the same texts with the most likely words out."""
 
     example = "___"
 
@@ -43,27 +43,29 @@ class FillMaskPipeline:
         self.run, self.inputs = run, TextInputs(run)
 
     def check(self, inputs: Sequence[Any]) -> None:
-        """Raise RegardError for what is no text."""
+        """Raise RegardError for an input that is not a text."""
         self.inputs.check(inputs)
 
-    def fill(self, text: str, *, best: int = 5) -> list[list[Filler]]:
-        """For each gap of a text ([MASK], <mask> or ___) the most likely words, each as if the other gaps stayed open.
-        Raises RegardError for a text without a gap, or one that is too long."""
+    def fill(self, text: str, *, best: int = 5) -> list[list[MaskPrediction]]:
+        """For each mask of a text ([MASK], <mask> or ___) the most likely words, with the other masks unfilled. Raises
+        RegardError for a text without a mask, or one that is too long."""
         if best < 1:
             raise RegardError(f"best: {best} is not possible; it must be at least 1.")
         (request,) = self._requests([text])
         if request.error:
             raise RegardError(f"{request.text[:60]!r}: {request.error}.")
-        (found,) = self._fillers([request], best)
+        (found,) = self._predict_masks([request], best)
         return found
 
     def results(self, inputs: Sequence[str], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
-        """Each text with its gaps filled by the most likely words; nbest: others for the first gap."""
+        """Each text with its masks filled by the most likely words; nbest: with alternatives for the first mask."""
         self.check(inputs)
         requests = self._requests(inputs)
         valid = [number for number, each in enumerate(requests) if not each.error]
-        fillers = self._fillers([requests[number] for number in valid], options.nbest)
-        found = {number: self._filled(requests[number], gaps) for number, gaps in zip(valid, fillers, strict=True)}
+        predictions = self._predict_masks([requests[number] for number in valid], options.nbest)
+        found = {
+            number: self._filled_result(requests[number], own) for number, own in zip(valid, predictions, strict=True)
+        }
         on_done(len(inputs))
         return [
             found[number] if number in found else Result(each.text, "", 0.0, [], [], error=each.error)
@@ -73,72 +75,80 @@ class FillMaskPipeline:
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> AttentionView:
-        """Self-attention over a text. Raises RegardError for what cannot be read."""
+        """Self-attention over a text. Raises RegardError for an invalid text."""
         if attribution:
             raise RegardError("attend: gradient times input is for models that write something of what they read.")
         if isinstance(target, str):
             raise RegardError("attend: this model writes nothing; give it one text.")
         self.check([source])
-        (request,) = self._requests([source], need_gap=False)
+        (request,) = self._requests([source], need_mask=False)
         if request.error:
             raise RegardError(f"{source[:60]!r}: {request.error}.")
         return self_attention_view(self.run, request.tokens)
 
-    def _requests(self, texts: Sequence[str], *, need_gap: bool = True) -> list[Request]:
-        """Texts as they are read, their gaps as mask tokens. need_gap: a text without one is an error."""
-        longest = self.run.max_source_tokens
+    def _requests(self, texts: Sequence[str], *, need_mask: bool = True) -> list[Request]:
+        """Encoded texts with mask tokens. need_mask: a text without a mask is an error."""
+        max_tokens = self.run.max_source_tokens
         checked = []
-        marked = [GAP.sub(f" {MASK_SIGN} ", text) for text in texts]
-        for text, request in zip(texts, self.inputs.requests(marked, Options()), strict=True):
+        masked = [MASK_PATTERN.sub(f" {MASK_SIGN} ", text) for text in texts]
+        for text, request in zip(texts, self.inputs.requests(masked, Options()), strict=True):
             error = request.error
             if not error and not normalize_whitespace(text):
                 error = "it is empty"
-            elif not error and not LONE_SURROGATE.search(text) and not self.inputs.fits(GAP.sub(MASK_SIGN, text)):
-                error = f"it is longer than the {longest:,} tokens that this model reads"
-            elif not error and need_gap and MASK not in request.tokens:
+            elif not error and not LONE_SURROGATE.search(text) and self._is_too_long(text):
+                error = f"it is longer than the {max_tokens:,} tokens that this model reads"
+            elif not error and need_mask and MASK not in request.tokens:
                 error = "it has no gap; write [MASK] or ___ where a word is to be guessed"
             checked.append(replace(request, text=text, error=error))
         return checked
 
+    def _is_too_long(self, text: str) -> bool:
+        return not self.inputs.within_max_length(MASK_PATTERN.sub(MASK_SIGN, text))
+
     @torch.inference_mode()
-    def _fillers(self, requests: Sequence[Request], best: int) -> list[list[list[Filler]]]:
-        """The most likely words of each gap of each text."""
+    def _predict_masks(self, requests: Sequence[Request], best: int) -> list[list[list[MaskPrediction]]]:
+        """The most likely words for each mask of each text."""
         model = self.run.bundle.model
         device = next(model.parameters()).device
         order = sorted(range(len(requests)), key=lambda number: -len(requests[number].tokens))
-        found: dict[int, list[list[Filler]]] = {}
+        found: dict[int, list[list[MaskPrediction]]] = {}
         while order:
-            some = order[: max(1, BATCH_TOKENS // len(requests[order[0]].tokens))]
-            order = order[len(some) :]
-            batch = collate_sources(self.run.source_side, [requests[n].tokens for n in some])
+            numbers = order[: max(1, BATCH_TOKENS // len(requests[order[0]].tokens))]
+            order = order[len(numbers) :]
+            batch = collate_sources(self.run.source_side, [requests[n].tokens for n in numbers])
             source, mask = (each.to(device) for each in batch)
             features = model.decoder(source, model.encode(source, mask)).features
-            for row, number in enumerate(some):
-                gaps = (source[row] == MASK).nonzero()[:, 0]
-                logits = mask_reserved_tokens(model.logits(features[row, gaps]))
+            for row, number in enumerate(numbers):
+                positions = (source[row] == MASK).nonzero()[:, 0]
+                logits = mask_reserved_tokens(model.logits(features[row, positions]))
                 logits[:, [END, MASK]] = -torch.inf  # no words
                 values, tokens = logits.log_softmax(-1).topk(min(best, logits.shape[-1] - MASK - 1), -1)
                 found[number] = [
-                    [Filler(self._word(token), float(value.exp()), token) for value, token in zip(*gap, strict=True)]
-                    for gap in zip(values, tokens.tolist(), strict=True)
+                    [
+                        MaskPrediction(self._display_text(token), float(value.exp()), token)
+                        for value, token in zip(*ranked, strict=True)
+                    ]
+                    for ranked in zip(values, tokens.tolist(), strict=True)
                 ]
         return [found[number] for number in range(len(requests))]
 
-    def _word(self, token: int) -> str:
-        """As a person reads it; the middle of a word begins with an ellipsis."""
+    def _display_text(self, token: int) -> str:
+        """The text of a token; one that continues a word begins with an ellipsis."""
         (text,) = self.run.target_side.decode([[token]])
         return text if text_tokenizer(self.run.source_side).word_starts[token] else f"…{text}"
 
-    def _filled(self, request: Request, gaps: Sequence[Sequence[Filler]]) -> Result:
+    def _filled_result(self, request: Request, predictions: Sequence[Sequence[MaskPrediction]]) -> Result:
         tokens, score = list(request.tokens), 0.0
         target = self.run.target_side
         positions = [position for position, token in enumerate(tokens) if token == MASK]
-        for position, fillers in zip(positions, gaps, strict=True):
-            tokens[position] = fillers[0].token
-            score += float(torch.tensor(fillers[0].probability).log())
+        for position, ranked in zip(positions, predictions, strict=True):
+            tokens[position] = ranked[0].token
+            score += float(torch.tensor(ranked[0].probability).log())
         (text,) = target.decode([tokens])
-        others = []
-        for filler in gaps[0][1:]:
-            (other,) = target.decode([[*tokens[: positions[0]], filler.token, *tokens[positions[0] + 1 :]]])
-            others.append(Alternative(other, float(torch.tensor(filler.probability).log()), [filler.token]))
-        return Result(request.text, text, score, request.tokens, tokens, others)
+        alternatives = []
+        first = positions[0]
+        for prediction in predictions[0][1:]:
+            (other,) = target.decode([[*tokens[:first], prediction.token, *tokens[first + 1 :]]])
+            log_probability = float(torch.tensor(prediction.probability).log())
+            alternatives.append(Alternative(other, log_probability, [prediction.token]))
+        return Result(request.text, text, score, request.tokens, tokens, alternatives)

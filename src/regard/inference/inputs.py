@@ -1,4 +1,4 @@
-"""How inputs become what a model reads: what differs between text, media and prompts."""
+"""How inputs are encoded for a model: what differs between texts, media and prompts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -18,15 +18,16 @@ class Inputs(Protocol):
     """One kind of input."""
 
     def check(self, inputs: Sequence[Any]) -> None:
-        """Raise RegardError for what is no input of this model."""
+        """Raise RegardError for an input of another type."""
         ...
 
-    def split(self, given: Any) -> list[tuple[str, bool]]:
-        """The parts of an input that are translated one by one, and whether each is kept as it is; empty if none."""
+    def split_into_chunks(self, item: Any) -> list[tuple[str, bool]]:
+        """Chunks of an input that are translated one by one, each with whether it is copied instead; empty if the input
+        is translated as a whole."""
         ...
 
-    def split_at_placeholders(self, given: Any) -> list[tuple[str, bool]]:
-        """The parts of an input whose placeholders could not be kept otherwise."""
+    def split_at_placeholders(self, item: Any) -> list[tuple[str, bool]]:
+        """Chunks of an input whose placeholders the model could not preserve: its placeholders are copied."""
         ...
 
     def requests(self, inputs: Sequence[Any], options: Options) -> list[Request]:
@@ -37,22 +38,22 @@ class Inputs(Protocol):
         """About how many positions an encoded input has; below 2 for an empty one."""
         ...
 
-    def originals(self, given: Any) -> tuple[str, ...]:
+    def originals(self, item: Any) -> tuple[str, ...]:
         """The placeholders that symbols among an input's tokens stand for."""
         ...
 
     def source_and_target(
         self, source: Any, target: str | Result | None, to: str, predict: Callable[[Any], Result]
     ) -> tuple[SourceInput, list[int]]:
-        """The tokens of an input and of a target, which is given, a result, or else predicted. Raises RegardError."""
+        """The tokens of an input and of a target: a given one, a result, or its own prediction. Raises RegardError."""
         ...
 
     def check_attribution(self) -> None:
         """Raise RegardError if gradients cannot be taken with respect to such inputs."""
         ...
 
-    def complete_view(self, view: AttentionView, given: Any) -> AttentionView:
-        """Captured attention with what only the input itself has, such as the sound of a recording."""
+    def add_source_media(self, view: AttentionView, item: Any) -> AttentionView:
+        """Captured attention with what only the input itself has, such as the audio of a recording."""
         ...
 
     @property
@@ -61,8 +62,8 @@ class Inputs(Protocol):
         ...
 
 
-def user_constraints(run: LoadedRun, options: Options) -> Constraints:
-    """What the options demand of every output."""
+def constraints_from_options(run: LoadedRun, options: Options) -> Constraints:
+    """The constraints that the options put on every output."""
     language = language_tokens(options.to, run.description.target_languages, run.target_side)
     if not (options.prefix or options.required or language):
         return Constraints()

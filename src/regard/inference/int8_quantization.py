@@ -43,7 +43,7 @@ class Int8Linear(nn.Linear):
 
 
 def unsupported_reason(device: torch.device) -> str:
-    """Why int8 is not available here, in words; empty if it is."""
+    """Why int8 is not available here, as a clause; empty if it is."""
     library = native.library()
     if library is None:
         return native.unavailable_reason()

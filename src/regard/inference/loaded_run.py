@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class LoadedRun:
     """What every pipeline needs of a run.
 
-    Two engines may be at work: the fast one for what it supports, PyTorch's for everything else. `bundle` opens the
-    model in PyTorch when it is needed, which may be never. `engine_reason`: which engine it is, and why, in words.
+    There may be two engines: the fast one for what it supports, PyTorch's for everything else. `bundle` opens the model
+    in PyTorch when it is first needed. `engine_reason`: which engine it is, and why.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LoadedRun:
         return min(limit, self.description.model.decoder.max_length or limit)
 
     def normalize_case(self, text: str) -> str:
-        """Lowercase, if the model was trained so."""
+        """Lowercase text, if the model was trained on lowercase text."""
         return text.lower() if self.description.lowercase else text
 
     def target_tokens(self, text: str) -> tuple[int, ...]:
@@ -72,7 +72,7 @@ class LoadedRun:
         return tuple(self.target_side.encode([text])[0]) if text else ()
 
     def search_config(self, options: Options) -> SearchConfig:
-        """A search with the limits that suit this model."""
+        """The search settings, with the length limits of this model."""
         return options.search_config(
             tokens_per_source_token=self.description.per_token,
             max_length=self.max_target_tokens,

@@ -11,7 +11,7 @@ from regard.data.batch import collate_sources
 from regard.data.media import AudioMedium, DecodedMedia, Medium
 from regard.data.vocabulary import SourceInput
 from regard.errors import RegardError
-from regard.inference.inputs import user_constraints
+from regard.inference.inputs import constraints_from_options
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.requests import Request
@@ -23,7 +23,7 @@ from regard.views.notebook import AttentionView
 
 
 class MediaInputs:
-    """Images or recordings: a file's name, its bytes, or what Python has of it (a Pillow image, an array of pixels,
+    """Images or recordings: a file's name, its bytes, or a Python object (a Pillow image, an array of pixels,
     (samples, rate))."""
 
     def __init__(self, run: LoadedRun) -> None:
@@ -33,37 +33,37 @@ class MediaInputs:
     def check(self, inputs: Sequence[Any]) -> None:
         """Files are read one by one, and each result has its own error."""
 
-    def split(self, given: Any) -> list[tuple[str, bool]]:
+    def split_into_chunks(self, item: Any) -> list[tuple[str, bool]]:
         return []
 
-    def split_at_placeholders(self, given: Any) -> list[tuple[str, bool]]:
+    def split_at_placeholders(self, item: Any) -> list[tuple[str, bool]]:
         return []
 
     def requests(self, inputs: Sequence[Any], options: Options) -> list[Request]:
         return [self.request(each, options) for each in inputs]
 
-    def request(self, given: Any, options: Options) -> Request:
+    def request(self, item: Any, options: Options) -> Request:
         """One input, decoded."""
-        constraints = user_constraints(self.run, options)
-        if isinstance(given, DecodedMedia):
-            return Request(given.name, given.array, constraints)
-        name = str(given) if isinstance(given, str | Path) else f"one of the {self.medium.plural_name}"
+        constraints = constraints_from_options(self.run, options)
+        if isinstance(item, DecodedMedia):
+            return Request(item.name, item.array, constraints)
+        name = str(item) if isinstance(item, str | Path) else f"one of the {self.medium.plural_name}"
         try:
-            return Request(name, self.medium.read(given), constraints)
+            return Request(name, self.medium.read(item), constraints)
         except RegardError as error:
             return Request(name, [], error=str(error).removeprefix(f"{name}: ").rstrip("."))
 
     def length(self, tokens: SourceInput) -> int:
-        """About how many positions it has; 0 for what could not be read."""
+        """About how many positions it has; 0 for a file that could not be read."""
         return int(self.medium.position_counts(np.array([tokens.size], np.int32))[0]) + 1 if len(tokens) else 0
 
-    def originals(self, given: Any) -> tuple[str, ...]:
+    def originals(self, item: Any) -> tuple[str, ...]:
         return ()
 
     def source_and_target(
         self, source: Any, target: str | Result | None, to: str, predict: Callable[[Any], Result]
     ) -> tuple[SourceInput, list[int]]:
-        """What is read of a file, and the tokens of its target."""
+        """The array of a decoded file, and the tokens of its target."""
         request = self.request(source, Options(to=to) if to else Options())
         if request.error:
             raise RegardError(f"{request.text}: {request.error}.")
@@ -76,22 +76,22 @@ class MediaInputs:
     def check_attribution(self) -> None:
         """Gradients can be taken of every file."""
 
-    def complete_view(self, view: AttentionView, given: Any) -> AttentionView:
-        """With the recording itself, so that it can be played; of what was decoded before it is not known any more."""
-        if view.source_media is None or isinstance(given, DecodedMedia):
+    def add_source_media(self, view: AttentionView, item: Any) -> AttentionView:
+        """With the recording itself, so that it can be played; unknown for an input that was decoded before."""
+        if view.source_media is None or isinstance(item, DecodedMedia):
             return view
-        return replace(view, source_media=replace(view.source_media, audio=self.sound(given)))
+        return replace(view, source_media=replace(view.source_media, audio=self.wav_bytes(item)))
 
-    def sound(self, given: Any) -> bytes:
-        """A recording as a WAV file; nothing of an image."""
-        return self.medium.to_wav(given) if isinstance(self.medium, AudioMedium) else b""
+    def wav_bytes(self, item: Any) -> bytes:
+        """A recording as a WAV file; empty for an image."""
+        return self.medium.to_wav(item) if isinstance(self.medium, AudioMedium) else b""
 
-    def channel_attention(self, given: Any) -> list[BlockAttention]:
+    def channel_attention(self, item: Any) -> list[BlockAttention]:
         """The weights of attention over channels and positions of an image, block by block. Raises RegardError."""
         stem = self.run.bundle.model.encoder.embedding
         if not isinstance(stem, ResidualStem):
             raise RegardError("only images that are read by residual convolutions have attention over channels.")
-        request = self.request(given, Options())
+        request = self.request(item, Options())
         if request.error:
             raise RegardError(f"{request.text}: {request.error}.")
         pixels, _ = collate_sources(self.medium, [request.tokens])

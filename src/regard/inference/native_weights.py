@@ -31,10 +31,10 @@ Value = TypeVar("Value", bound=IntEnum)
 
 
 def unsupported_reason(model: ModelSettings) -> str:
-    """Why our own engine cannot run this model, in words; empty if it can."""
+    """Why the native engine cannot run this model, as a clause; empty if it can."""
     decoder = model.decoder
-    if beyond := not_text_to_text(model):
-        return beyond
+    if reason := not_text_to_text(model):
+        return reason
     if not isinstance(model.encoder, RecurrentEncoder) or not isinstance(decoder, RecurrentDecoder):
         return unsupported_by_ctranslate2(model)
     if decoder.attend != "never" and decoder.score not in SCORES:
@@ -47,7 +47,7 @@ def unsupported_reason(model: ModelSettings) -> str:
 
 
 class Weights:
-    """What a model is made from in C: its architecture, tensors and settings."""
+    """What a C model is built from: its architecture, tensors and settings."""
 
     def __init__(self, architecture: Architecture, opened: RunFolder) -> None:
         self.architecture, self._opened = architecture, opened
@@ -90,8 +90,8 @@ def _enum(kind: type[Value], name: str) -> Value:
     return kind[name.upper().replace("-", "_")]
 
 
-def weights_of(opened: RunFolder) -> Weights:
-    """The weights of a model that `unsupported_reason` has nothing against."""
+def build_weights(opened: RunFolder) -> Weights:
+    """The weights of a supported model."""
     model = opened.description.model
     encoder, decoder = model.encoder, model.decoder
     if isinstance(encoder, RecurrentEncoder) and isinstance(decoder, RecurrentDecoder):

@@ -25,7 +25,7 @@ def _option(default: Any, group: str, help_text: str, **bounds: Any) -> Any:
 
 
 class Options(BaseModel):
-    """How outputs are decoded, and what is returned beside them."""
+    """How outputs are decoded, and what is returned with them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, validate_default=False)
 
@@ -69,51 +69,51 @@ class Options(BaseModel):
     attention: bool = _option(False, "attention", "Return the attention weights of every layer and head.")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Options by name. Raises RegardError, in one sentence, for unknown names and impossible values."""
-        for name in given:
+        for name in values:
             if name not in cls.model_fields:
-                raise RegardError(_unknown(name, list(cls.model_fields)))
+                raise RegardError(_unknown_option(name, list(cls.model_fields)))
         try:
-            return cls.model_validate(dict(given))
+            return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise RegardError(_sentence(error)) from None
+            raise RegardError(_error_message(error)) from None
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **values: Any) -> None:
         try:
-            super().__init__(**given)
+            super().__init__(**values)
         except ValidationError as error:
-            raise RegardError(_sentence(error)) from None
+            raise RegardError(_error_message(error)) from None
 
     @field_validator("forbidden", "required", mode="before")
     @classmethod
-    def _phrases(cls, given: Any) -> Any:
-        if isinstance(given, str) or not isinstance(given, Collection) or isinstance(given, Mapping):
+    def _phrases(cls, value: Any) -> Any:
+        if isinstance(value, str) or not isinstance(value, Collection) or isinstance(value, Mapping):
             raise ValueError("give a list of words or phrases, such as ['dog', 'in the park']")
-        if not all(isinstance(each, str) for each in given):
+        if not all(isinstance(each, str) for each in value):
             raise ValueError("give a list of words or phrases, such as ['dog', 'in the park']")
-        return tuple(given)
+        return tuple(value)
 
     @field_validator("beam", "nbest", "no_repeat_ngram", "beam_groups", "max_tokens", "top_k", "seed", mode="before")
     @classmethod
-    def _whole_number(cls, given: Any) -> Any:
-        """NumPy's integers will do; truth values and 5.0 will not."""
-        if given is None or isinstance(given, bool | int | float | str):
-            return given
-        return int(given) if hasattr(given, "__index__") else given
+    def _whole_number(cls, value: Any) -> Any:
+        """Accepts NumPy's integers, but neither booleans nor 5.0."""
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        return int(value) if hasattr(value, "__index__") else value
 
     @field_validator(
         "length_penalty", "coverage_penalty", "diversity_penalty", "max_length_ratio", "temperature", "top_p",
         mode="before",
     )  # fmt: skip
     @classmethod
-    def _number(cls, given: Any) -> Any:
-        if given is None or isinstance(given, bool | str):
-            return given
-        return float(given) if hasattr(given, "__float__") else given
+    def _number(cls, value: Any) -> Any:
+        if value is None or isinstance(value, bool | str):
+            return value
+        return float(value) if hasattr(value, "__float__") else value
 
     @model_validator(mode="after")
-    def _fit_together(self) -> Self:
+    def _check_compatibility(self) -> Self:
         if self.samples and self.beam_groups > 1:
             raise ValueError("beam_groups: diverse beam search does not sample; leave out temperature, top_k and top_p")
         if self.samples and (self.required or self.glossary):
@@ -127,14 +127,14 @@ class Options(BaseModel):
                 raise ValueError(f"{phrase!r} is both required and forbidden; leave one out")
         return self
 
-    def with_(self, **changes: Any) -> Self:
+    def with_changes(self, **changes: Any) -> Self:
         """The same options with some changed; what was set explicitly stays explicit."""
-        return self.of({**{name: getattr(self, name) for name in self.model_fields_set}, **changes})
+        return self.from_dict({**{name: getattr(self, name) for name in self.model_fields_set}, **changes})
 
     def with_wider_beam(self) -> Self:
-        """The same options, the beam as wide as the outputs to return are many, unless it was set explicitly."""
-        wide_enough = "beam" in self.model_fields_set or self.nbest <= self.beam
-        return self if wide_enough else self.with_(beam=self.nbest)
+        """The same options, with a beam of at least `nbest` unless the beam was set explicitly."""
+        is_wide_enough = "beam" in self.model_fields_set or self.nbest <= self.beam
+        return self if is_wide_enough else self.with_changes(beam=self.nbest)
 
     @property
     def samples(self) -> bool:
@@ -160,7 +160,10 @@ class Options(BaseModel):
     def search_config(
         self, *, tokens_per_source_token: float, max_length: int, vocabulary: int, classes: bool = False
     ) -> SearchConfig:
-        """The search for a model whose outputs have at most so many tokens, from such a vocabulary."""
+        """The search settings for a model.
+
+        max_length: of outputs, in tokens. vocabulary: the size of the target vocabulary. classes: it is a classifier.
+        """
         sampling = None
         if self.samples:
             sampling = Sampling(
@@ -199,29 +202,29 @@ def options_in(groups: Collection[str]) -> list[str]:
     return [name for name in Options.model_fields if group_of(name) in groups]
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown_option(name: str, known: list[str]) -> str:
     if name in OPTIONS:
         return f"{name}: this option is now called {OPTIONS[name]}."
     return f"{name}: there is no such option; there are {', '.join(known)}."
 
 
-def _sentence(error: ValidationError) -> str:
-    """The first mistake, with the option's name and what is possible."""
+def _error_message(error: ValidationError) -> str:
+    """A sentence about the first error, with the option's name and the possible values."""
     first = error.errors()[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
-        return _unknown(name, list(Options.model_fields))
+        return _unknown_option(name, list(Options.model_fields))
     message = first["msg"].removeprefix("Value error, ")
     if not name:
         return f"{message.rstrip('.')}."
     if first["type"] == "value_error":
         return f"{name}: {message.rstrip('.')}."
-    given = f"{first['input']!r} is not possible; " if not isinstance(first["input"], dict | list | tuple) else ""
-    return f"{name}: {given}it must be {_expected(name, first)}."
+    rejected = f"{first['input']!r} is not possible; " if not isinstance(first["input"], dict | list | tuple) else ""
+    return f"{name}: {rejected}it must be {_expected(name, first)}."
 
 
 def _expected(name: str, error: Any) -> str:
-    """What an option takes, in words."""
+    """The values that an option takes, as a phrase."""
     field = Options.model_fields[name]
     bounds: dict[str, Any] = {}
     for each in field.metadata:

@@ -13,7 +13,7 @@ OnDone = Callable[[int], None]  # called with how many more inputs are finished
 
 
 def ignore_progress(count: int) -> None:
-    """Report progress to nobody."""
+    """Does nothing."""
 
 
 class Pipeline(Protocol):
@@ -22,7 +22,7 @@ class Pipeline(Protocol):
     run: LoadedRun
 
     def check(self, inputs: Sequence[Any]) -> None:
-        """Raise RegardError for what is no input of this model."""
+        """Raise RegardError for an input of another type."""
         ...
 
     def results(self, inputs: Sequence[Any], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:

@@ -17,10 +17,10 @@ from regard.inference.results import Result
 from regard.runs.folder import RunDescription
 from regard.views.notebook import AttentionView
 
-WINDOW = 4096  # inputs of a stream that are sorted into batches together
+STREAM_BATCH = 4096  # inputs of a stream that are read ahead and sorted into batches together
 
 
-class PredictorTask(Protocol):
+class TaskProtocol(Protocol):
     """What a predictor needs of its task."""
 
     @property
@@ -59,7 +59,7 @@ class PredictorTask(Protocol):
 class Predictor:
     """A run, its task and a pipeline. The task's verb (`translate`, `classify`, `tag`, ...) is a method, too."""
 
-    def __init__(self, run: LoadedRun, task: PredictorTask, pipeline: Pipeline) -> None:
+    def __init__(self, run: LoadedRun, task: TaskProtocol, pipeline: Pipeline) -> None:
         self.run, self.task, self.pipeline = run, task, pipeline
 
     @property
@@ -69,7 +69,7 @@ class Predictor:
 
     @property
     def engine_reason(self) -> str:
-        """Which engine runs it, and why, in words."""
+        """Which engine runs it, and why, as a sentence."""
         return self.run.engine_reason
 
     @property
@@ -82,19 +82,19 @@ class Predictor:
 
         Options by name, such as `beam=1` or `nbest=3`, or as one value.
         """
-        chosen = Options.of(more) if options is None else options.with_(**more)
+        chosen = Options.from_dict(more) if options is None else options.with_changes(**more)
         if isinstance(inputs, io.RawIOBase | io.BufferedIOBase):
             inputs = inputs.read()
         if isinstance(inputs, Iterator):
-            return self._stream_of(inputs, chosen)
+            return self._predict_stream(inputs, chosen)
         texts = isinstance(inputs, tuple) and all(isinstance(each, str) for each in inputs)
         if texts or (isinstance(inputs, Sequence) and not isinstance(inputs, str | bytes | tuple)):
             return self.results(inputs, chosen)
         return self.results([inputs], chosen)[0]
 
-    def _stream_of(self, inputs: Iterator[Any], options: Options) -> Iterator[Result]:
-        while some := list(islice(inputs, WINDOW)):
-            yield from self.results(some, options)
+    def _predict_stream(self, inputs: Iterator[Any], options: Options) -> Iterator[Result]:
+        while batch := list(islice(inputs, STREAM_BATCH)):
+            yield from self.results(batch, options)
 
     def results(
         self, inputs: Iterable[Any], options: Options | None = None, *, on_done: OnDone = ignore_progress
@@ -120,7 +120,7 @@ class Predictor:
         """
         return self.pipeline.attend(source, target, attribution=attribution, to=to)
 
-    def greedy(self) -> Options:
+    def greedy_options(self) -> Options:
         """The fastest options that apply to this run."""
         return Options(beam=1) if "search" in self.task.options else Options()
 

@@ -1,6 +1,6 @@
-"""Prefill: the state of a decoder before the first token that is searched for.
+"""Prefill: the state of a decoder before the first token that is generated.
 
-A language model reads its whole prompt in one pass, not token by token.
+A language model processes its whole prompt in one pass, not token by token.
 """
 
 from collections.abc import Sequence
@@ -15,26 +15,28 @@ from regard.models.seq2seq import Seq2Seq
 from regard.special_tokens import BEGIN
 
 
-class Prefilled(NamedTuple):
-    """Rows of a search before they produce a token."""
+class PrefillOutput(NamedTuple):
+    """The rows of a search after the prompt."""
 
-    logits: Tensor | None  # [N, V] of the next token; None if no prompt was read
+    logits: Tensor | None  # [N, V] of the next token; None without a prompt
     state: State
-    tokens: Tensor  # [N, L]: the prompt that was read
+    tokens: Tensor  # [N, L]: the prompt, up to the prefilled length
 
 
-def prefill(model: Seq2Seq, encoded: EncoderOutput, constraints: OutputConstraints, owners: Sequence[int]) -> Prefilled:
+def prefill(
+    model: Seq2Seq, encoded: EncoderOutput, constraints: OutputConstraints, owners: Sequence[int]
+) -> PrefillOutput:
     """The state of each row of an encoder output, which belong to the sources `owners`.
 
-    Without a source, the prompts of all rows are read, up to the length of the shortest; constraints force the rest.
-    What was read does not count for the score: nothing chose it.
+    Without a source, the prompts of all rows are prefilled, up to the length of the shortest; constraints force the
+    rest. The prompt does not count for the score: it was not predicted.
     """
     device = encoded.states.device
     state = model.start(encoded)
-    nothing = torch.zeros(len(owners), 0, dtype=torch.long, device=device)
+    no_tokens = torch.zeros(len(owners), 0, dtype=torch.long, device=device)
     if encoded.mask.shape[1]:
-        return Prefilled(None, state, nothing)
-    prompts = [constraints.each[owner].prefix for owner in owners]
+        return PrefillOutput(None, state, no_tokens)
+    prompts = [constraints.per_source[owner].prefix for owner in owners]
     length = min(*map(len, prompts), min(constraints.limits) - 1)
     tokens = torch.tensor([prompt[:length] for prompt in prompts], dtype=torch.long, device=device).view(
         len(owners), length
@@ -42,4 +44,4 @@ def prefill(model: Seq2Seq, encoded: EncoderOutput, constraints: OutputConstrain
     with_bos = getattr(model.settings.source, "bos", True) or not length
     first = torch.full((len(owners), int(with_bos)), BEGIN, device=device)
     logits, state = model.step(torch.cat([first, tokens], 1), state)
-    return Prefilled(logits, state, tokens)
+    return PrefillOutput(logits, state, tokens)

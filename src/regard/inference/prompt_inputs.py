@@ -20,7 +20,7 @@ NO_SOURCE = np.zeros(0, np.uint8)
 
 
 class PromptInputs:
-    """Texts that a language model continues."""
+    """Prompts that a language model continues."""
 
     example = ""
 
@@ -32,10 +32,10 @@ class PromptInputs:
             if not isinstance(text, str):
                 raise RegardError(f"{repr(text)[:60]} is not a text; give a prompt.")
 
-    def split(self, given: Any) -> list[tuple[str, bool]]:
+    def split_into_chunks(self, item: Any) -> list[tuple[str, bool]]:
         return []
 
-    def split_at_placeholders(self, given: Any) -> list[tuple[str, bool]]:
+    def split_at_placeholders(self, item: Any) -> list[tuple[str, bool]]:
         return []
 
     def requests(self, inputs: Sequence[str], options: Options) -> list[Request]:
@@ -45,25 +45,25 @@ class PromptInputs:
         """One prompt, encoded as the prefix of its output."""
         if LONE_SURROGATE.search(text):
             return Request(text, NO_SOURCE, error=INVALID_TEXT)
-        run, longest = self.run, self.run.max_source_tokens
+        run, max_tokens = self.run, self.run.max_source_tokens
         prompt = tuple(run.target_side.encode([text])[0]) if self._keeps_whitespace else run.target_tokens(text)
-        if len(prompt) >= longest:
-            return Request(text, NO_SOURCE, error=f"it has {len(prompt):,} tokens, and {longest - 1:,} is the most")
-        max_length = min(longest, len(prompt) + options.max_tokens + 1)
+        if len(prompt) >= max_tokens:
+            return Request(text, NO_SOURCE, error=f"it has {len(prompt):,} tokens, and {max_tokens - 1:,} is the most")
+        max_length = min(max_tokens, len(prompt) + options.max_tokens + 1)
         shown = text if self._keeps_whitespace else normalize_whitespace(text)
         return Request(shown, NO_SOURCE, Constraints(prefix=prompt, max_length=max_length))
 
     def length(self, tokens: SourceInput) -> int:
-        """There is no source; this much room an output takes in a batch."""
+        """There is no source; an output may take up to this many positions of a batch."""
         return self.run.max_source_tokens
 
-    def originals(self, given: Any) -> tuple[str, ...]:
+    def originals(self, item: Any) -> tuple[str, ...]:
         return ()
 
     def source_and_target(
         self, source: str, target: str | Result | None, to: str, predict: Callable[[Any], Result]
     ) -> tuple[SourceInput, list[int]]:
-        """No source, and the whole text, or a result."""
+        """An empty source, and the tokens of the whole text, or of a result."""
         if isinstance(target, str):
             raise RegardError("attend: a language model has no source; give the whole text as one.")
         if isinstance(target, Result):
@@ -79,10 +79,10 @@ class PromptInputs:
     def check_attribution(self) -> None:
         raise RegardError("attend: gradient times input is for models that have a source.")
 
-    def complete_view(self, view: AttentionView, given: Any) -> AttentionView:
+    def add_source_media(self, view: AttentionView, item: Any) -> AttentionView:
         return view
 
     @property
     def _keeps_whitespace(self) -> bool:
-        """Whether line ends and runs of blanks are part of a text."""
+        """Whether the tokenizer preserves line ends and runs of blanks."""
         return bool(getattr(self.run.target_side, "keeps_whitespace", False))

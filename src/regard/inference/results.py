@@ -1,4 +1,4 @@
-"""What is asked of a search, and what comes out. Imports no PyTorch."""
+"""Search settings, constraints and results. Imports no PyTorch."""
 
 import math
 from collections.abc import Mapping
@@ -39,12 +39,12 @@ class Sampling:
 class SearchConfig:
     """How to search.
 
-    beam: hypotheses kept. length_penalty: scores are log p / length^penalty; 0 compares plain sums. coverage_penalty:
+    beam: beam size. length_penalty: scores are log p / length^penalty; 0 compares plain sums. coverage_penalty:
     weight of sum log min(attention that a source token got, 1) (Wu et al. 2016, arXiv:1609.08144), which ranks the
     finished hypotheses of models that attend. max_length: output tokens at most, and for each source token at most
     `tokens_per_source_token`. patient: search on after `beam` hypotheses have ended, while an unfinished one is ahead
-    of them; in a small vocabulary, bad ends are found long before the good one. no_repeat_ngram: no run of so many
-    tokens comes twice. beam_groups: of the beam, each of which pays `diversity_penalty` for a token that an earlier
+    of them; in a small vocabulary, bad hypotheses end long before the good one. no_repeat_ngram: no run of so many
+    tokens occurs twice. beam_groups: of the beam, each of which pays `diversity_penalty` for a token that an earlier
     group has just chosen (Vijayakumar et al. 2016, arXiv:1610.02424). forbidden: words and phrases that are not in the
     output. max_length_ratio: tokens for each source token at most, set explicitly. search: the algorithm's name; chosen
     by the other fields if empty.
@@ -95,21 +95,21 @@ class SearchConfig:
         return ""
 
     def limit(self, source_length: int) -> int:
-        """The most output tokens for a source so long, the end of sequence included."""
+        """The maximum output length for a source of this length, in tokens, the end of sequence included."""
         if not self.tokens_per_source_token:  # there is no source
             return max(1, self.max_length)
         if self.max_length_ratio is not None:
             return max(1, min(self.max_length, math.ceil(self.max_length_ratio * source_length)))
-        wanted = int(self.tokens_per_source_token * source_length) + 20
-        return max(1, min(self.max_length, -(-wanted // LENGTH_STEP) * LENGTH_STEP))
+        expected = int(self.tokens_per_source_token * source_length) + 20
+        return max(1, min(self.max_length, -(-expected // LENGTH_STEP) * LENGTH_STEP))
 
 
 @dataclass(frozen=True)
 class Constraints:
     """What the output for one source must satisfy.
 
-    prefix: the tokens it begins with. required: sequences of tokens that must be in it. counts: tokens that must be in
-    it exactly so often, such as those that stand for placeholders. max_length: its tokens at most, the end included.
+    prefix: the tokens it begins with. required: sequences of tokens that it must contain. counts: tokens with how often
+    exactly they must occur, such as symbols for placeholders. max_length: in tokens, the end of sequence included.
     """
 
     prefix: tuple[int, ...] = ()
@@ -123,7 +123,7 @@ class Constraints:
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another hypothesis."""
+    """A hypothesis that was not ranked first."""
 
     text: str
     score: float
@@ -139,13 +139,13 @@ class Result:
     score: float
     source_tokens: list[int]
     tokens: list[int]
-    others: list[Alternative] = field(default_factory=list)  # the next best, on request
-    parts: int = 1  # in which it was translated: more where it is longer than the model reads
+    alternatives: list[Alternative] = field(default_factory=list)  # the next best, on request
+    chunk_count: int = 1  # chunks that it was translated in, more than one if it was split
     token_scores: list[float] | None = None  # log-probability of each token, on request
     attention: AttentionView | None = None  # every layer and head, on request
     alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0, on request
     missing: list[str] = field(default_factory=list)  # placeholders and terms that could not be kept
-    error: str = ""  # why there is no output, in words
+    error: str = ""  # why there is no output, as a clause
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows: the page of its attention, if it was requested."""

@@ -1,7 +1,7 @@
 """Search over any decoder, through `start` and `step` alone; the algorithms are in `search/`, found by name.
 
-Sentences whose search has ended leave the batch. Every algorithm is batch-invariant: the output for a source does not
-depend on the other sources of its batch.
+A source whose search has finished leaves the batch. Every algorithm is batch-invariant: the output for a source does
+not depend on the other sources of its batch.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.registry import Registry
 
-OnToken = Callable[[list[int], list[int]], None]  # rows of the batch, and the token that each has just produced
+OnToken = Callable[[list[int], list[int]], None]  # rows of the batch, and the token that each has just generated
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SearchInput:
     """A batch of sources to search outputs for.
 
     keys: bytes that identify each source, which sampling is seeded by. on_token: called with every token as it is
-    produced, by algorithms that never take one back.
+    generated, by algorithms that never revise one.
     """
 
     model: Seq2Seq
@@ -39,12 +39,12 @@ class SearchInput:
 
 
 class SearchAlgorithm(ABC):
-    """One algorithm. streams: it never takes a token back, so tokens can be reported as they are produced."""
+    """One algorithm. streams: it never revises a token, so tokens can be reported as they are generated."""
 
     streams: bool = False
 
     @abstractmethod
-    def search(self, given: SearchInput) -> list[list[Hypothesis]]:
+    def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
         """Hypotheses of each source, in any order."""
 
 
@@ -66,12 +66,13 @@ def search(
     constraints: what each output must satisfy. pieces: the text of each target token, for forbidden words.
     """
     if any(each.required for each in constraints or ()):
-        return _constrained_apart(model, source, mask, config, constraints or [], pieces)
+        return _search_required_apart(model, source, mask, config, constraints or [], pieces)
     encoded = model.encode(source, mask)
     limits = [config.limit(int(length)) for length in encoded.mask.sum(1)]
-    rules = OutputConstraints(config, limits, constraints, pieces)
-    given = SearchInput(model, encoded, rules, config, _keys(source, mask, constraints), on_token)
-    found = SEARCHES.get(config.search)().search(given)
+    output_constraints = OutputConstraints(config, limits, constraints, pieces)
+    keys = _sampling_keys(source, mask, constraints)
+    search_input = SearchInput(model, encoded, output_constraints, config, keys, on_token)
+    found = SEARCHES.get(config.search)().search(search_input)
     if not all(found):
         raise RegardError(
             "the model's outputs are not finite numbers: its weights are damaged; train or copy it again."
@@ -81,7 +82,7 @@ def search(
     return found if config.sampling is not None else best_hypotheses(found, config.nbest)
 
 
-def _constrained_apart(
+def _search_required_apart(
     model: Seq2Seq,
     source: Tensor,
     mask: Tensor,
@@ -89,31 +90,31 @@ def _constrained_apart(
     constraints: Sequence[Constraints],
     pieces: Sequence[str],
 ) -> list[list[Hypothesis]]:
-    """Sources whose outputs must contain certain words are searched one by one, the others as usual."""
+    """Sources with required phrases are searched one by one, the others in a batch."""
     algorithm = SEARCHES.get("constrained-beam")()
     found: dict[int, list[Hypothesis]] = {}
     for row, own in enumerate(constraints):
         if own.required:
             length = int(mask[row].sum())
-            one = source[row : row + 1, :length] if source.ndim < 4 else source[row : row + 1]
-            encoded = model.encode(one, mask[row : row + 1, :length])
-            rules = OutputConstraints(config, [config.limit(length)], [own], pieces)
-            (found[row],) = algorithm.search(SearchInput(model, encoded, rules, config))
-    usual = [row for row, own in enumerate(constraints) if not own.required]
-    if usual:
-        others = search(model, source[usual], mask[usual], config, [constraints[row] for row in usual], pieces)
-        found |= dict(zip(usual, others, strict=True))
+            own_source = source[row : row + 1, :length] if source.ndim < 4 else source[row : row + 1]
+            encoded = model.encode(own_source, mask[row : row + 1, :length])
+            output_constraints = OutputConstraints(config, [config.limit(length)], [own], pieces)
+            (found[row],) = algorithm.search(SearchInput(model, encoded, output_constraints, config))
+    rest = [row for row, own in enumerate(constraints) if not own.required]
+    if rest:
+        hypotheses = search(model, source[rest], mask[rest], config, [constraints[row] for row in rest], pieces)
+        found |= dict(zip(rest, hypotheses, strict=True))
     return [found[row] for row in range(len(constraints))]
 
 
 def best_hypotheses(found: list[list[Hypothesis]], count: int) -> list[list[Hypothesis]]:
-    """The best of each source, best first."""
+    """The best hypotheses of each source, best first."""
     return [sorted(hypotheses, key=lambda h: -h.score)[:count] for hypotheses in found]
 
 
-def _keys(source: Tensor, mask: Tensor, constraints: Sequence[Constraints] | None) -> list[bytes]:
-    """What is sampled for a source depends on its tokens, never on its row in a batch; without a source, on the
-    prompt."""
+def _sampling_keys(source: Tensor, mask: Tensor, constraints: Sequence[Constraints] | None) -> list[bytes]:
+    """Bytes that identify each source: its tokens, or without a source the prompt. Samples depend on them, never on the
+    row in a batch."""
     if not mask.shape[1] and constraints is not None:
         return [repr(each.prefix).encode() for each in constraints]
     if source.ndim == 4:

@@ -1,7 +1,7 @@
-"""Models that produce tokens one after the other, and classifiers: encode, search, decode.
+"""Autoregressive models and classifiers: encode, search, decode.
 
-Inputs are sorted into batches of similar length, searched by the engine that supports the search, and put back in
-order. Texts in parts are joined, placeholders restored, glossary terms put in. Imports PyTorch only where it is needed.
+Inputs are sorted into batches of similar length, searched by an engine that supports the search, and put back in order.
+Chunks of a text are joined, placeholders restored, glossary terms inserted. Imports PyTorch only where it is needed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +11,13 @@ from typing import Any
 from regard.data.placeholders import restore
 from regard.data.target_languages import strip_language_tag
 from regard.errors import RegardError
+from regard.inference.chunked_text import ChunkedText
 from regard.inference.engine import Engine
 from regard.inference.inputs import Inputs
 from regard.inference.loaded_run import LoadedRun
-from regard.inference.long_text import Pieces
 from regard.inference.options import Options
 from regard.inference.pipeline import OnDone, ignore_progress
-from regard.inference.requests import Request, contains_terms, count_phrase, keeps_placeholders
+from regard.inference.requests import Request, contains_terms, count_phrase, preserves_placeholders
 from regard.inference.results import Alternative, Hypothesis, Result, SearchConfig
 from regard.special_tokens import END
 from regard.views.notebook import AttentionView
@@ -32,7 +32,7 @@ class SequencePipeline:
         self.run, self.inputs = run, inputs
 
     def check(self, inputs: Sequence[Any]) -> None:
-        """Raise RegardError for what is no input of this model."""
+        """Raise RegardError for an input of another type."""
         self.inputs.check(inputs)
 
     @property
@@ -44,15 +44,22 @@ class SequencePipeline:
         """A result for each input, in order."""
         self.inputs.check(inputs)
         results: dict[int, Result] = {}
-        split = {n: Pieces.of(text, parts) for n, text in enumerate(inputs) if (parts := self.inputs.split(text))}
-        whole = [number for number in range(len(inputs)) if number not in split]
-        for number, result in zip(whole, self._predict([inputs[n] for n in whole], options, on_done), strict=True):
+        chunked = {
+            number: ChunkedText.from_chunks(text, chunks)
+            for number, text in enumerate(inputs)
+            if (chunks := self.inputs.split_into_chunks(text))
+        }
+        whole = [number for number in range(len(inputs)) if number not in chunked]
+        for number, result in zip(
+            whole, self._predict_unsplit([inputs[n] for n in whole], options, on_done), strict=True
+        ):
             if not result.missing or options.required or options.glossary:
                 results[number] = result
             else:  # there was no room for its placeholders
-                split[number] = Pieces.of(inputs[number], self.inputs.split_at_placeholders(inputs[number]))
-        if split:
-            results |= self._joined(split, options)
+                chunks = self.inputs.split_at_placeholders(inputs[number])
+                chunked[number] = ChunkedText.from_chunks(inputs[number], chunks)
+        if chunked:
+            results |= self._predict_chunked(chunked, options)
             on_done(len(inputs) - len(whole))
         return [results[number] for number in range(len(inputs))]
 
@@ -68,15 +75,15 @@ class SequencePipeline:
         return attend(self, source, target, attribution=attribution, to=to)
 
     def streams(self, options: Options) -> bool:
-        """Whether outputs can be reported as they are generated: one for each input, by a search that takes nothing
-        back."""
+        """Whether outputs can be reported as they are generated: one for each input, by a search that never revises a
+        token."""
         from regard.inference.search_algorithm import SEARCHES
 
         return options.nbest == 1 and SEARCHES.get(self.run.search_config(options).search).streams
 
     def stream(self, text: Any, on_text: Callable[[str], None], options: Options) -> Result:
-        """One input, its output reported piece by piece as it is generated, the prompt first. Raises RegardError for a
-        search that may take back what it has produced."""
+        """One input, its output reported incrementally as it is generated, the prompt first. Raises RegardError for a
+        search that may revise what it has generated."""
         config = self.run.search_config(options)
         if not self.streams(options):
             raise RegardError(f"stream: {config.search} search may take tokens back; sample, or use beam=1.")
@@ -90,41 +97,42 @@ class SequencePipeline:
         def on_token(rows: list[int], new: list[int]) -> None:
             nonlocal reported
             tokens.extend(token for token in new if token != END)
-            (whole,) = self.run.target_side.decode([tokens])
-            if len(tokens) >= len(request.constraints.prefix) and not whole.endswith("\ufffd"):  # half of a character
-                on_text(whole[reported:])
-                reported = len(whole)
+            (text_so_far,) = self.run.target_side.decode([tokens])
+            incomplete = text_so_far.endswith("\ufffd")  # ends within a character
+            if len(tokens) >= len(request.constraints.prefix) and not incomplete:
+                on_text(text_so_far[reported:])
+                reported = len(text_so_far)
 
         (found,) = self.run.torch_engine.search([request.tokens], config, [request.constraints], on_token)
         result = self._result(request, found)
         on_text(result.text[reported:])
         return result
 
-    # --- texts in parts --------------------------------------------------------------------------------------------
+    # --- texts in chunks -------------------------------------------------------------------------------------------
 
-    def _joined(self, split: Mapping[int, Pieces], options: Options) -> dict[int, Result]:
-        """Results of texts in parts. The first part gets the prefix, the longest the required words."""
+    def _predict_chunked(self, chunked: Mapping[int, ChunkedText], options: Options) -> dict[int, Result]:
+        """Results of chunked texts. The first chunk gets the prefix, the longest the required words."""
         groups: dict[tuple[bool, bool], list[tuple[int, int]]] = {}
-        sources = {number: pieces.sources for number, pieces in split.items()}
+        sources = {number: text.sources for number, text in chunked.items()}
         for number, own in sources.items():
             lengths = [len(source) for source in own]
-            for at in range(len(own)):
-                groups.setdefault((at == 0, at == lengths.index(max(lengths))), []).append((number, at))
-        plain = options.with_(nbest=1, scores=False, alignment=False, attention=False)
+            for index in range(len(own)):
+                groups.setdefault((index == 0, index == lengths.index(max(lengths))), []).append((number, index))
+        plain = options.with_changes(nbest=1, scores=False, alignment=False, attention=False)
         found: dict[tuple[int, int], Result] = {}
-        for (first, longest), members in groups.items():
-            own_options = plain.with_(prefix=plain.prefix * first, required=plain.required * longest)
-            some = [sources[number][at] for number, at in members]
-            found |= zip(members, self._predict(some, own_options, ignore_progress), strict=True)
+        for (is_first, is_longest), members in groups.items():
+            own_options = plain.with_changes(prefix=plain.prefix * is_first, required=plain.required * is_longest)
+            batch = [sources[number][index] for number, index in members]
+            found |= zip(members, self._predict_unsplit(batch, own_options, ignore_progress), strict=True)
         return {
-            number: pieces.joined([found[number, at] for at in range(len(sources[number]))])
-            for number, pieces in split.items()
+            number: text.join([found[number, index] for index in range(len(sources[number]))])
+            for number, text in chunked.items()
         }
 
     # --- whole inputs ----------------------------------------------------------------------------------------------
 
-    def _predict(self, inputs: Sequence[Any], options: Options, on_done: OnDone) -> list[Result]:
-        """A result for each input, placeholders and all."""
+    def _predict_unsplit(self, inputs: Sequence[Any], options: Options, on_done: OnDone) -> list[Result]:
+        """A result for each input, none of which is split; with placeholders restored and glossary terms inserted."""
         config = self.run.search_config(options)
         requests = self.inputs.requests(inputs, options)
         results = {
@@ -133,24 +141,24 @@ class SequencePipeline:
             if request.error or self.inputs.length(request.tokens) < 2
         }
         on_done(len(results))
-        waiting = [number for number in range(len(requests)) if number not in results]
+        pending = [number for number in range(len(requests)) if number not in results]
         unsupported = self.run.engine.unsupported_reason(config)
-        constrained = {number for number in waiting if unsupported or requests[number].constraints}
-        usual = [number for number in waiting if number not in constrained]
-        if usual:
-            results |= self._search(self.run.engine, requests, usual, config, on_done)
-            # Most outputs keep their placeholders anyway; the others are searched again, and made to.
-            again = [number for number in usual if not keeps_placeholders(results[number], requests[number])]
-            if again:
+        constrained = {number for number in pending if unsupported or requests[number].constraints}
+        unconstrained = [number for number in pending if number not in constrained]
+        if unconstrained:
+            results |= self._search(self.run.engine, requests, unconstrained, config, on_done)
+            # Most outputs preserve their placeholders anyway; the others are searched again with constraints.
+            retried = [n for n in unconstrained if not preserves_placeholders(results[n], requests[n])]
+            if retried:
                 results |= self._search(
-                    self.run.torch_engine, requests, again, config, ignore_progress, constrained=True
+                    self.run.torch_engine, requests, retried, config, ignore_progress, constrained=True
                 )
         if constrained:
             numbers = sorted(constrained)
             results |= self._search(self.run.torch_engine, requests, numbers, config, on_done, constrained=True)
-        lacking = [number for number in waiting if not contains_terms(results[number], requests[number].terms)]
+        lacking = [number for number in pending if not contains_terms(results[number], requests[number].terms)]
         if lacking:
-            results |= self._with_terms(lacking, requests, results, options)
+            results |= self._replace_terms(lacking, requests, results, options)
         in_order = [results[number] for number in range(len(inputs))]
         if options.scores or options.attention or options.alignment:
             from regard.inference.attention import with_forced_pass
@@ -158,27 +166,27 @@ class SequencePipeline:
             in_order = with_forced_pass(self, inputs, in_order, options)
         return in_order
 
-    def _with_terms(
+    def _replace_terms(
         self, numbers: Sequence[int], requests: Sequence[Request], results: Mapping[int, Result], options: Options
     ) -> dict[int, Result]:
-        """Results with the terms of a glossary in place of the model's own words; where alignment cannot tell which
-        words these are, by a search that must produce the terms."""
+        """Results with the terms of a glossary in place of the model's own words; where alignment does not find these
+        words, by a search that must generate the terms."""
         from regard.inference.term_replacement import replace_terms
 
         found = replace_terms(
             self.run, [results[number] for number in numbers], [requests[n].originals for n in numbers], options
         )
-        made = {number: result for number, result in zip(numbers, found, strict=True) if result is not None}
-        rest = [number for number in numbers if number not in made]
+        replaced = {number: result for number, result in zip(numbers, found, strict=True) if result is not None}
+        rest = [number for number in numbers if number not in replaced]
         if rest:
-            changed = list(requests)
+            with_terms = list(requests)
             for number in rest:
                 constraints = requests[number].constraints
                 required = (*constraints.required, *requests[number].terms)
-                changed[number] = replace(requests[number], constraints=replace(constraints, required=required))
+                with_terms[number] = replace(requests[number], constraints=replace(constraints, required=required))
             config = self.run.search_config(options)
-            made |= self._search(self.run.torch_engine, changed, rest, config, ignore_progress, constrained=True)
-        return made
+            replaced |= self._search(self.run.torch_engine, with_terms, rest, config, ignore_progress, constrained=True)
+        return replaced
 
     def _search(
         self,
@@ -193,34 +201,36 @@ class SequencePipeline:
         """Results by number. constrained: with each request's constraints, and placeholders counted."""
         order = sorted(numbers, key=lambda number: -self.inputs.length(requests[number].tokens))
         results: dict[int, Result] = {}
-        at = 0
-        while at < len(order):
-            room = engine.batch_tokens // (self.inputs.length(requests[order[at]].tokens) * config.width)
-            some = order[at : at + max(1, min(MAX_BATCH, room))]
-            at += len(some)
+        start = 0
+        while start < len(order):
+            size = engine.batch_tokens // (self.inputs.length(requests[order[start]].tokens) * config.width)
+            batch = order[start : start + max(1, min(MAX_BATCH, size))]
+            start += len(batch)
             constraints = (
-                [replace(requests[n].constraints, counts=requests[n].symbol_counts) for n in some]
+                [replace(requests[n].constraints, counts=requests[n].symbol_counts) for n in batch]
                 if constrained
                 else []
             )
-            found = engine.search([requests[n].tokens for n in some], config, constraints if any(constraints) else None)
-            for number, hypotheses in zip(some, found, strict=True):
+            sources = [requests[n].tokens for n in batch]
+            found = engine.search(sources, config, constraints if any(constraints) else None)
+            for number, hypotheses in zip(batch, found, strict=True):
                 results[number] = self._result(requests[number], hypotheses)
-            on_done(len(some))
+            on_done(len(batch))
         return results
 
-    def _result(self, request: Request, found: list[Hypothesis]) -> Result:
+    def _result(self, request: Request, hypotheses: list[Hypothesis]) -> Result:
         target = self.run.target_side
         texts = [
             restore(strip_language_tag(text), request.originals)
-            for text in target.decode([hypothesis.tokens for hypothesis in found])
+            for text in target.decode([hypothesis.tokens for hypothesis in hypotheses])
         ]
-        others = [Alternative(text, h.score, h.tokens) for text, h in zip(texts[1:], found[1:], strict=True)]
-        tokens = found[0].tokens
+        alternatives = [Alternative(text, h.score, h.tokens) for text, h in zip(texts[1:], hypotheses[1:], strict=True)]
+        best = hypotheses[0]
+        tokens = best.tokens
         missing = target.decode([p for p in request.constraints.required if not count_phrase(p, tokens)])
         for token, count in request.symbol_counts.items():
             lost = count - tokens.count(token)
             if lost:
                 (symbol,) = target.pieces([token])
                 missing += [restore(symbol, request.originals)] * max(1, lost)
-        return Result(request.text, texts[0], found[0].score, request.tokens, tokens, others, missing=missing)
+        return Result(request.text, texts[0], best.score, request.tokens, tokens, alternatives, missing=missing)

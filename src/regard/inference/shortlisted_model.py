@@ -1,6 +1,6 @@
-"""A model whose output layer has some words only: what a shortlist leaves of a vocabulary.
+"""A model whose output layer is restricted to the tokens of a shortlist.
 
-Special entries keep their numbers, since they are the first of every vocabulary and of every shortlist.
+Special tokens keep their ids, since they are the first of every vocabulary and of every shortlist.
 """
 
 from dataclasses import dataclass, replace
@@ -14,8 +14,8 @@ from regard.models.seq2seq import Seq2Seq
 
 
 @dataclass(frozen=True)
-class NarrowState:
-    """A decoder's state, and the words that each of its rows may say."""
+class ShortlistedState:
+    """A decoder's state, and the tokens that each of its rows may generate."""
 
     inner: State
     allowed: Tensor  # [B, V']
@@ -27,31 +27,32 @@ class NarrowState:
         return replace(self, inner=inner, allowed=allowed)
 
 
-class Narrowed:
-    """Searched like a model; its tokens are places in `words` [V'], each source says those `allowed` [B, V'] only."""
+class ShortlistedModel:
+    """Searched like a model. Its tokens are indices of `vocabulary` [V'], the union of the shortlists of a batch; the
+    output for each source has only those `allowed` [B, V']."""
 
-    def __init__(self, model: Seq2Seq, words: Tensor, allowed: Tensor) -> None:
-        self._model, self._words, self._allowed = model, words, allowed
-        self._weight = model.output.weight.index_select(0, words)
-        self._bias = None if model.output.bias is None else model.output.bias.index_select(0, words)
+    def __init__(self, model: Seq2Seq, vocabulary: Tensor, allowed: Tensor) -> None:
+        self._model, self._vocabulary, self._allowed = model, vocabulary, allowed
+        self._weight = model.output.weight.index_select(0, vocabulary)
+        self._bias = None if model.output.bias is None else model.output.bias.index_select(0, vocabulary)
 
     def encode(self, source: Tensor, mask: Tensor) -> EncoderOutput:
-        """As the model does; the memory remembers which source it is of."""
+        """As the model does, with the index of each source."""
         memory = self._model.encode(source, mask)
         return replace(memory, source_index=torch.arange(len(source), device=source.device))
 
-    def start(self, memory: EncoderOutput) -> NarrowState:
-        """The decoder's state before the first word."""
+    def start(self, memory: EncoderOutput) -> ShortlistedState:
+        """The decoder's state before the first token."""
         assert memory.source_index is not None
-        return NarrowState(self._model.start(memory), self._allowed.index_select(0, memory.source_index))
+        return ShortlistedState(self._model.start(memory), self._allowed.index_select(0, memory.source_index))
 
-    def step(self, tokens: Tensor, state: NarrowState) -> tuple[Tensor, NarrowState]:
-        """The words before [B] and a state -> logits [B, V'] of the next word, and the state after it."""
-        features, inner = self._model.decoder.step(self._words[tokens], state.inner)
+    def step(self, tokens: Tensor, state: ShortlistedState) -> tuple[Tensor, ShortlistedState]:
+        """Previous tokens [B] and a state -> logits [B, V'] of the next token, and the next state."""
+        features, inner = self._model.decoder.step(self._vocabulary[tokens], state.inner)
         logits = torch.nn.functional.linear(features, self._weight, self._bias)
         return logits.masked_fill(~state.allowed, -torch.inf), replace(state, inner=inner)
 
-    def decoder(self, *given: Any, **more: Any) -> Any:
-        """For the coverage penalty, which sees tokens only to look at the source again."""
-        targets, *rest = given
-        return self._model.decoder(self._words[targets], *rest, **more)
+    def decoder(self, *args: Any, **kwargs: Any) -> Any:
+        """A forced pass over target tokens, for the coverage penalty."""
+        targets, *rest = args
+        return self._model.decoder(self._vocabulary[targets], *rest, **kwargs)

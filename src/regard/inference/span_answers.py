@@ -13,8 +13,8 @@ from regard.data.segments import add_special_tokens
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
-from regard.inference.per_position import EncodedText, PerPositionPipeline, position_logits
 from regard.inference.results import Result
+from regard.inference.token_level_pipeline import EncodedText, TokenLevelPipeline, token_logits
 from regard.special_tokens import END
 
 MAX_ANSWER_TOKENS = 30  # as is usual for SQuAD
@@ -51,17 +51,17 @@ class SpanDecoder:
 
     def encode(self, text: str) -> EncodedText:
         run = self.run
-        passage, question = (normalize_whitespace(part) for part in split_question(text))
+        passage, question = (normalize_whitespace(segment) for segment in split_question(text))
         if not passage:
             return EncodedText(text, error="it is empty")
         if not question:
             return EncodedText(text, error=NO_QUESTION)
         source = run.description.model.source
-        cased = run.normalize_case(passage)
+        normalized = run.normalize_case(passage)
         tokenizer = text_tokenizer(run.source_side)
-        found = passage_windows(cased, run.normalize_case(question), tokenizer, source, run.max_source_tokens)
-        # Lowercase text may be longer than the original: then the answer is cut out of that.
-        shown = passage if len(cased) == len(passage) else cased
+        found = passage_windows(normalized, run.normalize_case(question), tokenizer, source, run.max_source_tokens)
+        # Lowercase text may be longer than the original: then the answer is a span of the lowercase text.
+        shown = passage if len(normalized) == len(passage) else normalized
         return EncodedText(text, [add_special_tokens(each.tokens, source) for each in found], (found, shown))
 
     def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
@@ -72,7 +72,7 @@ class SpanDecoder:
         return Result(encoded.text, encoded.context[1][begin:end], best.log_probability, row, tokens)
 
     def best_span(self, encoded: EncodedText, logits: Sequence[Tensor]) -> _Span:
-        """The most likely span of all windows, or none: its first and last positions are 0 then."""
+        """The most likely span of all windows; no answer has 0 as its first and last position."""
         found = [
             _best_span_of_window(window, row, scores)
             for row, (window, scores) in enumerate(zip(encoded.context[0], logits, strict=True))
@@ -80,38 +80,38 @@ class SpanDecoder:
         best = max(found, key=lambda each: each.score)
         target = self.run.target_side
         if isinstance(target, SpanLabels) and target.unanswered:
-            none = min((_no_answer(scores) for scores in logits), key=lambda each: each.score)
-            return none if none.score > best.score else best
+            no_answer = min((_no_answer(scores) for scores in logits), key=lambda each: each.score)
+            return no_answer if no_answer.score > best.score else best
         return best
 
     def offsets(self, encoded: EncodedText, best: _Span) -> tuple[int, int]:
-        """Where a span lies in the passage."""
+        """The character offsets of a span in the passage."""
         found: tuple[int, int] = encoded.context[0][best.row].char_span(best.first, best.last) if best.first else (0, 0)
         return found
 
 
-def answer(pipeline: PerPositionPipeline, passage: str, question: str) -> Answer:
-    """The answer to a question about a passage. Raises RegardError for what cannot be read."""
+def answer(pipeline: TokenLevelPipeline, passage: str, question: str) -> Answer:
+    """The answer to a question about a passage. Raises RegardError for an invalid text."""
     decoder = pipeline.decoder
     assert isinstance(decoder, SpanDecoder)
     text = f"{normalize_whitespace(passage)}\t{normalize_whitespace(question)}"
     encoded = decoder.encode(text)
     if encoded.error:
         raise RegardError(f"{text[:60]!r}: {encoded.error}.")
-    best = decoder.best_span(encoded, position_logits(pipeline.run, encoded.rows))
+    best = decoder.best_span(encoded, token_logits(pipeline.run, encoded.rows))
     begin, end = decoder.offsets(encoded, best)
     return Answer(normalize_whitespace(passage)[begin:end], float(torch.tensor(best.log_probability).exp()), begin, end)
 
 
 def _best_span_of_window(window: Window, row: int, scores: Tensor) -> _Span:
-    """The best span of a window: its last position not before its first, at most MAX_ANSWER_TOKENS long."""
+    """The best span of a window that does not end before it starts and has at most MAX_ANSWER_TOKENS tokens."""
     count = len(window.offsets)
     first, last = scores[:, END + 1].double(), scores[:, END + 2].double()
-    here = slice(window.passage_start, window.passage_start + count)
-    sums = first[here, None] + last[None, here]
-    inside = torch.ones_like(sums, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
-    empty = torch.tensor([left >= right for left, right in window.offsets], device=sums.device)
-    best = int(sums.masked_fill(~inside | empty[:, None] | empty, -torch.inf).argmax())
+    passage = slice(window.passage_start, window.passage_start + count)
+    sums = first[passage, None] + last[None, passage]
+    allowed = torch.ones_like(sums, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
+    empty = torch.tensor([begin >= end for begin, end in window.offsets], device=sums.device)
+    best = int(sums.masked_fill(~allowed | empty[:, None] | empty, -torch.inf).argmax())
     a, b = best // count, best % count
     logs = first.log_softmax(0)[window.passage_start + a] + last.log_softmax(0)[window.passage_start + b]
     return _Span(float(sums[a, b]), float(logs), row, window.passage_start + a, window.passage_start + b)

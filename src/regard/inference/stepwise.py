@@ -1,4 +1,4 @@
-"""One token after the other, never taken back: what greedy search and sampling share."""
+"""Generation that never revises a token: what greedy search and sampling share."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,25 +19,29 @@ def scored_hypothesis(tokens: list[int], log_probability: float, config: SearchC
 
 
 def generate_stepwise(
-    given: SearchInput, encoded: EncoderOutput, owners: Sequence[int], pick: Callable[[Tensor, Tensor, int], Tensor]
+    search_input: SearchInput,
+    encoded: EncoderOutput,
+    owners: Sequence[int],
+    pick: Callable[[Tensor, Tensor, int], Tensor],
 ) -> list[Hypothesis]:
     """One hypothesis for each row of `encoded`, which belong to the sources `owners`.
 
     pick: from logits [N, V] of the unfinished rows [N], at a step from 0, to the next tokens [N].
     """
-    model, constraints, config, on_token = given.model, given.constraints, given.config, given.on_token
-    count, longest, device = len(owners), max(constraints.limits), encoded.states.device
+    model, constraints, config = search_input.model, search_input.constraints, search_input.config
+    on_token = search_input.on_token
+    count, max_length, device = len(owners), max(constraints.limits), encoded.states.device
     prompt_logits, state, prompt = prefill(model, encoded, constraints, owners)
     first = prompt.shape[1]
     unfinished = torch.arange(count, device=device)
     tokens = torch.full((count,), BEGIN, device=device)
-    outputs = torch.full((count, longest), PAD, device=device)
+    outputs = torch.full((count, max_length), PAD, device=device)
     outputs[:, :first] = prompt
     if on_token is not None:
         for column in prompt.unbind(1):
             on_token(unfinished.tolist(), column.tolist())
     totals = torch.zeros(count, dtype=torch.float64, device=device)
-    for step in range(first, longest):
+    for step in range(first, max_length):
         if prompt_logits is not None:
             logits, prompt_logits = prompt_logits, None
         else:

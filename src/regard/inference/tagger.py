@@ -10,8 +10,8 @@ from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
-from regard.inference.per_position import EncodedText, PerPositionPipeline
 from regard.inference.results import Result
+from regard.inference.token_level_pipeline import EncodedText, TokenLevelPipeline
 from regard.special_tokens import BEGIN
 
 
@@ -38,15 +38,15 @@ class TagDecoder:
         return EncodedText(text, [row], [position + int(row[0] == BEGIN) for position in first_tokens])
 
     def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
-        """The tags, with blanks between."""
+        """The tags, separated by blanks."""
         best = logits[0][encoded.context].log_softmax(-1).max(-1)
         tokens, score = best.indices.tolist(), float(best.values.mean())
         (text,) = self.run.target_side.decode([tokens])
         return Result(encoded.text, text, score, encoded.rows[0], tokens)
 
 
-def tag(pipeline: PerPositionPipeline, text: str) -> list[tuple[str, str]]:
-    """Each word and its tag. Raises RegardError for a text that cannot be read."""
+def tag(pipeline: TokenLevelPipeline, text: str) -> list[tuple[str, str]]:
+    """Each word and its tag. Raises RegardError for an invalid text."""
     (result,) = pipeline.results([text], Options())
     if result.error:
         raise RegardError(f"{text[:60]!r}: {result.error}.")

@@ -14,10 +14,10 @@ from regard.data.batch import collate_sources
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
-from regard.inference.per_position import self_attention_view
 from regard.inference.pipeline import OnDone, ignore_progress
 from regard.inference.results import Result
 from regard.inference.text_inputs import TextInputs
+from regard.inference.token_level_pipeline import self_attention_view
 from regard.views.notebook import AttentionView
 
 BATCH_TOKENS = 1024  # padding counted
@@ -27,8 +27,8 @@ BATCH_TOKENS = 1024  # padding counted
 def embed_texts(
     run: LoadedRun, texts: Sequence[str], *, normalize: bool = True, on_done: OnDone = ignore_progress
 ) -> NDArray[np.float32]:
-    """[N, width], a vector for each text, of length 1 if normalized. A text that is too long is cut at its end. Raises
-    RegardError for a text that cannot be read."""
+    """[N, width], a vector for each text, of length 1 if normalized. A text that is too long is truncated. Raises
+    RegardError for an invalid text."""
     inputs = TextInputs(run)
     inputs.check(texts)
     requests = inputs.requests(texts, Options())
@@ -40,19 +40,19 @@ def embed_texts(
     vectors = np.zeros((len(texts), model.encoder.memory_width), np.float32)
     order = sorted(range(len(requests)), key=lambda number: -len(requests[number].tokens))
     while order:
-        some = order[: max(1, BATCH_TOKENS // len(requests[order[0]].tokens))]
-        order = order[len(some) :]
-        batch = collate_sources(run.source_side, [requests[n].tokens for n in some])
+        numbers = order[: max(1, BATCH_TOKENS // len(requests[order[0]].tokens))]
+        order = order[len(numbers) :]
+        batch = collate_sources(run.source_side, [requests[n].tokens for n in numbers])
         source, mask = (each.to(device) for each in batch)
-        vectors[some] = model.encode(source, mask).mean().float().cpu().numpy()
-        on_done(len(some))
+        vectors[numbers] = model.encode(source, mask).mean().float().cpu().numpy()
+        on_done(len(numbers))
     if normalize:
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     return vectors
 
 
 class EmbeddingPipeline:
-    """An encoder without a head: it predicts nothing, its texts become vectors."""
+    """An encoder without a head: it embeds texts and predicts nothing."""
 
     example = "a"
 
@@ -60,17 +60,17 @@ class EmbeddingPipeline:
         self.run, self.inputs = run, TextInputs(run)
 
     def check(self, inputs: Sequence[Any]) -> None:
-        """Raise RegardError for what is no text."""
+        """Raise RegardError for an input that is not a text."""
         self.inputs.check(inputs)
 
     def results(self, inputs: Sequence[str], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
-        """There are none."""
+        """Raises RegardError: there are none."""
         raise RegardError("this model is an encoder alone; use regard embed and regard see.")
 
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> AttentionView:
-        """Self-attention over a text. Raises RegardError for what cannot be read."""
+        """Self-attention over a text. Raises RegardError for an invalid text."""
         if attribution or target is not None:
             raise RegardError("attend: this model writes nothing; give it one text.")
         self.check([source])
@@ -81,6 +81,6 @@ class EmbeddingPipeline:
 
 
 def count_truncated(run: LoadedRun, texts: Sequence[str]) -> int:
-    """How many texts are longer than the model reads, and are cut."""
+    """How many texts are truncated to the maximum length."""
     inputs = TextInputs(run)
-    return sum(not inputs.fits(text) for text in texts)
+    return sum(not inputs.within_max_length(text) for text in texts)

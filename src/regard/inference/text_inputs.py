@@ -1,4 +1,4 @@
-"""Texts as inputs: placeholders protected, long texts split, tokens between their special tokens."""
+"""Texts as inputs: placeholders protected, long texts split into chunks, special tokens added."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +20,16 @@ from regard.data.sentence_splitting import split_to_fit
 from regard.data.target_languages import language_tokens
 from regard.data.vocabulary import SourceInput, text_tokenizer
 from regard.errors import RegardError
-from regard.inference.inputs import INVALID_TEXT, user_constraints
+from regard.inference.chunked_text import copy_non_words
+from regard.inference.inputs import INVALID_TEXT, constraints_from_options
 from regard.inference.loaded_run import LoadedRun
-from regard.inference.long_text import words_only
 from regard.inference.options import Options
 from regard.inference.requests import Request
 from regard.inference.results import Result
 from regard.special_tokens import END
 from regard.views.notebook import AttentionView
 
-KEPT_APART = re.compile(r"(\n|[!-~]{100,})")  # line ends, and long runs that are no words: a key, a data URL
+COPIED = re.compile(r"(\n|[!-~]{100,})")  # line ends, and long runs that are not words: a key, a data URL
 
 
 class TextInputs:
@@ -46,33 +46,34 @@ class TextInputs:
             if not isinstance(text, str):
                 raise RegardError(f"{repr(text)[:60]} is not a text; give a text, or a list of texts.")
 
-    def split(self, given: str) -> list[tuple[str, bool]]:
-        """Texts of several lines, with placeholders that the model has never seen, with long runs that are no words,
-        and those longer than the model reads are split. Some models take every text as a whole: nobody can make one
-        summary of parts."""
+    def split_into_chunks(self, item: str) -> list[tuple[str, bool]]:
+        """Splits texts of several lines, with placeholders that the model does not know, with long runs that are not
+        words, and texts longer than the maximum length. Models for tasks such as summarization never split a text:
+        summaries of chunks are not a summary of the whole."""
         if self.run.description.whole:
             return []
-        parts: list[tuple[str, bool]] = []
-        for fragment, kept in self._fragments(given):
-            if kept or self.fits(fragment):
-                parts.append((fragment, kept))
+        chunks: list[tuple[str, bool]] = []
+        for fragment, copied in self._fragments(item):
+            if copied or self.within_max_length(fragment):
+                chunks.append((fragment, copied))
             else:
-                for part, blanks in split_to_fit(fragment, self.fits):
-                    parts += [(part, False), (blanks, True)]
-        return parts if parts != [(given, False)] else []
+                for sentence, blanks in split_to_fit(fragment, self.within_max_length):
+                    chunks += [(sentence, False), (blanks, True)]
+        return chunks if chunks != [(item, False)] else []
 
-    def split_at_placeholders(self, given: str) -> list[tuple[str, bool]]:
-        return words_only(self.protection.split_all(given))
+    def split_at_placeholders(self, item: str) -> list[tuple[str, bool]]:
+        return copy_non_words(self.protection.split_all(item))
 
     def _fragments(self, text: str) -> Iterator[tuple[str, bool]]:
-        for number, part in enumerate(KEPT_APART.split(text) if KEPT_APART.search(text.strip()) else [text]):
-            kept = number % 2 == 1
-            fragments = self.protection.split_unknown(part) if not kept and PLACEHOLDER_START.search(part) else []
-            yield from words_only(fragments) if any(stays for _, stays in fragments) else [(part, kept)]
+        for number, piece in enumerate(COPIED.split(text) if COPIED.search(text.strip()) else [text]):
+            copied = number % 2 == 1
+            fragments = self.protection.split_unknown(piece) if not copied and PLACEHOLDER_START.search(piece) else []
+            has_unknown = any(is_placeholder for _, is_placeholder in fragments)
+            yield from copy_non_words(fragments) if has_unknown else [(piece, copied)]
 
-    def fits(self, text: str) -> bool:
-        """Whether the model reads all of it."""
-        if len(text.encode("utf-8", "surrogatepass")) < self.run.max_source_tokens:  # a token is a byte at least
+    def within_max_length(self, text: str) -> bool:
+        """Whether a text has no more tokens than the model reads."""
+        if len(text.encode("utf-8", "surrogatepass")) < self.run.max_source_tokens:  # a token has at least one byte
             return True
         if LONE_SURROGATE.search(text):
             return True  # it is rejected anyway
@@ -99,14 +100,14 @@ class TextInputs:
                 )
             else:
                 originals = protected.originals
-                # All symbols count: what the source does not have, the output must not have either.
+                # All symbols count: a symbol that the source lacks must not be in the output either.
                 symbol_counts = {
                     token: protected.counts.get(symbol, 0) for symbol, token in self.placeholder_tokens.items()
                 }
             texts.append("" if protected is None else self.run.normalize_case(protected.text))
             shown = raw.replace(SEGMENT_SEPARATOR, "\t")
-            terms = self._terms(texts[-1], options)
-            constraints = user_constraints(self.run, options)
+            terms = self._glossary_terms(texts[-1], options)
+            constraints = constraints_from_options(self.run, options)
             requests.append(Request(shown, [], constraints, terms, originals, symbol_counts, error))
         source = self.run.description.model.source
         all_tokens = encode_segments(texts, source, self.tokenizer.encode)
@@ -116,22 +117,22 @@ class TextInputs:
         ]
 
     def mark_segments(self, text: str) -> str:
-        """A source whose segments have tabs between, as the model reads it."""
+        """A source with tabs between its segments, with the separators that the model reads."""
         return separate_segments(text, self.run.description.model.source)
 
     def length(self, tokens: SourceInput) -> int:
         return len(tokens)
 
-    def originals(self, given: str) -> tuple[str, ...]:
-        protected = None if LONE_SURROGATE.search(given) else self.protection.protect(normalize_whitespace(given))
+    def originals(self, item: str) -> tuple[str, ...]:
+        protected = None if LONE_SURROGATE.search(item) else self.protection.protect(normalize_whitespace(item))
         return protected.originals if protected else ()
 
     def source_and_target(
         self, source: str, target: str | Result | None, to: str, predict: Callable[[Any], Result]
     ) -> tuple[SourceInput, list[int]]:
-        """Tokens of both; a text that was translated in parts is looked at as a whole."""
+        """Tokens of both; a text that was translated in chunks is encoded as a whole."""
         if not isinstance(target, str):
-            if not self.fits(source):
+            if not self.within_max_length(source):
                 raise RegardError(
                     f"attend: the source is longer than the {self.run.max_source_tokens - 1:,} subwords a model reads."
                 )
@@ -163,17 +164,19 @@ class TextInputs:
                 raise RegardError(f"attend: the {name} has half a character (a lone surrogate).")
         source = self.mark_segments(source)
         protected = self.protection.protect(normalize_whitespace(source))
-        alike = self.protection.protect_target(normalize_whitespace(target), originals) if originals else None
+        protected_target = (
+            self.protection.protect_target(normalize_whitespace(target), originals) if originals else None
+        )
         texts = (
             (protected.text if protected else normalize_whitespace(source)),
-            (normalize_whitespace(target) if alike is None else alike),
+            (normalize_whitespace(target) if protected_target is None else protected_target),
         )
         run.target_side.check(texts[1])
-        reads = run.description.model.source
-        (source_tokens,) = encode_segments([run.normalize_case(texts[0])], reads, self.tokenizer.encode)
+        settings = run.description.model.source
+        (source_tokens,) = encode_segments([run.normalize_case(texts[0])], settings, self.tokenizer.encode)
         cased = run.normalize_case(texts[1]) if run.target_side.has_eos else texts[1]
         (target_tokens,) = run.target_side.encode([cased])
-        return add_special_tokens(source_tokens, reads), [
+        return add_special_tokens(source_tokens, settings), [
             *language,
             *target_tokens,
             *([END] if run.target_side.has_eos else []),
@@ -182,12 +185,12 @@ class TextInputs:
     def check_attribution(self) -> None:
         """Gradients can be taken of every text."""
 
-    def complete_view(self, view: AttentionView, given: Any) -> AttentionView:
+    def add_source_media(self, view: AttentionView, item: Any) -> AttentionView:
         return view
 
     @cached_property
     def protection(self) -> Protection:
-        """What protects placeholders."""
+        """Replaces placeholders by symbols, as in training."""
         return Protection(self.run.description.placeholders)
 
     @cached_property
@@ -198,7 +201,7 @@ class TextInputs:
         found = {symbol: self.run.target_side.token(symbol) for symbol in SYMBOLS}
         return {symbol: token for symbol, token in found.items() if token is not None}
 
-    def _terms(self, text: str, options: Options) -> dict[tuple[int, ...], int]:
+    def _glossary_terms(self, text: str, options: Options) -> dict[tuple[int, ...], int]:
         if not options.glossary:
             return {}
         found = {

@@ -71,7 +71,7 @@ def translation_record(translation: TextTranslation, model: Model) -> dict[str, 
     for result in translation.sentences:
         source = result.source.encode("utf-8", "replace").decode("utf-8")  # JSON cannot hold a lone surrogate
         record: dict[str, Any] = {"source": source, "text": result.text, "score": result.score}
-        record["others"] = [{"text": each.text, "score": each.score} for each in result.others]
+        record["others"] = [{"text": each.text, "score": each.score} for each in result.alternatives]
         if model.predictor is not None and (result.token_scores is not None or result.attention is not None):
             record["tokens"] = model.predictor.run.target_side.pieces(result.tokens)
             record["source_tokens"] = text_tokenizer(model.predictor.run.source_side).pieces(result.source_tokens)

@@ -204,7 +204,7 @@ class TextTranslation:
     @property
     def alternatives(self) -> list[str]:
         """The second-best result of each sentence, then the third-best, ..., or the last one a sentence has."""
-        count = max((len(result.others) for result in self.sentences), default=0)
+        count = max((len(result.alternatives) for result in self.sentences), default=0)
         return [
             "".join(
                 (_alternative(result, index) if result is not None else "") + after for result, after in self.segments
@@ -214,9 +214,9 @@ class TextTranslation:
 
 
 def _alternative(result: Result, index: int) -> str:
-    if not result.others:
+    if not result.alternatives:
         return result.text
-    return result.others[min(index, len(result.others) - 1)].text
+    return result.alternatives[min(index, len(result.alternatives) - 1)].text
 
 
 def check_reads_text(model: Model) -> None:

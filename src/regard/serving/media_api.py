@@ -70,7 +70,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         )
         if result.error:
             raise RequestError(400, f"{result.error}.")
-        alternatives = [{"text": each.text, "score": each.score} for each in result.others]
+        alternatives = [{"text": each.text, "score": each.score} for each in result.alternatives]
         return {"model": chosen.name, "text": result.text, "score": result.score, "others": alternatives}
 
     @app.post(
@@ -92,7 +92,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         if target is not None and len(target) > service.limits.characters:
             raise RequestError(413, f"at most {service.limits.characters:,} characters of a target.")
         source = DecodedMedia(await decoder.run(lambda: inputs.medium.read(body)), "the file")
-        audio = await decoder.run(lambda: inputs.sound(body))
+        audio = await decoder.run(lambda: inputs.wav_bytes(body))
 
         def capture_attention() -> dict[str, Any]:
             result = None if target is not None else predictor.results([source], options)[0]

@@ -106,13 +106,13 @@ class ModelPool:
                 f"{folder}: a run for {predictor.task.title} is not served yet; use regard {predictor.task.verb}."
             )
         # The first prediction is slow, and imports PyTorch.
-        options = predictor.greedy()
+        options = predictor.greedy_options()
         accepted = predictor.task.options
         aligns = predictor.description.model.aligns
         extra_outputs = {
             name: True for name in ("scores", "alignment") if name in accepted and (aligns or name == "scores")
         }
-        predictor.results([predictor.pipeline.example], options.with_(**extra_outputs))
+        predictor.results([predictor.pipeline.example], options.with_changes(**extra_outputs))
         return predictor
 
     async def stop(self) -> None:

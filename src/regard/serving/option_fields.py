@@ -20,7 +20,7 @@ def options_from(requested: Mapping[str, Any]) -> Options:
     if isinstance(beam := values.get("beam"), int) and beam > 0:
         values["beam"] = max(beam, values.get("nbest", 1))
     try:
-        return Options.of(values)
+        return Options.from_dict(values)
     except RegardError as error:
         raise RequestError(400, str(error)) from None
 

@@ -72,16 +72,16 @@ class SpanQA(Task):
             raise RegardError("--preset: this model predicts no spans; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
-        from regard.inference.per_position import PerPositionPipeline
         from regard.inference.span_answers import SpanDecoder
+        from regard.inference.token_level_pipeline import TokenLevelPipeline
 
-        return PerPositionPipeline(run, SpanDecoder(run), example="a\ta")
+        return TokenLevelPipeline(run, SpanDecoder(run), example="a\ta")
 
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
-        from regard.inference.per_position import PerPositionPipeline
         from regard.inference.span_answers import answer
+        from regard.inference.token_level_pipeline import TokenLevelPipeline
 
-        assert isinstance(predictor.pipeline, PerPositionPipeline)
+        assert isinstance(predictor.pipeline, TokenLevelPipeline)
         return {**super().verbs(predictor), "answer": partial(answer, predictor.pipeline)}
 
 

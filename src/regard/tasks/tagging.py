@@ -42,14 +42,14 @@ class Tagging(Task):
             raise RegardError("--preset: this model predicts no tags; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
-        from regard.inference.per_position import PerPositionPipeline
         from regard.inference.tagger import TagDecoder
+        from regard.inference.token_level_pipeline import TokenLevelPipeline
 
-        return PerPositionPipeline(run, TagDecoder(run))
+        return TokenLevelPipeline(run, TagDecoder(run))
 
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
-        from regard.inference.per_position import PerPositionPipeline
         from regard.inference.tagger import tag
+        from regard.inference.token_level_pipeline import TokenLevelPipeline
 
-        assert isinstance(predictor.pipeline, PerPositionPipeline)
+        assert isinstance(predictor.pipeline, TokenLevelPipeline)
         return {**super().verbs(predictor), "tag": partial(tag, predictor.pipeline)}

@@ -80,7 +80,7 @@ def run_demo(
 def _evaluate(predictor: Predictor, data: SyntheticData, folder: Path) -> tuple[float, int]:
     """Exact matches of the test split in percent, and its size."""
     tests = data.tests(folder)
-    results = predictor.results([given for given, _ in tests], predictor.greedy())
+    results = predictor.results([given for given, _ in tests], predictor.greedy_options())
     matches = [
         any(is_exact_match(result.text, reference) for reference in references)
         for result, (_, references) in zip(results, tests, strict=True)

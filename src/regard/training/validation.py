@@ -50,8 +50,8 @@ def _greedy_outputs(predictor: Predictor, prompts: list[Prompt]) -> list[str]:
     outputs: dict[int, str] = {}
     for language in dict.fromkeys(each.language for each in prompts):
         indices = [index for index, each in enumerate(prompts) if each.language == language]
-        options = predictor.greedy()
-        options = options.with_(to=language) if language else options
+        options = predictor.greedy_options()
+        options = options.with_changes(to=language) if language else options
         results = predictor.results([prompts[n].predictor_input for n in indices], options)
         outputs |= {index: result.text for index, result in zip(indices, results, strict=True)}
     return [outputs[index] for index in range(len(prompts))]

@@ -48,7 +48,7 @@ def test_every_transformer_that_it_runs_says_the_same(
         bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
         opened = open_run(tmp_path)
         assert not unsupported_by_ctranslate2(opened.description.model)
-        fast, exact = CTranslate2Engine(opened, kind="float32", threads=1), TorchEngine(bundle)
+        fast, exact = CTranslate2Engine(opened, precision="float32", threads=1), TorchEngine(bundle)
         for how in (
             SearchConfig(1, max_length=20),
             SearchConfig(4, nbest=3, max_length=20, patient=False, length_penalty=0.7),
@@ -86,7 +86,7 @@ def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, 
 @pytest.mark.parametrize("kind", ["float32", "int8"])
 def test_company_changes_nothing(subwords: SubwordTokenizer, tmp_path: Path, kind: str) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
-    fast = CTranslate2Engine(open_run(tmp_path), kind=kind, threads=1)
+    fast = CTranslate2Engine(open_run(tmp_path), precision=kind, threads=1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 4)]
     for how in (SearchConfig(1, max_length=20), SearchConfig(4, max_length=20, patient=False)):
         together = [found[0].tokens for found in fast.search(sources, how)]

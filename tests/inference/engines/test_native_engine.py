@@ -18,7 +18,7 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines import native as engines
 from regard.inference.engines.native import NativeEngine
 from regard.inference.engines.torch import TorchEngine
-from regard.inference.native_weights import Weights, unsupported_reason, weights_of
+from regard.inference.native_weights import Weights, build_weights, unsupported_reason
 from regard.inference.results import Sampling, SearchConfig
 from regard.loading import load
 from regard.models.settings import ModelSettings
@@ -151,8 +151,8 @@ def test_results_are_batch_invariant_bit_for_bit(
     saved(subwords, tmp_path, *parts, "none", -1)
     words = some_words(len(subwords)) if listed else None
     sources = [[*tokens, END] for tokens in subwords.encode([*TEXTS, *LINES])] * 3
-    one = NativeEngine(open_run(tmp_path), kind=precision, threads=1, shortlist=words)
-    two = NativeEngine(open_run(tmp_path), kind=precision, threads=3, shortlist=words)
+    one = NativeEngine(open_run(tmp_path), precision=precision, threads=1, shortlist=words)
+    two = NativeEngine(open_run(tmp_path), precision=precision, threads=3, shortlist=words)
     for how in HOWS[:2]:
         together = one.search(sources, how)
         assert two.search(sources, how) == together, "threads"
@@ -166,7 +166,7 @@ def test_int8_is_close_to_float32(subwords: SubwordTokenizer, tmp_path: Path) ->
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     how = SearchConfig(1, max_length=6)
     exact = NativeEngine(open_run(tmp_path), threads=1).search(sources, how)
-    low = NativeEngine(open_run(tmp_path), kind="int8", threads=1).search(sources, how)
+    low = NativeEngine(open_run(tmp_path), precision="int8", threads=1).search(sources, how)
     same = [a[0].tokens[:2] == b[0].tokens[:2] for a, b in zip(exact, low, strict=True)]
     assert np.mean(same) > 0.5, "a model with random weights is as sensitive as can be"
 
@@ -200,7 +200,7 @@ def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tm
     save_file(tensors, tmp_path / "model.safetensors")
     for kind in ("float32", "int8"):
         with pytest.raises(ValueError, match=r"decoder\.norm\.weight has numbers that are not finite"):
-            NativeEngine(open_run(tmp_path), threads=1, kind=kind)
+            NativeEngine(open_run(tmp_path), threads=1, precision=kind)
     tensors["decoder.norm.weight"][:] = 3e38
     save_file(tensors, tmp_path / "model.safetensors")
     fast = NativeEngine(open_run(tmp_path), threads=1)
@@ -241,7 +241,7 @@ PARTS = {"transformer": ("transformer", "transformer"), "recurrent": ("recurrent
 @pytest.fixture(params=PARTS)
 def weights(request: pytest.FixtureRequest, subwords: SubwordTokenizer, tmp_path: Path) -> Weights:
     saved(subwords, tmp_path, *PARTS[request.param], "none", -1)
-    return weights_of(open_run(tmp_path))
+    return build_weights(open_run(tmp_path))
 
 
 def refusal(weights: Weights) -> str:
@@ -269,11 +269,11 @@ def test_tensors_and_settings_are_found_by_name_in_any_order(
         opened = open_run(tmp_path)
         expected = NativeEngine(opened, threads=1).search(sources, HOWS[1])
         for seed in range(3):
-            shuffled, order = weights_of(opened), random.Random(seed)
+            shuffled, order = build_weights(opened), random.Random(seed)
             shuffled.tensors = {name: shuffled.tensors[name] for name in shuffle(shuffled.tensors, order)}
             shuffled.settings = {name: shuffled.settings[name] for name in shuffle(shuffled.settings, order)}
             with monkeypatch.context() as patch:
-                patch.setattr(engines, "weights_of", lambda _, shuffled=shuffled: shuffled)
+                patch.setattr(engines, "build_weights", lambda _, shuffled=shuffled: shuffled)
                 assert NativeEngine(opened, threads=1).search(sources, HOWS[1]) == expected
 
 
@@ -315,7 +315,7 @@ def test_what_no_model_reads_is_refused(weights: Weights) -> None:
 
 def test_heads_that_do_not_divide_the_width_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     saved(subwords, tmp_path, "transformer", "transformer")
-    weights = weights_of(open_run(tmp_path))
+    weights = build_weights(open_run(tmp_path))
     weights.settings["decoder.heads"] = weights.settings["width"] - 1
     assert refusal(weights) == "setting decoder.heads does not divide the width"
 

@@ -69,7 +69,7 @@ def test_ctranslate2_says_what_pytorch_says(subwords: SubwordTokenizer, tmp_path
     words = some_words(len(subwords))
     save_bundle(tmp_path, bundle)
     (tmp_path / "shortlist.safetensors").write_bytes(words.to_bytes())
-    fast = CTranslate2Engine(open_run(tmp_path), kind="float32", threads=2, shortlist=True)
+    fast = CTranslate2Engine(open_run(tmp_path), precision="float32", threads=2, shortlist=True)
     exact = TorchEngine(bundle, words)
     sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
     for how in (HOWS["greedy"], HOWS["beam"]):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from regard.alignment.shortlist import Shortlist
 from regard.data.vocabulary import text_tokenizer
-from regard.inference.engine import ENGINES, Engine, cores, why_not_on_cpu
+from regard.inference.engine import ENGINES, Engine, available_cores, reason_not_on_cpu
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import RunFolder
@@ -20,15 +20,17 @@ class CTranslate2Engine(Engine):
     name, title, priority = "ctranslate2", "CTranslate2", 20
     batch_tokens = 4096
 
-    def __init__(self, opened: RunFolder, *, kind: str = "int8", threads: int = 0, shortlist: bool = False) -> None:
+    def __init__(
+        self, opened: RunFolder, *, precision: str = "int8", threads: int = 0, shortlist: bool = False
+    ) -> None:
         import ctranslate2
 
-        self.kind, self._shortlist = kind, shortlist
-        threads = threads or cores()
+        self.precision, self._shortlist = precision, shortlist
+        threads = threads or available_cores()
         self._translator = ctranslate2.Translator(
-            str(convert_to_ctranslate2(opened, kind)),
+            str(convert_to_ctranslate2(opened, precision)),
             device="cpu",
-            compute_type=kind,
+            compute_type=precision,
             # Sentences with a shortlist go one by one, each on a thread of its own.
             inter_threads=threads if shortlist else 1,
             intra_threads=1 if shortlist else threads,
@@ -39,7 +41,7 @@ class CTranslate2Engine(Engine):
 
     @classmethod
     def unsupported_model(cls, opened: RunFolder, device: str) -> str:
-        if reason := unsupported_by_ctranslate2(opened.description.model) or why_not_on_cpu(device):
+        if reason := unsupported_by_ctranslate2(opened.description.model) or reason_not_on_cpu(device):
             return reason
         installed = importlib.util.find_spec("ctranslate2") is not None
         return "" if installed else "the package ctranslate2 is not installed"
@@ -48,7 +50,7 @@ class CTranslate2Engine(Engine):
     def open(
         cls, opened: RunFolder, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
     ) -> "CTranslate2Engine":
-        return cls(opened, kind=precision, threads=threads, shortlist=shortlist is not None)
+        return cls(opened, precision=precision, threads=threads, shortlist=shortlist is not None)
 
     def unsupported_reason(self, config: SearchConfig) -> str:
         """All but greedy search and the usual beam search."""
@@ -74,7 +76,7 @@ class CTranslate2Engine(Engine):
                 max_input_length=0,
                 max_decoding_length=limit,
                 min_decoding_length=0,
-                return_end_token=True,  # which counts for the length that scores are divided by
+                return_end_token=True,  # it counts for the length that scores are divided by
                 return_scores=True,
                 # CTranslate2 has one shortlist for a batch: a sentence's output would depend on its batch.
                 use_vmap=self._shortlist,

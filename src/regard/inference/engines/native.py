@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from regard import native
 from regard.alignment.shortlist import Shortlist
 from regard.errors import RegardError
-from regard.inference.engine import ENGINES, Engine, cores, why_not_on_cpu
-from regard.inference.native_weights import Weights, unsupported_reason, weights_of
+from regard.inference.engine import ENGINES, Engine, available_cores, reason_not_on_cpu
+from regard.inference.native_weights import Weights, build_weights, unsupported_reason
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.native import abi
 from regard.runs.folder import RunFolder
@@ -37,30 +37,30 @@ class NativeEngine(Engine):
     batch_tokens = 1 << 20
 
     def __init__(
-        self, opened: RunFolder, *, kind: str = "float32", threads: int = 0, shortlist: Shortlist | None = None
+        self, opened: RunFolder, *, precision: str = "float32", threads: int = 0, shortlist: Shortlist | None = None
     ) -> None:
         library = native.library()
         if library is None:
             raise RegardError(f"our own engine cannot be built: {native.unavailable_reason()}.")
         self._library, self._shortlist = library, shortlist
-        self.kind = kind
-        self._threads = threads or cores()
+        self.precision = precision
+        self._threads = threads or available_cores()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="regard")
-        weights = weights_of(opened)
+        weights = build_weights(opened)
         parameters = sum(each.size for each in weights.tensors.values())
         self._min_sources = MIN_SOURCES_SMALL if parameters < MAX_SMALL_PARAMETERS else MIN_SOURCES_LARGE
-        self._model = new_model(library, weights, int8=kind == "int8")
+        self._model = new_model(library, weights, int8=precision == "int8")
 
     @classmethod
     def unsupported_model(cls, opened: RunFolder, device: str) -> str:
-        reason = unsupported_reason(opened.description.model) or why_not_on_cpu(device)
+        reason = unsupported_reason(opened.description.model) or reason_not_on_cpu(device)
         return reason or ("" if native.library() is not None else native.unavailable_reason())
 
     @classmethod
     def open(
         cls, opened: RunFolder, *, device: str, precision: str, threads: int, shortlist: Shortlist | None
     ) -> "NativeEngine":
-        return cls(opened, kind=precision, threads=threads, shortlist=shortlist)
+        return cls(opened, precision=precision, threads=threads, shortlist=shortlist)
 
     def __del__(self) -> None:
         if getattr(self, "_model", None) is not None:
@@ -136,7 +136,7 @@ class NativeEngine(Engine):
 def new_model(library: ctypes.CDLL, weights: Weights, *, int8: bool) -> ctypes.c_void_p:
     """A model in C, which copies the weights; to be freed by regard_model_free.
 
-    Raises ValueError, with the name, for a tensor or setting that is missing, misshapen or unknown: `weights_of` and
+    Raises ValueError, with the name, for a tensor or setting that is missing, misshapen or unknown: `build_weights` and
     the C library then contradict each other.
     """
     tensors = (abi.Tensor * len(weights.tensors))(

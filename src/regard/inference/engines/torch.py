@@ -16,7 +16,7 @@ from regard.inference.int8_quantization import quantize_model
 from regard.inference.int8_quantization import unsupported_reason as unsupported_int8
 from regard.inference.results import Constraints, Hypothesis, SearchConfig
 from regard.inference.search_algorithm import OnToken, search
-from regard.inference.shortlisted_model import Narrowed
+from regard.inference.shortlisted_model import ShortlistedModel
 from regard.runs.bundle import Bundle, load_bundle
 from regard.runs.devices import resolve_device
 from regard.runs.folder import RunFolder
@@ -68,9 +68,9 @@ class TorchEngine(Engine):
         if self._shortlist is None or any(constraints or ()) or config.forbidden:
             return search(self._model, source, mask, config, constraints, self._pieces, on_token)
         # Each source with its own shortlist: its batch must not change its output.
-        own = [self._shortlist.candidates_for(each) for each in sources]
-        words = np.unique(np.concatenate(own))
-        allowed = torch.from_numpy(np.stack([np.isin(words, each) for each in own])).to(device)
-        narrow: Any = Narrowed(self._model, torch.from_numpy(words).long().to(device), allowed)
-        found = search(narrow, source, mask, config)
-        return [[replace(h, tokens=[int(words[token]) for token in h.tokens]) for h in each] for each in found]
+        shortlists = [self._shortlist.candidates_for(each) for each in sources]
+        vocabulary = np.unique(np.concatenate(shortlists))
+        allowed = torch.from_numpy(np.stack([np.isin(vocabulary, each) for each in shortlists])).to(device)
+        model: Any = ShortlistedModel(self._model, torch.from_numpy(vocabulary).long().to(device), allowed)
+        found = search(model, source, mask, config)
+        return [[replace(h, tokens=[int(vocabulary[token]) for token in h.tokens]) for h in each] for each in found]

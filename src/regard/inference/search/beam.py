@@ -1,8 +1,8 @@
 """Beam search, and diverse beam search (Vijayakumar et al. 2016, arXiv:1610.02424).
 
 A beam in G groups is G small beams for each source, which step together: the groups take turns, and each pays a penalty
-for the tokens that the groups before it have just chosen. The penalty decides what is kept, never the score that a
-hypothesis is ranked by.
+for the tokens that the groups before it have just chosen. The penalty affects which hypotheses are kept, never the
+score that a hypothesis is ranked by.
 """
 
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ class Candidates:
 class BeamSearch(SearchAlgorithm):
     """The best hypotheses of each source."""
 
-    def search(self, given: SearchInput) -> list[list[Hypothesis]]:
-        model, constraints, config = given.model, given.constraints, given.config
-        B, G, device = len(constraints.limits), config.beam_groups, given.encoded.states.device
+    def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
+        model, constraints, config = search_input.model, search_input.constraints, search_input.config
+        B, G, device = len(constraints.limits), config.beam_groups, search_input.encoded.states.device
         K = config.beam // G
         found: list[list[Hypothesis]] = [[] for _ in range(B * G)]
         unfinished = list(range(B * G))  # the beams that are still searched: source * G + group
         sources = torch.arange(B, device=device).repeat_interleave(G * K)
-        repeated = given.encoded.select(sources)
+        repeated = search_input.encoded.select(sources)
         prompt_logits, state, prompt = prefill(model, repeated, constraints, sources.tolist())
         # Of the K equal hypotheses at the beginning only the first counts.
         totals = torch.full((len(unfinished), K), -torch.inf, device=device)
@@ -62,7 +62,7 @@ class BeamSearch(SearchAlgorithm):
             else:
                 best = _best_candidates_of_groups(logits - log_partition, totals, unfinished, config)
             ended = best.tokens == END
-            kept = _collect_finished(unfinished, found, config, best, ended, outputs, K)
+            continuing = _collect_finished(unfinished, found, config, best, ended, outputs, K)
             # The best K that continue: those that ended are sorted behind all others.
             totals = torch.where(ended, -torch.inf, best.totals)
             order = _first_columns(~ended, K)
@@ -70,9 +70,9 @@ class BeamSearch(SearchAlgorithm):
             previous = outputs.gather(1, parents[..., None].expand(-1, -1, outputs.shape[-1]))
             outputs = torch.cat([previous, chosen[..., None]], -1)
             rows = torch.arange(len(unfinished), device=device)[:, None] * K + parents
-            if len(kept) < len(unfinished):
-                where = torch.tensor(kept, dtype=torch.int64, device=device)
-                unfinished = [unfinished[row] for row in kept]
+            if len(continuing) < len(unfinished):
+                where = torch.tensor(continuing, dtype=torch.int64, device=device)
+                unfinished = [unfinished[row] for row in continuing]
                 totals, chosen, outputs, rows = totals[where], chosen[where], outputs[where], rows[where]
                 if not unfinished:
                     break
@@ -84,7 +84,7 @@ class BeamSearch(SearchAlgorithm):
 
 
 def _without_duplicates(groups: list[list[Hypothesis]]) -> list[Hypothesis]:
-    """The hypotheses of all groups, each once."""
+    """The hypotheses of all groups, without duplicates."""
     return list({tuple(h.tokens): h for found in groups for h in found}.values())
 
 
@@ -97,7 +97,7 @@ def _first_columns(wanted: Tensor, count: int) -> Tensor:
 def _best_candidates(logits: Tensor, log_partition: Tensor, totals: Tensor) -> Candidates:
     """The best continuations of hypotheses with these totals [N, K], from logits [N * K, V]."""
     N, K = totals.shape
-    # Twice as many as are kept: even if K of them end, K can continue.
+    # Twice the beam size: even if K of them end, K can continue.
     values, tokens = logits.topk(min(2 * K, logits.shape[-1]), -1)
     values = (values - log_partition).view(N, K, -1) + totals[..., None]
     width = values.shape[-1]
@@ -147,7 +147,7 @@ def _collect_finished(
     them so far.
     """
     length = outputs.shape[-1] + 1
-    wanted = min(config.nbest, K)
+    nbest = min(config.nbest, K)
     continuing: list[int] = []
     ends, scores, parents = ended.tolist(), candidates.totals.tolist(), candidates.parents.tolist()
     for row, beam in enumerate(unfinished):
@@ -162,9 +162,7 @@ def _collect_finished(
         if not open_scores:
             continue
         best = sorted((hypothesis.score for hypothesis in found[beam]), reverse=True)
-        ahead = (
-            config.patient and len(best) >= K and max(open_scores) / length**config.length_penalty > best[wanted - 1]
-        )
+        ahead = config.patient and len(best) >= K and max(open_scores) / length**config.length_penalty > best[nbest - 1]
         if len(best) < K or ahead:
             continuing.append(row)
     return continuing

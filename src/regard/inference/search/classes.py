@@ -1,4 +1,4 @@
-"""A single token and nothing after it: the most likely classes first."""
+"""Classes, the most likely first: a single token for each."""
 
 import torch
 
@@ -11,11 +11,11 @@ from regard.special_tokens import BEGIN, END
 class ClassSearch(SearchAlgorithm):
     """The `nbest` most likely classes of each source, with their log-probabilities."""
 
-    def search(self, given: SearchInput) -> list[list[Hypothesis]]:
-        states = given.encoded.states
+    def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
+        states = search_input.encoded.states
         tokens = torch.full((len(states),), BEGIN, device=states.device)
-        logits, _ = given.model.step(tokens, given.model.start(given.encoded))
-        logs, classes = logits.log_softmax(-1).topk(min(given.config.nbest, logits.shape[1] - END - 1), -1)
+        logits, _ = search_input.model.step(tokens, search_input.model.start(search_input.encoded))
+        logs, classes = logits.log_softmax(-1).topk(min(search_input.config.nbest, logits.shape[1] - END - 1), -1)
         return [
             [Hypothesis([token], log, log) for token, log in zip(*each, strict=True)]
             for each in zip(classes.tolist(), logs.tolist(), strict=True)

@@ -11,7 +11,8 @@ class GreedySearch(SearchAlgorithm):
 
     streams = True
 
-    def search(self, given: SearchInput) -> list[list[Hypothesis]]:
-        owners = range(len(given.constraints.limits))
-        found = generate_stepwise(given, given.encoded, owners, lambda logits, rows, step: logits.argmax(-1))
+    def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
+        owners = range(len(search_input.constraints.limits))
+        encoded = search_input.encoded
+        found = generate_stepwise(search_input, encoded, owners, lambda logits, rows, step: logits.argmax(-1))
         return [[best] for best in found]

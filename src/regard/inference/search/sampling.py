@@ -1,4 +1,4 @@
-"""Sampling: tokens drawn by their probabilities, each a pure function of the seed, the source and the step."""
+"""Sampling: each token is a pure function of the distribution, the seed, the source and the step."""
 
 import hashlib
 
@@ -17,19 +17,19 @@ class SamplingSearch(SearchAlgorithm):
 
     streams = True
 
-    def search(self, given: SearchInput) -> list[list[Hypothesis]]:
-        keys, n, device = given.keys, given.config.nbest, given.encoded.states.device
-        sampling = given.config.sampling or Sampling()
+    def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
+        keys, n, device = search_input.keys, search_input.config.nbest, search_input.encoded.states.device
+        sampling = search_input.config.sampling or Sampling()
         owners = [source for source in range(len(keys)) for _ in range(n)]
-        steps = max(given.constraints.limits)
+        steps = max(search_input.constraints.limits)
         numbers = [_random_numbers(sampling.seed, key, draw, steps) for key in keys for draw in range(n)]
         random_numbers = torch.from_numpy(np.stack(numbers)).to(device)
-        repeated = given.encoded.select(torch.tensor(owners, device=device))
+        repeated = search_input.encoded.select(torch.tensor(owners, device=device))
 
         def pick(logits: Tensor, rows: Tensor, step: int) -> Tensor:
             return _sample_tokens(logits.double(), sampling, random_numbers[rows, step])
 
-        found = generate_stepwise(given, repeated, owners, pick)
+        found = generate_stepwise(search_input, repeated, owners, pick)
         return [found[source * n : (source + 1) * n] for source in range(len(keys))]
 
 

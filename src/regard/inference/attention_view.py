@@ -1,17 +1,17 @@
-"""What is captured for a view: attention over an output, and the other outputs of its search."""
+"""The attention that `regard see` shows: over one source and target, on request with the hypotheses of the beam."""
 
 from dataclasses import replace
 from typing import Any
 
-from regard.inference.attention import branches
+from regard.inference.attention import beam_branches
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.views.notebook import AttentionView
 
-SEARCHES_TEXTS = frozenset({"search", "alignment"})  # groups of options of tasks that search outputs for texts
+TEXT_SEARCH_GROUPS = frozenset({"search", "alignment"})  # option groups of tasks that search outputs for texts
 
 
-def capture(
+def build_attention_view(
     predictor: Predictor,
     source: Any,
     target: str | None,
@@ -26,11 +26,11 @@ def capture(
     tree: with the other outputs of the beam, where outputs for texts are searched. Raises RegardError.
     """
     predictor.check_options(options)
-    searches = predictor.task.options >= SEARCHES_TEXTS
+    searches = predictor.task.options >= TEXT_SEARCH_GROUPS
     tree = tree and searches and options.beam > 1
     result = None
     if searches and (tree or target is None):
-        (result,) = predictor.results([source], options.with_(nbest=options.beam) if tree else options)
+        (result,) = predictor.results([source], options.with_changes(nbest=options.beam) if tree else options)
     view = predictor.attend(source, result if target is None else target, attribution=attribution, to=options.to)
     view = replace(view, model=name)
-    return replace(view, beam=branches(predictor.pipeline, result)) if tree and result is not None else view
+    return replace(view, beam=beam_branches(predictor.pipeline, result)) if tree and result is not None else view

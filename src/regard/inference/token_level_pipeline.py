@@ -1,4 +1,4 @@
-"""Models with a head at every position of a text: tags of its words, or where an answer begins and ends."""
+"""Token-level prediction, from the logits of every position of a text: tags of words, or start and end of an answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ BATCH_TOKENS = 4096  # padding counted
 
 @dataclass(frozen=True)
 class EncodedText:
-    """A text as it is read: one row of tokens, or several overlapping ones of a long text; or why it cannot be."""
+    """An encoded text: one row of tokens, or overlapping windows of a long text; or why it cannot be encoded."""
 
     text: str
     rows: Sequence[list[int]] = ()
@@ -34,7 +34,7 @@ class EncodedText:
     error: str = ""
 
     def empty_result(self) -> Result:
-        """The result of a text that cannot be read."""
+        """The result for an invalid text."""
         return Result(self.text, "", 0.0, [], [], error=self.error)
 
     @property
@@ -43,13 +43,13 @@ class EncodedText:
         return len(self.rows) * max(map(len, self.rows))
 
 
-class PositionDecoder(Protocol):
+class TokenLevelDecoder(Protocol):
     """What differs between tagging and span extraction."""
 
-    what: str  # is predicted, in words
+    what: str  # what is predicted, for messages
 
     def encode(self, text: str) -> EncodedText:
-        """The rows that are read of a text."""
+        """The rows of tokens of a text."""
         ...
 
     def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
@@ -57,16 +57,16 @@ class PositionDecoder(Protocol):
         ...
 
 
-class PerPositionPipeline:
-    """Texts in, a prediction from the logits of all their positions out."""
+class TokenLevelPipeline:
+    """Texts in, predictions from the logits of all their positions out."""
 
     example = "a"
 
-    def __init__(self, run: LoadedRun, decoder: PositionDecoder, *, example: str = "a") -> None:
+    def __init__(self, run: LoadedRun, decoder: TokenLevelDecoder, *, example: str = "a") -> None:
         self.run, self.decoder, self.example = run, decoder, example
 
     def check(self, inputs: Sequence[Any]) -> None:
-        """Raise RegardError for what is no text."""
+        """Raise RegardError for an input that is not a text."""
         for text in inputs:
             if not isinstance(text, str):
                 raise RegardError(f"{repr(text)[:60]} is not a text; give a text, or a list of texts.")
@@ -79,18 +79,18 @@ class PerPositionPipeline:
         order = sorted((n for n in range(len(encoded)) if n not in found), key=lambda n: -encoded[n].size)
         on_done(len(found))
         while order:
-            some = order[: max(1, BATCH_TOKENS // encoded[order[0]].size)]
-            order = order[len(some) :]
-            logits = iter(position_logits(self.run, [row for number in some for row in encoded[number].rows]))
-            for number in some:
+            batch = order[: max(1, BATCH_TOKENS // encoded[order[0]].size)]
+            order = order[len(batch) :]
+            logits = iter(token_logits(self.run, [row for number in batch for row in encoded[number].rows]))
+            for number in batch:
                 found[number] = self.decoder.decode(encoded[number], [next(logits) for _ in encoded[number].rows])
-            on_done(len(some))
+            on_done(len(batch))
         return [found[number] for number in range(len(inputs))]
 
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
     ) -> AttentionView:
-        """Self-attention over a text. Raises RegardError for what cannot be read."""
+        """Self-attention over a text. Raises RegardError for an invalid text."""
         if attribution:
             raise RegardError("attend: gradient times input is for models that write something, or predict a class.")
         if isinstance(target, str):
@@ -106,22 +106,22 @@ class PerPositionPipeline:
 
 
 @torch.inference_mode()
-def position_logits(run: LoadedRun, rows: Sequence[list[int]]) -> list[Tensor]:
-    """Logits [T, V] of each row of tokens, some rows at a time."""
+def token_logits(run: LoadedRun, rows: Sequence[list[int]]) -> list[Tensor]:
+    """Logits [T, V] of each row of tokens, computed in batches."""
     model = run.bundle.model
     device = next(model.parameters()).device
     found = []
     step = max(1, BATCH_TOKENS // max(map(len, rows)))
-    for at in range(0, len(rows), step):
-        some = rows[at : at + step]
-        source, mask = (each.to(device) for each in collate_sources(run.source_side, some))
+    for start in range(0, len(rows), step):
+        batch = rows[start : start + step]
+        source, mask = (each.to(device) for each in collate_sources(run.source_side, batch))
         logits = model.logits(model.decoder(source, model.encode(source, mask)).features)
-        found += [each[: len(row)] for each, row in zip(logits, some, strict=True)]
+        found += [each[: len(row)] for each, row in zip(logits, batch, strict=True)]
     return found
 
 
 def self_attention_view(run: LoadedRun, tokens: list[int]) -> AttentionView:
-    """What the tokens of a text attend to among themselves."""
+    """Self-attention among the tokens of a text."""
     tokenizer = text_tokenizer(run.source_side)
     weights = run_forced_pass(run.bundle, [tokens], [[END]], scores=False)[0].weights
     return captured_view((tokenizer, tokenizer), (tokens, [END]), weights)
