@@ -1,7 +1,7 @@
 """Text in HTML: markup is split into tags and text, and joined again with translations of the text.
 
 Text between tags is found with a regular expression, which cannot fail on broken markup. Inline tags stay within the
-text to translate, where a model that has learned to puts them in the right place.
+text to translate, for models that were trained to place them.
 """
 
 import html
@@ -35,15 +35,15 @@ def split(markup: str, ignored: Sequence[str] = ()) -> list[tuple[str, bool]]:
     segments: list[tuple[str, bool]] = []
     text = ""
     start = 0
-    for found in _markup(tuple(name for name in ignored[:MAX_IGNORED_TAGS] if NAME.fullmatch(name))).finditer(markup):
-        text += html.unescape(markup[start : found.start()])
-        start = found.end()
-        if INLINE_TAG.fullmatch(found[0]):
-            text += found[0]
+    for match in _markup(tuple(name for name in ignored[:MAX_IGNORED_TAGS] if NAME.fullmatch(name))).finditer(markup):
+        text += html.unescape(markup[start : match.start()])
+        start = match.end()
+        if INLINE_TAG.fullmatch(match[0]):
+            text += match[0]
             continue
         segments += _text_segments(text)
         text = ""
-        segments.append((found[0], False))
+        segments.append((match[0], False))
     return segments + _text_segments(text + html.unescape(markup[start:]))
 
 

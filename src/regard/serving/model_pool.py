@@ -46,7 +46,7 @@ class Model:
 
 
 def _language_matches(requested: str | None, supported: str | None) -> bool:
-    """ "pt" matches "pt-BR", and the other way round; a model without a language matches any language."""
+    """Whether two codes match: "pt" and "pt-BR" do, and a model without a language matches any language."""
     if requested is None or supported is None:
         return True
     a, b = requested.lower().replace("_", "-"), supported.lower().replace("_", "-")

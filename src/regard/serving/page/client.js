@@ -4,7 +4,7 @@ const POLL_MILLISECONDS = 700;
 const TOO_MANY_REQUESTS = 429;
 let latestRequest = 0;
 
-/** Start a request. Returns a function that says whether it still is the latest: results of older ones are dropped. */
+/** Start a request. Returns a function that checks whether it still is the latest: results of older ones are dropped. */
 export function startRequest() {
   latestRequest += 1;
   const number = latestRequest;
@@ -12,7 +12,7 @@ export function startRequest() {
 }
 
 /** Send an object as JSON, a file as it is, or, without a body, a GET. Returns the response. Throws an Error with the
- * service's message; `busy` says that the service is overloaded. */
+ * service's message; `busy`: the service is overloaded. */
 export async function send(path, { body = null, key = "", query = null } = {}) {
   const isFile = body instanceof Blob;
   const headers = {};
@@ -46,7 +46,7 @@ export async function waitUntilReady(report) {
   }
 }
 
-/** What is wrong with the size of a file; empty if nothing is. */
+/** The error for a file that is too large; empty for others. */
 export function sizeError(file, { file: limit }) {
   return limit && file.size > limit ? `over ${limit.toLocaleString()} bytes` : "";
 }

@@ -1,4 +1,4 @@
-// The live page of attention: it follows the source and the target as they are typed.
+// The live attention page: it is updated while the source and the target are typed.
 
 import { showCaptures, startPage } from "../../views/page/attention_page.js";
 import { byId, option, showStatus } from "../../views/page/dom.js";

@@ -1,4 +1,4 @@
-// The service as the page of translation knows it: models, the selected one, limits and the key.
+// State of the translation page: models, the selected one, limits, the schema of options and the API key.
 
 import { byId } from "../../views/page/dom.js";
 

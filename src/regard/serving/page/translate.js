@@ -1,4 +1,4 @@
-// The page of translation: a text is translated when typing stops.
+// The translation page: a text is translated when typing stops.
 
 import { byId, option, showStatus } from "../../views/page/dom.js";
 import { request, startRequest, waitUntilReady } from "./client.js";
