@@ -15,7 +15,7 @@ from regard.attention.scores import SCORES
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings, RecurrentDecoder
-from regard.views.gallery import panels
+from regard.views.gallery import gallery_panels
 
 DISTANCE = """
     import torch
@@ -274,7 +274,7 @@ def test_settings_take_it_and_the_gallery_draws_it() -> None:
     assert settings.score == "negative-distance"
     with pytest.raises(ValueError, match="negative-distance"):
         RecurrentDecoder(score="negative")
-    assert {name for _, name in NAMES} <= {panel.title for panel in panels()}
+    assert {name for _, name in NAMES} <= {panel.title for panel in gallery_panels()}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Alignments as a picture: one panel each, weights and names in their places."""
+"""Alignments as an image: one panel each, with weights and labels."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -6,20 +6,20 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from regard.views.alignment_plot import Alignment, write_picture
-from tests.views.image_diff import figures, is_png
+from regard.views.alignment_plot import Alignment, write_alignments
+from tests.views.figures import is_png, saved_figures
 
 FIRST = Alignment(["▁the", "▁cat"], ["▁le", "▁ch", "at"], [[0.9, 0.1], [0.2, 0.8], [0.0, 1.0]])
 SECOND = Alignment(["▁no"], ["▁non"], [[0.4]])
 
 
-def test_every_alignment_has_a_panel_with_its_weights_and_names(
+def test_every_alignment_has_a_panel_with_its_weights_and_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn = figures(monkeypatch)
-    write_picture([FIRST, SECOND], tmp_path / "a.png")
+    figures = saved_figures(monkeypatch)
+    write_alignments([FIRST, SECOND], tmp_path / "a.png")
     assert is_png(tmp_path / "a.png")
-    panels = drawn[0].axes
+    panels = figures[0].axes
     assert len(panels) == 2
     for axes, each in zip(panels, [FIRST, SECOND], strict=True):
         (image,) = axes.get_images()
@@ -29,21 +29,21 @@ def test_every_alignment_has_a_panel_with_its_weights_and_names(
         assert [label.get_text() for label in axes.get_yticklabels()] == [t.replace("▁", "·") for t in each.target]
 
 
-@pytest.mark.parametrize("piece", ["$", "$$", "$a_$", "$\\foo$", "\\frac", "%", "_", "\x1b"])
-def test_a_piece_is_not_mathematics(piece: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_picture([Alignment([piece, "a"], [piece], [[0.5, 0.5]])], tmp_path / "a.png")
+@pytest.mark.parametrize("token", ["$", "$$", "$a_$", "$\\foo$", "\\frac", "%", "_", "\x1b"])
+def test_tokens_are_not_parsed_as_math(token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_alignments([Alignment([token, "a"], [token], [[0.5, 0.5]])], tmp_path / "a.png")
     assert is_png(tmp_path / "a.png")
 
 
-@pytest.mark.parametrize(("suffix", "begins"), [(".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_pictures_for_papers(suffix: str, begins: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("suffix", "magic"), [(".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_vector_formats_are_written(suffix: str, magic: bytes, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"
-    write_picture([FIRST], path)
-    assert path.read_bytes().startswith(begins)
-    again = tmp_path / f"b{suffix}"
-    write_picture([FIRST], again)
+    write_alignments([FIRST], path)
+    assert path.read_bytes().startswith(magic)
+    second = tmp_path / f"b{suffix}"
+    write_alignments([FIRST], second)
     if suffix == ".svg":
-        assert path.read_bytes() == again.read_bytes()
+        assert path.read_bytes() == second.read_bytes()
 
 
 def test_svg_keeps_every_script_as_text(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_svg_keeps_every_script_as_text(tmp_path: Path) -> None:
         "\ud800",
         "x" * 10_000,
     ]
-    write_picture([Alignment(words, ["ok"], [[0.1] * len(words)])], tmp_path / "a.svg")
+    write_alignments([Alignment(words, ["ok"], [[0.1] * len(words)])], tmp_path / "a.svg")
     raw = (tmp_path / "a.svg").read_bytes()
     texts = ["".join(each.itertext()) for each in ElementTree.fromstring(raw).iter("{http://www.w3.org/2000/svg}text")]
     assert [text for text in texts if text != "ok"] == [*words[:6], "�evil", "�", "x" * 23 + "…"]
@@ -66,9 +66,9 @@ def test_svg_keeps_every_script_as_text(tmp_path: Path) -> None:
     assert len(raw) < 100_000
 
 
-def test_characters_without_a_font_are_told(tmp_path: Path) -> None:
-    strange = Alignment(["a", "\U00012000"], ["é"], [[0.1, 0.2]])  # cuneiform
-    assert write_picture([strange], tmp_path / "a.png") == ["\U00012000"]
-    assert write_picture([strange], tmp_path / "a.svg") == []
+def test_characters_without_a_font_are_returned(tmp_path: Path) -> None:
+    cuneiform = Alignment(["a", "\U00012000"], ["é"], [[0.1, 0.2]])
+    assert write_alignments([cuneiform], tmp_path / "a.png") == ["\U00012000"]
+    assert write_alignments([cuneiform], tmp_path / "a.svg") == []
     with pytest.raises(ValueError, match=r"written as \.png, \.svg, \.pdf"):
-        write_picture([FIRST], tmp_path / "a.gif")
+        write_alignments([FIRST], tmp_path / "a.gif")

@@ -1,4 +1,4 @@
-"""Attention laid over pictures and spectrograms: as a picture, in the terminal, in files, on the page."""
+"""Attention drawn over images and spectrograms: as an image, in the terminal, in files, on the page."""
 
 import json
 from dataclasses import replace
@@ -12,8 +12,8 @@ from playwright.sync_api import Browser
 from regard.inference.media_inputs import MediaInputs
 from regard.interpret.captured_attention import Axis, CapturedAttention, SourceMedia
 from regard.loading import predictor_of
-from regard.views import channel_attention as channels
-from regard.views.overlay import in_terminal, write_overlay
+from regard.views.channel_attention import render_channel_attention, write_channel_attention
+from regard.views.overlay import render_overlay, write_overlay
 from regard.views.page import write_page
 from regard.views.storage import load, save
 from tests.browser import checked_page, needs_chromium
@@ -21,109 +21,121 @@ from tests.media import audio_bytes, image_bytes, media_bundle
 
 
 @pytest.fixture(scope="module")
-def seen() -> CapturedAttention:
+def image_capture() -> CapturedAttention:
     found = predictor_of(media_bundle("images")).attend(image_bytes(), "a red circle")
     weights = np.zeros_like(found.weights["cross"][0])
-    pieces = len(found.without_special().merge_words().target)
-    assert pieces == 3
-    # Down the diagonal, word by word.
+    words = len(found.without_special().merge_words().target)
+    assert words == 3
+    # All weight on the diagonal, one word after the other.
     weights[0, np.arange(weights.shape[1]), 9 * np.minimum(np.array(found.target.word_indices), 7)] = 1
     return replace(found, weights={"cross": [weights]}, alignment_weights=weights[0])
 
 
 @pytest.fixture(scope="module")
-def heard() -> CapturedAttention:
+def recording_capture() -> CapturedAttention:
     return predictor_of(media_bundle("speech")).attend(audio_bytes(), "one two")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_a_picture_has_a_panel_for_each_word(
-    seen: CapturedAttention, heard: CapturedAttention, tmp_path: Path, suffix: str
+def test_an_overlay_has_a_panel_for_each_word(
+    image_capture: CapturedAttention, recording_capture: CapturedAttention, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"x{suffix}"
-    shown = seen.without_special().merge_words()
-    sound = heard.without_special().merge_words()
-    assert write_overlay([("one", shown, shown.matrix()), ("two", sound, sound.matrix())], path) == []
+    image_words = image_capture.without_special().merge_words()
+    spoken_words = recording_capture.without_special().merge_words()
+    assert (
+        write_overlay([("one", image_words, image_words.matrix()), ("two", spoken_words, spoken_words.matrix())], path)
+        == []
+    )
     assert path.stat().st_size > 3000
     if suffix == ".svg":
         text = path.read_text()
-        for word in (*shown.target.labels, *sound.target.labels, "seconds"):
+        for word in (*image_words.target.labels, *spoken_words.target.labels, "seconds"):
             assert word in text
 
 
-def test_other_endings_are_refused(seen: CapturedAttention, tmp_path: Path) -> None:
+def test_other_suffixes_are_refused(image_capture: CapturedAttention, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="pictures are written as"):
-        write_overlay([("", seen, seen.matrix())], tmp_path / "x.gif")
+        write_overlay([("", image_capture, image_capture.matrix())], tmp_path / "x.gif")
 
 
 @pytest.mark.parametrize("shade", [0, 255])
-def test_where_it_does_not_look_it_is_grey_be_the_picture_dark_or_light(
-    seen: CapturedAttention, tmp_path: Path, shade: int
+def test_cells_without_weight_are_gray_on_dark_and_light_images(
+    image_capture: CapturedAttention, tmp_path: Path, shade: int
 ) -> None:
-    shown = seen.without_special().merge_words()
-    assert shown.source_media is not None
-    shown = replace(
-        shown, source_media=replace(shown.source_media, values=np.full_like(shown.source_media.values, shade))
+    image_words = image_capture.without_special().merge_words()
+    assert image_words.source_media is not None
+    image_words = replace(
+        image_words,
+        source_media=replace(image_words.source_media, values=np.full_like(image_words.source_media.values, shade)),
     )
-    even = np.full_like(shown.matrix(), 1 / 64)
+    uniform = np.full_like(image_words.matrix(), 1 / 64)
 
-    def grey(weights: np.ndarray) -> float:
-        """The share of the picture that is neither dark nor light."""
-        write_overlay([("", shown, weights)], tmp_path / "x.png")
+    def gray(weights: np.ndarray) -> float:
+        """The fraction of the image that is neither dark nor light."""
+        write_overlay([("", image_words, weights)], tmp_path / "x.png")
         pixels = np.asarray(Image.open(tmp_path / "x.png").convert("L"), float)
         return float(((pixels > 80) & (pixels < 175)).mean())
 
-    assert grey(shown.matrix()) > grey(even) + 0.2
+    assert gray(image_words.matrix()) > gray(uniform) + 0.2
 
 
-def test_in_the_terminal_each_word_has_its_grid(seen: CapturedAttention, heard: CapturedAttention) -> None:
-    shown = seen.without_special().merge_words()
-    lines = in_terminal(shown, shown.matrix(), 100).splitlines()
-    assert lines[0].split() == list(shown.target.labels)
+def test_the_terminal_has_a_grid_for_each_word(
+    image_capture: CapturedAttention, recording_capture: CapturedAttention
+) -> None:
+    image_words = image_capture.without_special().merge_words()
+    lines = render_overlay(image_words, image_words.matrix(), 100).splitlines()
+    assert lines[0].split() == list(image_words.target.labels)
     assert len(lines) == 9
     assert lines[1].startswith("|██")
-    sound = heard.without_special().merge_words()
-    rows = in_terminal(sound, sound.matrix(), 80).splitlines()
-    assert [row.split()[0] for row in rows[:-1]] == list(sound.target.labels)
-    assert sound.source_media is not None
-    assert rows[-1].endswith(f"{sound.source_media.seconds:.1f} s")
+    spoken_words = recording_capture.without_special().merge_words()
+    rows = render_overlay(spoken_words, spoken_words.matrix(), 80).splitlines()
+    assert [row.split()[0] for row in rows[:-1]] == list(spoken_words.target.labels)
+    assert spoken_words.source_media is not None
+    assert rows[-1].endswith(f"{spoken_words.source_media.seconds:.1f} s")
 
 
-def test_of_a_long_recording_the_largest_is_still_told_from_the_rest(heard: CapturedAttention) -> None:
-    """Several places share a column; what is no share of a whole, as gradients are not, sums to more than one."""
+def test_the_largest_weight_of_a_long_recording_is_visible_in_the_terminal(
+    recording_capture: CapturedAttention,
+) -> None:
+    """Several positions share a column; attributions, whose rows do not sum to one, may sum to more."""
     row = np.full((1, 720), 0.2, np.float32)
     row[0, 360:370] = 1
-    one = heard.target.select([0])
+    axis = recording_capture.target.select([0])
     long = replace(
-        heard,
+        recording_capture,
         source=Axis(("",) * 720, (False,) * 720, "frames"),
-        target=one,
-        before=one,
+        target=axis,
+        before=axis,
         weights={},
         alignment_weights=None,
     )
-    line = in_terminal(replace(long, alignment_head=None, attribution={"source": row}), row, 100).splitlines()[0][18:]
+    long = replace(long, alignment_head=None, attribution={"source": row})
+    line = render_overlay(long, row, 100).splitlines()[0][18:]
     assert line == 36 * "░" + "█" + 35 * "░"
 
 
 @pytest.mark.parametrize("suffix", [".json", ".safetensors"])
-def test_files_keep_what_is_shown(
-    seen: CapturedAttention, heard: CapturedAttention, tmp_path: Path, suffix: str
+def test_files_have_the_source_media(
+    image_capture: CapturedAttention, recording_capture: CapturedAttention, tmp_path: Path, suffix: str
 ) -> None:
-    for each in (seen, heard):
+    for each in (image_capture, recording_capture):
         path = tmp_path / f"x{suffix}"
         save(each, path)
-        again = load(path)
-        assert again.source_media is not None
+        loaded = load(path)
+        assert loaded.source_media is not None
         assert each.source_media is not None
-        assert np.array_equal(again.source_media.values, each.source_media.values)
-        assert (again.source_media.kind, again.source_media.audio) == (each.source_media.kind, each.source_media.audio)
-        assert again.source == each.source
+        assert np.array_equal(loaded.source_media.values, each.source_media.values)
+        assert (loaded.source_media.kind, loaded.source_media.audio) == (
+            each.source_media.kind,
+            each.source_media.audio,
+        )
+        assert loaded.source == each.source
 
 
-def test_damaged_pictures_in_files_are_told(seen: CapturedAttention, tmp_path: Path) -> None:
+def test_damaged_source_media_is_an_error(image_capture: CapturedAttention, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    save(seen, path)
+    save(image_capture, path)
     record = json.loads(path.read_text())
     for change in ({"shape": [3, 5]}, {"values": "%%%"}, {"kind": "film"}, {"shape": [3, 4, 4]}):
         path.write_text(json.dumps({**record, "shown": {**record["shown"], **change}}))
@@ -134,20 +146,22 @@ def test_damaged_pictures_in_files_are_told(seen: CapturedAttention, tmp_path: P
 
 
 @needs_chromium
-def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: CapturedAttention, tmp_path: Path) -> None:
-    write_page([("captions", seen)], tmp_path / "x.html")
+def test_the_page_draws_the_weights_of_a_word_over_the_image(
+    browser: Browser, image_capture: CapturedAttention, tmp_path: Path
+) -> None:
+    write_page([("captions", image_capture)], tmp_path / "x.html")
     with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
         page.wait_for_selector(".source-overlay canvas.picture")
         words = page.locator("button.word")
         assert words.all_text_contents() == ["a", "red", "circle"]
 
-        def light(row: int, column: int) -> float:
+        def brightness(row: int, column: int) -> float:
             return page.evaluate(
                 """([row, column]) => {
                     const canvas = document.querySelector('.source-overlay canvas');
                     const [w, h] = [canvas.width / 8, canvas.height / 8];
-                    const pen = canvas.getContext('2d');
-                    const { data } = pen.getImageData((column + .3) * w, (row + .3) * h, w * .4, h * .4);
+                    const context = canvas.getContext('2d');
+                    const { data } = context.getImageData((column + .3) * w, (row + .3) * h, w * .4, h * .4);
                     let sum = 0;
                     for (let at = 0; at < data.length; at += 4) sum += data[at] + data[at + 1] + data[at + 2];
                     return sum / (data.length / 4) / 765;
@@ -155,10 +169,10 @@ def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: Cap
                 [row, column],
             )
 
-        first = light(0, 0), light(7, 0)
+        first = brightness(0, 0), brightness(7, 0)
         assert first[0] > first[1] + 0.2
         words.nth(1).click()
-        assert light(1, 1) > light(7, 0) + 0.2
+        assert brightness(1, 1) > brightness(7, 0) + 0.2
         assert "current" in (words.nth(1).get_attribute("class") or "")
         page.get_by_role("button", name="Play").click()
         page.click("[data-view=table]")
@@ -166,34 +180,36 @@ def test_the_page_lays_a_words_look_over_the_picture(browser: Browser, seen: Cap
 
 
 @needs_chromium
-def test_a_recording_can_be_played_in_the_page(browser: Browser, heard: CapturedAttention, tmp_path: Path) -> None:
-    write_page([("spoken", heard)], tmp_path / "x.html")
+def test_a_recording_can_be_played_on_the_page(
+    browser: Browser, recording_capture: CapturedAttention, tmp_path: Path
+) -> None:
+    write_page([("spoken", recording_capture)], tmp_path / "x.html")
     with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
         page.wait_for_selector(".source-overlay canvas.spectrogram")
         seconds = page.evaluate(
             """() => new Promise((resolve, reject) => {
-                const sound = document.querySelector('audio');
-                if (sound.readyState >= 1) resolve(sound.duration);
-                sound.addEventListener('loadedmetadata', () => resolve(sound.duration));
-                sound.addEventListener('error', () => reject(new Error('it cannot be played')));
+                const audio = document.querySelector('audio');
+                if (audio.readyState >= 1) resolve(audio.duration);
+                audio.addEventListener('loadedmetadata', () => resolve(audio.duration));
+                audio.addEventListener('error', () => reject(new Error('it cannot be played')));
             })"""
         )
-        assert heard.source_media is not None
-        assert abs(seconds - heard.source_media.seconds) < 0.15
+        assert recording_capture.source_media is not None
+        assert abs(seconds - recording_capture.source_media.seconds) < 0.15
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_what_channels_let_pass_is_drawn(tmp_path: Path, suffix: str) -> None:
-    reads = predictor_of(media_bundle("images"))
-    blocks = MediaInputs(reads.run).channel_attention(image_bytes())
+def test_channel_attention_is_drawn(tmp_path: Path, suffix: str) -> None:
+    predictor = predictor_of(media_bundle("images"))
+    blocks = MediaInputs(predictor.run).channel_attention(image_bytes())
     assert [len(block.channels) for block in blocks] == [8, 16]
     assert all(
         block.positions is not None and ((block.positions > 0) & (block.positions < 1)).all() for block in blocks
     )
     path = tmp_path / f"x{suffix}"
-    channels.write_channels(blocks, np.zeros((3, 32, 32), np.uint8), path)
+    write_channel_attention(blocks, np.zeros((3, 32, 32), np.uint8), path)
     assert path.stat().st_size > 2000
-    lines = channels.in_terminal(blocks).splitlines()
+    lines = render_channel_attention(blocks).splitlines()
     assert lines[0].startswith("block 1: 8 channels")
     with pytest.raises(ValueError, match="residual convolutions"):
         MediaInputs(predictor_of(media_bundle("speech")).run).channel_attention(audio_bytes())

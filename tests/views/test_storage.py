@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save as save_tensors
 
 from regard.interpret.captured_attention import CapturedAttention
-from regard.views.storage import as_record, from_record, load, save
+from regard.views.storage import from_record, load, save, to_record
 from tests.views.samples import close, sample
 
 
@@ -48,7 +48,7 @@ def test_files_come_back(name: str, within: float, hide: bool, tmp_path: Path) -
 
 def test_only_the_largest_weights_are_kept_if_asked_for() -> None:
     seen = sample(7)
-    record = json.loads(json.dumps(as_record(seen, top=2)))
+    record = json.loads(json.dumps(to_record(seen, top=2)))
     for kind in seen.kinds:
         for layer, given in zip(seen.weights[kind], record["weights"][kind], strict=True):
             for head, rows in zip(layer, given, strict=True):
@@ -67,7 +67,7 @@ def test_only_the_largest_weights_are_kept_if_asked_for() -> None:
 
 def test_what_is_no_attention_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    whole = as_record(sample(1))
+    whole = to_record(sample(1))
     for wrong in (
         "",
         "[]",
@@ -108,7 +108,7 @@ def test_what_is_no_attention_is_a_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_together_is_a_sentence(changes: dict[str, object], tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text(json.dumps({**as_record(sample(1)), **changes}))
+    (tmp_path / "x.json").write_text(json.dumps({**to_record(sample(1)), **changes}))
     with pytest.raises(ValueError, match=r"x\.json: "):
         load(tmp_path / "x.json")
 
@@ -117,7 +117,7 @@ def test_what_does_not_fit_together_is_a_sentence(changes: dict[str, object], tm
     "weight", ["NaN", "null", "-5", "1" + "0" * 400, "Infinity", '"a"', '{"at": [-1], "weights": [1]}']
 )
 def test_a_weight_that_is_none_is_a_sentence(weight: str, tmp_path: Path) -> None:
-    record = as_record(sample(1))
+    record = to_record(sample(1))
     record["weights"]["cross"][0][0][0] = (
         "HERE" if weight.startswith("{") else ["HERE", *record["weights"]["cross"][0][0][0][1:]]
     )
@@ -134,7 +134,7 @@ def test_tensors_that_belong_to_nothing_are_a_sentence(wrong: str, tmp_path: Pat
         del tensors["cross.1"]
     if wrong == "extra":
         tensors["attribution.foo"] = seen.attribution["source"]
-    record = {**as_record(seen), "weights": {}, "hidden": {}, "attribution": {}, "aligned": None}
+    record = {**to_record(seen), "weights": {}, "hidden": {}, "attribution": {}, "aligned": None}
     about = json.dumps([1] if wrong == "about" else record)
     (tmp_path / "x.safetensors").write_bytes(save_tensors(tensors, {"regard": about}))
     with pytest.raises(ValueError, match=r"x\.safetensors: this is no captured attention"):

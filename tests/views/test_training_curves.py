@@ -1,12 +1,12 @@
-"""Learning curves show what the log says."""
+"""Learning curves have the values of the log."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from regard.views.training_curves import draw_curves
-from tests.views.image_diff import figures, is_png
+from regard.views.training_curves import plot_training_curves
+from tests.views.figures import is_png, saved_figures
 
 LOG: list[dict[str, Any]] = [
     {"kind": "start", "step": 0},
@@ -19,43 +19,43 @@ LOG: list[dict[str, Any]] = [
 ]
 
 
-def lines(axes) -> dict[str, tuple[list[float], list[float]]]:
+def curves(axes) -> dict[str, tuple[list[float], list[float]]]:
     return {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.get_lines()}
 
 
-def test_the_curves_are_the_log_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = figures(monkeypatch)
-    draw_curves(LOG, tmp_path / "c.png", "my run")
+def test_curves_have_the_values_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = saved_figures(monkeypatch)
+    plot_training_curves(LOG, tmp_path / "c.png", "my run")
     assert is_png(tmp_path / "c.png")
-    left, right = drawn[0].axes
-    assert lines(left) == {"training": ([10, 20, 30], [5, 4, 3]), "validation": ([20, 40], [4.5, 3.5])}
-    assert lines(right) == {"bleu": ([20, 40], [3, 12])}
+    left, right = figures[0].axes
+    assert curves(left) == {"training": ([10, 20, 30], [5, 4, 3]), "validation": ([20, 40], [4.5, 3.5])}
+    assert curves(right) == {"bleu": ([20, 40], [3, 12])}
     assert left.get_title() == "my run"
     assert "bleu" in right.get_ylabel()
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["training", "validation", "bleu"]
 
 
-def test_without_a_measure_there_is_only_the_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = figures(monkeypatch)
+def test_without_a_validation_metric_only_losses_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = saved_figures(monkeypatch)
     log = [{**line, "measure": "loss"} if line["kind"] == "validation" else line for line in LOG]
-    draw_curves(log, tmp_path / "c.png", "x")
-    (axes,) = drawn[0].axes
-    assert set(lines(axes)) == {"training", "validation"}
+    plot_training_curves(log, tmp_path / "c.png", "x")
+    (axes,) = figures[0].axes
+    assert set(curves(axes)) == {"training", "validation"}
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 4])
-def test_a_run_that_has_just_begun_can_be_drawn(length: int, tmp_path: Path) -> None:
-    draw_curves(LOG[:length], tmp_path / "c.png", "x")
+def test_a_log_of_any_length_is_drawn(length: int, tmp_path: Path) -> None:
+    plot_training_curves(LOG[:length], tmp_path / "c.png", "x")
     assert is_png(tmp_path / "c.png")
 
 
 @pytest.mark.parametrize("title", ["$", "a$_$b", "$$", "100 %", "\\frac", "ü"])
-def test_a_title_is_not_mathematics(title: str, tmp_path: Path) -> None:
-    draw_curves(LOG, tmp_path / "c.png", title)
+def test_titles_are_not_parsed_as_math(title: str, tmp_path: Path) -> None:
+    plot_training_curves(LOG, tmp_path / "c.png", title)
     assert is_png(tmp_path / "c.png")
 
 
-def test_it_is_the_same_every_time(tmp_path: Path) -> None:
+def test_images_are_reproducible(tmp_path: Path) -> None:
     for name in "ab":
-        draw_curves(LOG, tmp_path / f"{name}.png", "x")
+        plot_training_curves(LOG, tmp_path / f"{name}.png", "x")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()

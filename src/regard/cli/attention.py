@@ -76,17 +76,17 @@ def gallery(
         raise RegardError(f"--output: {output} must end in .html or .png.")
     if output.is_dir() or not output.parent.is_dir():
         raise RegardError(f"--output: {output} cannot be written; name a file in a folder that exists.")
-    from regard.views.gallery import as_dict, panels
+    from regard.views.gallery import gallery_panels, to_dict
     from regard.views.heat_map import write_html, write_png
 
-    drawn = panels()
-    (write_html if output.suffix.lower() == ".html" else write_png)(drawn, output)
+    panels = gallery_panels()
+    (write_html if output.suffix.lower() == ".html" else write_png)(panels, output)
     if as_json:
         typer.echo(
-            json.dumps({"output": str(output), "panels": [as_dict(panel) for panel in drawn]}, ensure_ascii=False)
+            json.dumps({"output": str(output), "panels": [to_dict(panel) for panel in panels]}, ensure_ascii=False)
         )
     else:
-        typer.echo(f"{output}: {len(drawn)} pictures of the same sentence. Open it and compare.")
+        typer.echo(f"{output}: {len(panels)} pictures of the same sentence. Open it and compare.")
 
 
 def _as_dict(entry: object) -> dict[str, object]:

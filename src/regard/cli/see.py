@@ -14,7 +14,7 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     from regard.inference.options import Options
     from regard.interpret.captured_attention import CapturedAttention
-    from regard.views.rendering import Captures, Selection
+    from regard.views.panels import Captures, Selection
 
 STRIP_PANELS, TERMINAL_PANELS = 6, 3  # of attention over training
 MAX_CHARACTERS = 10  # listed in a message, that no font has
@@ -60,7 +60,7 @@ class _OutputFormat:
 
     def check(self) -> None:
         """Raises RegardError for an unknown suffix, and for options that do not go together."""
-        from regard.views.rendering import FILE_SUFFIXES
+        from regard.views.panels import FILE_SUFFIXES
 
         if self.output is not None and self.suffix not in FILE_SUFFIXES:
             listed = f"{', '.join(FILE_SUFFIXES[:-1])} or {FILE_SUFFIXES[-1]}"
@@ -115,7 +115,7 @@ def see(
 
     In .html, the outputs of beam search are a tree, unless --beam 1 is given.
     """
-    from regard.views.rendering import Selection
+    from regard.views.panels import Selection
 
     selection = Selection(kind, layer, head, attribution, subwords, special)
     output_format = _OutputFormat(output, top, as_json)
@@ -163,12 +163,12 @@ def _capture(
 def _show(captures: "Captures", selection: "Selection", output_format: _OutputFormat) -> None:
     """Print captures, or write them into a file."""
     from regard.views import storage
-    from regard.views.rendering import NUMBER_SUFFIXES
+    from regard.views.panels import DATA_SUFFIXES
 
     if output_format.as_json:
-        records = [storage.as_record(captured, top=output_format.top) for _, captured in captures]
+        records = [storage.to_record(captured, top=output_format.top) for _, captured in captures]
         typer.echo(json.dumps(records[0] if len(records) == 1 else records))
-    elif output_format.output is not None and output_format.suffix in NUMBER_SUFFIXES:
+    elif output_format.output is not None and output_format.suffix in DATA_SUFFIXES:
         if len(captures) > 1:
             raise RegardError(f"-o: a {output_format.suffix} has one capture; leave out --compare and --also.")
         storage.save(captures[0][1], output_format.output, top=output_format.top)
@@ -183,16 +183,16 @@ def _show(captures: "Captures", selection: "Selection", output_format: _OutputFo
 def _show_channels(run: Path, picture: str, output: Path | None, device: str) -> None:
     """Print or draw the weights of attention over channels and positions, block by block."""
     from regard.inference.media_inputs import MediaInputs
-    from regard.views.channel_attention import in_terminal, write_channels
+    from regard.views.channel_attention import render_channel_attention, write_channel_attention
 
     inputs = getattr(RunLoader(run, device=device).load().pipeline, "inputs", None)
     if not isinstance(inputs, MediaInputs):
         raise RegardError("--channels: this run reads text; channels are of pictures.")
     blocks = inputs.channel_attention(picture)
     if output is None:
-        typer.echo(in_terminal(blocks))
+        typer.echo(render_channel_attention(blocks))
         return
-    write_channels(blocks, inputs.medium.read(picture), output)
+    write_channel_attention(blocks, inputs.medium.read(picture), output)
     typer.echo(f"{output}: {len(blocks)} blocks")
 
 
@@ -200,7 +200,7 @@ def _show_over_time(run: Path, output_format: _OutputFormat, selection: "Selecti
     """Attention over training: a strip of panels in a picture, a page with a slider, or panels in the terminal."""
     from regard.runs.folder import open_run
     from regard.training.attention_history import load_attention_history
-    from regard.views.rendering import NUMBER_SUFFIXES, spread
+    from regard.views.panels import DATA_SUFFIXES, select_evenly
 
     history = load_attention_history(run, open_run(run).alignment_head())
     captures = [(f"step {step:,}", captured) for step, captured in history]
@@ -208,30 +208,30 @@ def _show_over_time(run: Path, output_format: _OutputFormat, selection: "Selecti
         _write_page(captures, selection, output_format.output, over_time=True)
         typer.echo(f"{output_format.output}: {len(captures)} validations; open it in a browser")
         return
-    if output_format.suffix in NUMBER_SUFFIXES:
+    if output_format.suffix in DATA_SUFFIXES:
         raise RegardError(f"-o: what was kept is in {run / 'attention'}; give a picture or an .html.")
-    panels = spread(captures, TERMINAL_PANELS if output_format.output is None else STRIP_PANELS)
+    panels = select_evenly(captures, TERMINAL_PANELS if output_format.output is None else STRIP_PANELS)
     _draw(panels, selection, output_format.output, strip=True)
 
 
 def _write_page(captures: "Captures", selection: "Selection", output: Path, *, over_time: bool) -> None:
     from regard.views.page import write_page
-    from regard.views.rendering import check_drawable
+    from regard.views.panels import check_drawable
 
     check_drawable(captures)
-    kind = selection.kind_of(captures)
-    selection.check_position(captures, kind)
-    write_page(captures, output, over_time=over_time, initial=selection.initial(kind))
+    kind = selection.resolve_kind(captures)
+    selection.check_layer_and_head(captures, kind)
+    write_page(captures, output, over_time=over_time, initial=selection.initial_page_state(kind))
 
 
 def _draw(captures: "Captures", selection: "Selection", output: Path | None, *, strip: bool = False) -> None:
     """Draw in the terminal, or into a picture."""
-    from regard.views.rendering import caveat, draw_panels, select_panels, write_panels
+    from regard.views.panels import interpretation_caveat, render_panels, select_panels, write_panels
 
     panels = select_panels(captures, selection, strip=strip)
     if output is None:
-        typer.echo(draw_panels(panels))
-        if text := caveat(captures, selection):
+        typer.echo(render_panels(panels))
+        if text := interpretation_caveat(captures, selection):
             typer.echo(text)
         return
     missing = write_panels(panels, output, strip=strip)

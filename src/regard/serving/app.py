@@ -41,7 +41,7 @@ from regard.serving.middleware import App, BodyTimeout, BodyTooLarge, RequestMid
 from regard.serving.model_pool import Model, ModelNotFoundError, ModelPool
 from regard.serving.option_fields import form_fields, options_from, options_in_query, query_parameters
 from regard.serving.prometheus import Metrics
-from regard.views.storage import as_record as attention_record
+from regard.views.storage import to_record as attention_record
 
 
 class _PredictionInputs(BaseModel):

@@ -13,7 +13,7 @@ from regard.serving.http_requests import RequestError, bearer_key, run_for_reque
 from regard.serving.limits import Limits
 from regard.serving.model_pool import ModelNotFoundError
 from regard.views.page import pack_capture
-from regard.views.storage import as_record
+from regard.views.storage import to_record
 
 if TYPE_CHECKING:
     from regard.inference.predictor import Predictor
@@ -78,7 +78,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             captured = replace(captured, model=model.name)
             if result is not None and pair.packed and is_autoregressive:
                 captured = replace(captured, beam=beam_branches(predictor.pipeline, result))
-            record = pack_capture(captured, model.name) if pair.packed else as_record(captured, top=pair.top)
+            record = pack_capture(captured, model.name) if pair.packed else to_record(captured, top=pair.top)
             return {"model": model.name, "text": target, "attention": record}
 
         return await run_for_request(request, model.batcher.run(capture_attention, seconds=service.limits.seconds))

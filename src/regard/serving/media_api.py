@@ -21,7 +21,7 @@ from regard.serving.http_requests import RequestError, applicable_options, beare
 from regard.serving.model_pool import Model, ModelNotFoundError
 from regard.serving.option_fields import options_in_query, query_parameters
 from regard.views.page import pack_capture
-from regard.views.storage import as_record
+from regard.views.storage import to_record
 
 if TYPE_CHECKING:
     from regard.serving.app import Service
@@ -103,7 +103,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             captured = replace(captured, model=chosen.name)
             if captured.source_media is not None:
                 captured = replace(captured, source_media=replace(captured.source_media, audio=audio))
-            record = pack_capture(captured, chosen.name) if as_packed else as_record(captured)
+            record = pack_capture(captured, chosen.name) if as_packed else to_record(captured)
             return {"model": chosen.name, "text": target if result is None else result.text, "attention": record}
 
         assert chosen.batcher is not None

@@ -15,7 +15,7 @@ from regard.interpret.captured_attention import CapturedAttention
 from regard.interpret.forced_pass import run_forced_pass
 from regard.runs.bundle import Bundle
 from regard.runs.folder import write_durably
-from regard.views.storage import as_bytes, load
+from regard.views.storage import load, to_safetensors
 
 FOLDER = "attention"
 MIN_TOKENS, MAX_TOKENS = 6, 30  # preferred tokens on each side of the example
@@ -47,7 +47,7 @@ def save_attention(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None
         (run / FOLDER).mkdir(exist_ok=True)
         write_durably(
             run / FOLDER / f"{step:08d}.safetensors",
-            as_bytes(replace(attention, alignment_head=None, alignment_weights=None)),
+            to_safetensors(replace(attention, alignment_head=None, alignment_weights=None)),
         )
 
 

@@ -14,9 +14,9 @@ from regard.tasks.presets import preset_settings
 from regard.tasks.synthetic import SyntheticData
 from regard.training.run import create_run, train
 from regard.training.settings import run_settings
-from regard.views.alignment_plot import Alignment, write_picture
-from regard.views.overlay import in_terminal, write_overlay
-from regard.views.terminal import matrix
+from regard.views.alignment_plot import Alignment, write_alignments
+from regard.views.overlay import render_overlay, write_overlay
+from regard.views.terminal import render_matrix
 
 MARKER = "made-by-regard-demo"  # a file that marks the folder of a demonstration, which the next one may remove
 
@@ -104,14 +104,14 @@ def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed
             record |= {"attention": weights.tolist(), "pieces": list(captured.target.labels)}
             record["source_pieces"] = list(captured.source.labels)
             if captured.source_media is not None:
-                record["drawing"] = in_terminal(captured, weights)
+                record["drawing"] = render_overlay(captured, weights)
                 overlays.append((f"{source}: {result.text}", captured, weights))
             else:
-                record["drawing"] = matrix(weights.tolist(), captured.source.labels, captured.target.labels)
+                record["drawing"] = render_matrix(weights.tolist(), captured.source.labels, captured.target.labels)
                 alignments.append(Alignment(captured.source.labels, captured.target.labels, weights.tolist()))
         drawings.append(record)
     if overlays:
         write_overlay(overlays, folder / "attention.png")
     elif alignments:
-        write_picture(alignments, folder / "attention.png")
+        write_alignments(alignments, folder / "attention.png")
     return drawings

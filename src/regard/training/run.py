@@ -48,7 +48,7 @@ from regard.training.settings import RunSettings
 from regard.training.threads import limit_threads
 from regard.training.trainer import Trainer, TrainingState
 from regard.training.warm_start import warm_start_from
-from regard.views.training_curves import draw_curves
+from regard.views.training_curves import plot_training_curves
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def train(
         finally:
             log.close()
         if distributed.is_main_process:
-            draw_curves(read_log(run / "log.jsonl"), run / "curves.png", str(settings.preset))
+            plot_training_curves(read_log(run / "log.jsonl"), run / "curves.png", str(settings.preset))
             if state.done:
                 write_inference_files(run, bundle, corpus)
             else:

@@ -1,1 +1,1 @@
-"""Pictures of what a model attends to."""
+"""Views of captured attention: terminal, images, HTML page, notebook, files."""

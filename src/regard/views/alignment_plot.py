@@ -1,4 +1,4 @@
-"""Alignments as a picture: what each output piece attended to, one panel an example."""
+"""Alignments as an image: the attention of each output token, one panel per example."""
 
 import textwrap
 import warnings
@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.views.terminal import JOINERS, short, visible, width
+from regard.views.terminal import JOINERS, printable, text_width, truncate
 
 SUFFIXES = (".png", ".svg", ".pdf")
-INCH = 0.24  # of a row or a column
-LETTER, LINE = 0.065, 0.15  # inches across a letter of a title, and down a line of it
+# Inches.
+CELL_SIZE = 0.24
+CHARACTER_WIDTH, LINE_HEIGHT = 0.065, 0.15  # of a title
 PADDING = 0.08
-LONGEST = 24  # columns of a name; longer ones are cut
-# Families with letters that DejaVu Sans, which comes with matplotlib, has not; those that are installed are used.
-FAMILIES = (
+MAX_LABEL_WIDTH = 24  # columns; longer labels are truncated
+# Fonts for characters that DejaVu Sans, which comes with matplotlib, lacks; those that are installed are used.
+FONT_FAMILIES = (
     *(
         "Noto Sans CJK SC",
         "Noto Sans SC",
@@ -34,7 +35,7 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class Alignment:
-    """Pieces of source and target, and the weights between them, [target][source]."""
+    """Tokens of source and target, and the weights between them, [target][source]."""
 
     source: Sequence[str]
     target: Sequence[str]
@@ -42,12 +43,12 @@ class Alignment:
     title: str = ""
 
 
-def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = False) -> list[str]:
-    """All of them, one below the other, into a .png, .svg or .pdf; the characters that no font here can draw.
+def write_alignments(alignments: Sequence[Alignment], path: Path, *, strip: bool = False) -> list[str]:
+    """Draw alignments, one below the other, into a .png, .svg or .pdf; returns the characters that no installed font
+    has, none for an .svg, which keeps its text as text.
 
-    strip: side by side; they are of one pair of texts, whose target stands at the left once.
-
-    An .svg keeps its text as text, which the reader's own fonts draw. Raises RegardError for other kinds of files.
+    strip: side by side, for alignments of one pair of texts, with the target's labels at the left once. Raises
+    RegardError for other suffixes.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise RegardError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
@@ -55,35 +56,40 @@ def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = 
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    upright = any(width(_label(piece)) > 2 for each in alignments for piece in each.source)
-    names = [[_label(piece) for piece in each.source] for each in alignments]
-    above = [0.11 * max(map(width, some), default=0) if upright else 0.3 for some in names]
-    beside = 0.11 * max((width(_label(piece)) for each in alignments for piece in each.target), default=0)
-    widest = max(len(each.source) for each in alignments)
-    across = max(4.0, INCH * widest + beside + 0.6)
+    column_labels = [[_label(token) for token in each.source] for each in alignments]
+    vertical = any(text_width(label) > 2 for labels in column_labels for label in labels)
+    header_heights = [0.11 * max(map(text_width, labels), default=0) if vertical else 0.3 for labels in column_labels]
+    row_label_width = 0.11 * max((text_width(_label(token)) for each in alignments for token in each.target), default=0)
+    max_columns = max(len(each.source) for each in alignments)
+    width = max(4.0, CELL_SIZE * max_columns + row_label_width + 0.6)
     if strip:
-        across = (INCH * widest + 0.15) * len(alignments) + beside + 0.4
-    room = int(across / LETTER) if not strip else int(INCH * widest / LETTER)
-    titles = [textwrap.wrap(visible(each.title), max(12, room)) for each in alignments]
-    sizes = [
-        INCH * len(each.target) + top + 0.25 + LINE * len(title)
-        for each, top, title in zip(alignments, above, titles, strict=True)
+        width = (CELL_SIZE * max_columns + 0.15) * len(alignments) + row_label_width + 0.4
+    title_columns = int(width / CHARACTER_WIDTH) if not strip else int(CELL_SIZE * max_columns / CHARACTER_WIDTH)
+    titles = [textwrap.wrap(printable(each.title), max(12, title_columns)) for each in alignments]
+    heights = [
+        CELL_SIZE * len(each.target) + header_height + 0.25 + LINE_HEIGHT * len(title)
+        for each, header_height, title in zip(alignments, header_heights, titles, strict=True)
     ]
-    settings: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "font.family": families(), "svg.hashsalt": "regard"}
-    with matplotlib.rc_context(settings):
-        high = max(sizes) if strip else sum(sizes)
-        padded = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
-        figure = Figure(figsize=(across, high), dpi=150, layout=padded)
+    options: Any = {
+        "svg.fonttype": "none",
+        "pdf.fonttype": 42,
+        "font.family": font_families(),
+        "svg.hashsalt": "regard",
+    }
+    with matplotlib.rc_context(options):
+        height = max(heights) if strip else sum(heights)
+        layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
+        figure = Figure(figsize=(width, height), dpi=150, layout=layout)
         if strip:
             panels = figure.subplots(1, len(alignments), squeeze=False, sharey=True)[0]
         else:
-            panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=sizes)[:, 0]
-        for axes, each, labels, title in zip(panels, alignments, names, titles, strict=True):
+            panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, each, labels, title in zip(panels, alignments, column_labels, titles, strict=True):
             axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-            how = {"rotation": 90, "va": "bottom"} if upright else {}
-            axes.set_xticks(range(len(labels)), labels, fontsize=8, parse_math=False, **how)
-            rows = [_label(piece) for piece in each.target]
-            axes.set_yticks(range(len(rows)), rows, fontsize=8, parse_math=False)
+            rotation = {"rotation": 90, "va": "bottom"} if vertical else {}
+            axes.set_xticks(range(len(labels)), labels, fontsize=8, parse_math=False, **rotation)
+            row_labels = [_label(token) for token in each.target]
+            axes.set_yticks(range(len(row_labels)), row_labels, fontsize=8, parse_math=False)
             axes.xaxis.tick_top()
             axes.tick_params(length=0)
             if title:
@@ -92,37 +98,37 @@ def write_picture(alignments: Sequence[Alignment], path: Path, *, strip: bool = 
                 spine.set_color("#c8ccd2")
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph", UserWarning)  # which are told below
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)  # missing characters are returned
             figure.savefig(path, metadata=metadata)
     texts = [text for each in alignments for text in (*each.source, *each.target, each.title)]
-    return [] if path.suffix.lower() == ".svg" else undrawable("".join(map(visible, texts)))
+    return [] if path.suffix.lower() == ".svg" else missing_characters("".join(map(printable, texts)))
 
 
-def _label(piece: str) -> str:
-    return short(visible(piece), LONGEST)
+def _label(token: str) -> str:
+    return truncate(printable(token), MAX_LABEL_WIDTH)
 
 
 @cache
-def families() -> tuple[str, ...]:
-    """Of fonts, those that are here."""
+def font_families() -> tuple[str, ...]:
+    """The families that are installed."""
     from matplotlib.font_manager import fontManager
 
-    there = {font.name for font in fontManager.ttflist}
-    return ("DejaVu Sans", *(family for family in FAMILIES if family in there))
+    installed = {font.name for font in fontManager.ttflist}
+    return ("DejaVu Sans", *(family for family in FONT_FAMILIES if family in installed))
 
 
 @cache
-def _drawable() -> frozenset[int]:
-    """Every character that the families have."""
+def _available_characters() -> frozenset[int]:
+    """All characters of the installed families."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
-    found: set[int] = set()
-    for family in families():
-        found |= set(get_font(findfont(FontProperties(family=[family]))).get_charmap())
-    return frozenset(found)
+    characters: set[int] = set()
+    for family in font_families():
+        characters |= set(get_font(findfont(FontProperties(family=[family]))).get_charmap())
+    return frozenset(characters)
 
 
-def undrawable(text: str) -> list[str]:
-    """The characters that none of the families has."""
-    known = _drawable()
-    return sorted({each for each in text if ord(each) not in known and not each.isspace() and each not in JOINERS})
+def missing_characters(text: str) -> list[str]:
+    """The characters that no installed family has."""
+    available = _available_characters()
+    return sorted({each for each in text if ord(each) not in available and not each.isspace() and each not in JOINERS})

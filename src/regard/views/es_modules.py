@@ -1,6 +1,6 @@
 """ES modules as one script, for pages that are a single file.
 
-Modules keep to a part of the language that needs no JavaScript tool to bundle: `import { a, b } from "./x.js";` on one
+Modules use a subset of the language that needs no JavaScript tool to bundle: `import { a, b } from "./x.js";` on one
 line, and `export` before a function, a constant or a class. Anything else that begins with import or export is refused,
 as are missing modules, names that a module does not export, and cycles.
 """

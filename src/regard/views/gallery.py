@@ -1,7 +1,7 @@
-"""The gallery: one small sentence through every mechanism, so that they can be told apart at a glance.
+"""The gallery: the weights of every mechanism on one small sentence.
 
-The words' vectors are made by hand: each French word is a mixture of the English words it stands for, and carries
-its position, so that every mechanism has something to find. Nothing is trained: the same weights come out every time.
+The word vectors are constructed: each French query is a mixture of the English keys that it translates, and has its
+position, so that there is an alignment to find. Nothing is trained, so the weights are the same every time.
 """
 
 from collections.abc import Iterator
@@ -39,8 +39,8 @@ from regard.attention.scores import SCORES
 
 SOURCE = ["she", "did", "not", "read", "the", "old", "book"]
 TARGET = ["elle", "n'", "a", "pas", "lu", "le", "vieux", "livre"]
-# Which English words each French word stands for, and how much.
-MEANS: list[dict[int, float]] = [
+# For each French word the indices and weights of the English words that it translates.
+TRANSLATIONS: list[dict[int, float]] = [
     {0: 1.0},
     {2: 0.7, 1: 0.3},
     {1: 0.7, 3: 0.35},
@@ -50,13 +50,13 @@ MEANS: list[dict[int, float]] = [
     {5: 1.0, 6: 0.2},
     {6: 1.0, 5: 0.2},
 ]
-WIDTH = 16  # of the words' meanings; one more number tells the position
+WIDTH = 16  # of the word vectors, without one more feature for the position
 SHARPNESS = 3.4
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One picture: rows look at columns."""
+class GalleryPanel:
+    """One matrix of weights and its description. The fields are keys of `--json`."""
 
     axis: str
     title: str
@@ -68,14 +68,14 @@ class Panel:
     allowed: list[list[bool]]
 
 
-def as_dict(panel: Panel) -> dict[str, object]:
+def to_dict(panel: GalleryPanel) -> dict[str, object]:
     """For JSON."""
     from dataclasses import asdict
 
     return asdict(panel)
 
 
-def panels() -> list[Panel]:
+def gallery_panels() -> list[GalleryPanel]:
     """Every mechanism on the same sentence."""
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
@@ -83,42 +83,44 @@ def panels() -> list[Panel]:
         return [*built_in, *_plugins()]
 
 
-def _words() -> tuple[Tensor, Tensor]:
+def _queries_and_keys() -> tuple[Tensor, Tensor]:
     """French queries [1, 1, 8, 17] and English keys [1, 1, 7, 17]; the last number is the position, -1 to 1."""
-    meanings = torch.linalg.qr(torch.randn(WIDTH, WIDTH, generator=torch.Generator().manual_seed(4)))[0][: len(SOURCE)]
-    meanings = meanings + 0.25 * meanings.roll(1, 0) - 0.2 * meanings.roll(3, 0)  # some words alike, some opposed
-    keys = meanings * SHARPNESS
-    mixed = torch.zeros(len(TARGET), len(SOURCE))
-    for row, words in enumerate(MEANS):
+    vectors = torch.linalg.qr(torch.randn(WIDTH, WIDTH, generator=torch.Generator().manual_seed(4)))[0][: len(SOURCE)]
+    vectors = vectors + 0.25 * vectors.roll(1, 0) - 0.2 * vectors.roll(3, 0)  # some are similar, some opposed
+    keys = vectors * SHARPNESS
+    mixture = torch.zeros(len(TARGET), len(SOURCE))
+    for row, words in enumerate(TRANSLATIONS):
         for column, amount in words.items():
-            mixed[row, column] = amount
-    queries = mixed @ meanings * SHARPNESS
+            mixture[row, column] = amount
+    queries = mixture @ vectors * SHARPNESS
 
-    def placed(x: Tensor, scale: float) -> Tensor:
+    def with_position(x: Tensor, scale: float) -> Tensor:
         return torch.cat([x, scale * torch.linspace(-1, 1, len(x))[:, None]], -1)[None, None]
 
-    return placed(queries, 1.0), placed(keys, 0.0)
+    return with_position(queries, 1.0), with_position(keys, 0.0)
 
 
 def _panel(
     name: str, look_for: str, matrix: Tensor, rows: list[str], *, title: str = "", allowed: Tensor | None = None
-) -> Panel:
+) -> GalleryPanel:
     entry = catalog.find(name)
-    positions = torch.ones_like(matrix[0, 0], dtype=torch.bool) if allowed is None else allowed
-    numbers = [[round(float(w), 4) for w in row] for row in matrix[0, 0]]
-    return Panel(entry.axis, title or entry.name, entry.formula, look_for, rows, SOURCE, numbers, positions.tolist())
+    visible = torch.ones_like(matrix[0, 0], dtype=torch.bool) if allowed is None else allowed
+    rounded = [[round(float(w), 4) for w in row] for row in matrix[0, 0]]
+    return GalleryPanel(
+        entry.axis, title or entry.name, entry.formula, look_for, rows, SOURCE, rounded, visible.tolist()
+    )
 
 
-def _scores() -> Iterator[Panel]:
-    query, key = _words()
+def _scores() -> Iterator[GalleryPanel]:
+    query, key = _queries_and_keys()
     D = WIDTH + 1
     bilinear = Bilinear(D, D)
     bilinear.weight.copy_(torch.eye(D) * 0.3)
-    # tanh(x + 1) - tanh(x - 1) is a bump around x = 0: two hidden units a dimension measure how near q and k are.
+    # tanh(x + 1) - tanh(x - 1) peaks at x = 0: two hidden units for each dimension measure how similar q and k are.
     additive = Additive(D, D, 2 * WIDTH)
-    same = torch.eye(D)[:WIDTH].repeat(2, 1) * 2
-    additive.weight_query.copy_(same[None])
-    additive.weight_key.copy_(-same[None])
+    features = torch.eye(D)[:WIDTH].repeat(2, 1) * 2
+    additive.weight_query.copy_(features[None])
+    additive.weight_key.copy_(-features[None])
     assert additive.bias is not None
     additive.bias.copy_(torch.cat([torch.ones(WIDTH), -torch.ones(WIDTH)])[None])
     additive.v.copy_(torch.cat([torch.ones(WIDTH), -torch.ones(WIDTH)])[None] * 0.6)
@@ -127,37 +129,39 @@ def _scores() -> Iterator[Panel]:
     yield _panel("cosine", "never above 1, so it needs a scale", weights(query, key, score="cosine", scale=4.0), TARGET)
     yield _panel("bilinear", "W decides what agreement means", weights(query, key, score=bilinear), TARGET)
     yield _panel("additive", "a small network finds the same words", weights(query, key, score=additive), TARGET)
-    yield _panel("location", "only the first word is known: then it moves on", _moving_on(query, key, additive), TARGET)
+    yield _panel(
+        "location", "only the first word is known: then it moves on", _location_weights(query, key, additive), TARGET
+    )
 
 
-def _moving_on(query: Tensor, key: Tensor, additive: Additive) -> Tensor:
-    """Queries of which only the first says anything: each of the others looks right of where the one before looked."""
-    D, hidden = query.shape[-1], additive.width
-    score = Location(D, D, hidden + 1, filters=1, size=3)
-    attention = Attention(D, head_width=hidden + 1, score=score, project="")
+def _location_weights(query: Tensor, key: Tensor, additive: Additive) -> Tensor:
+    """Weights if all queries but the first are zero: the largest weight moves one position right with each query."""
+    D, width = query.shape[-1], additive.width
+    score = Location(D, D, width + 1, filters=1, size=3)
+    attention = Attention(D, head_width=width + 1, score=score, project="")
     assert score.bias is not None
     assert additive.bias is not None
-    for mine, theirs in (
+    for parameter, value in (
         (score.weight_query, additive.weight_query),
         (score.weight_key, additive.weight_key),
         (score.bias, additive.bias),
         (score.v, additive.v),
     ):
-        mine.zero_()
-        mine[:, :hidden] = theirs
+        parameter.zero_()
+        parameter[:, :width] = value
     score.v[:, -1] = 6
-    score.filters.copy_(torch.tensor([[1.0, 0.0, 0.0]]))  # the look at the position to the left
+    score.filters.copy_(torch.tensor([[1.0, 0.0, 0.0]]))  # the previous weight of the position to the left
     score.weight_filter.zero_()
     score.weight_filter[:, -1] = 2
-    known = query[:, 0].clone()
-    known[:, 1:] = 0
-    looked: Tensor | None = attention(known, key[:, 0], need_weights=True).weights
-    assert looked is not None
-    return looked
+    queries = query[:, 0].clone()
+    queries[:, 1:] = 0
+    found: Tensor | None = attention(queries, key[:, 0], need_weights=True).weights
+    assert found is not None
+    return found
 
 
-def _normalizers() -> Iterator[Panel]:
-    query, key = _words()
+def _normalizers() -> Iterator[GalleryPanel]:
+    query, key = _queries_and_keys()
     for name, look_for, normalize, title in (
         ("softmax", "a little weight everywhere", Softmax(), "softmax (soft)"),
         ("hard", "one position a row, now and then a strange one", Hard("gumbel"), "hard, drawn"),
@@ -170,29 +174,27 @@ def _normalizers() -> Iterator[Panel]:
         yield _panel(name, look_for, weights(query, key, normalize=normalize, scale=0.12), TARGET, title=title)
 
 
-def _extents() -> Iterator[Panel]:
-    query, key = _words()
-    own = key
+def _extents() -> Iterator[GalleryPanel]:
+    query, key = _queries_and_keys()
     rows, columns = torch.arange(len(TARGET)), torch.arange(len(SOURCE))
     yield _panel("global", "every word may be looked at", weights(query, key), TARGET)
-    near = LocalMonotonic(1)
+    monotonic = LocalMonotonic(1)
     yield _panel(
-        "local-m", "a band along the diagonal", weights(query, key, extent=near), TARGET, title="local-m, r = 1",
-        allowed=near.allowed(rows, columns),
+        "local-m", "a band along the diagonal", weights(query, key, extent=monotonic), TARGET, title="local-m, r = 1",
+        allowed=monotonic.allowed(rows, columns),
     )  # fmt: skip
     predictive = LocalPredictive(WIDTH + 1, radius=2.0, width=1)
     predictive.weight.zero_()
-    predictive.weight[0, 0, -1] = 0.8  # the position is all it looks at
+    predictive.weight[0, 0, -1] = 0.8  # the position is its only input
     predictive.v.fill_(3.0)
     center = predictive.centers(query, torch.full((1, 1, 1), float(len(SOURCE))))[0, 0]
     yield _panel(
         "local-p", "a window at a predicted position, fading out", weights(query, key, extent=predictive), TARGET,
         title="local-p, r = 2", allowed=(columns - center[:, None]).abs() <= 2,
     )  # fmt: skip
-    here = torch.arange(len(SOURCE))
-    causal = here[None] <= here[:, None]
+    causal = columns[None] <= columns[:, None]
     yield _panel(
-        "causal", "self-attention that never looks ahead", weights(own, own, extent="causal"), SOURCE, allowed=causal
+        "causal", "self-attention that never looks ahead", weights(key, key, extent="causal"), SOURCE, allowed=causal
     )
     for title, look_for, window in (
         ("window, r = 1", "neighbors only", Window(1)),
@@ -202,17 +204,17 @@ def _extents() -> Iterator[Panel]:
         yield _panel(
             "window",
             look_for,
-            weights(own, own, extent=window, scale=0.1),
+            weights(key, key, extent=window, scale=0.1),
             SOURCE,
             title=title,
-            allowed=window.allowed(here, here),
+            allowed=window.allowed(columns, columns),
         )
 
 
-def _positions() -> Iterator[Panel]:
-    """Words that are all alike, so that only their positions can tell them apart."""
+def _positions() -> Iterator[GalleryPanel]:
+    """Equal queries and keys, which differ only in their positions."""
     same = torch.ones(1, 1, len(SOURCE), WIDTH)
-    waves = Sinusoidal(WIDTH)(torch.zeros(1, len(SOURCE), WIDTH))[None] * 1.6
+    sinusoidal = Sinusoidal(WIDTH)(torch.zeros(1, len(SOURCE), WIDTH))[None] * 1.6
     table = Learned(len(SOURCE), WIDTH)
     table.table.weight.copy_(torch.eye(WIDTH)[: len(SOURCE)] * 3 + torch.eye(WIDTH).roll(1, 1)[: len(SOURCE)] * 2)
     learned = table(torch.zeros(1, len(SOURCE), WIDTH))[None]
@@ -222,7 +224,7 @@ def _positions() -> Iterator[Panel]:
     shaw = Shaw(WIDTH, clip=2)
     shaw.keys.copy_(torch.tensor([0.0, 0.0, 0.2, 0.6, 0.2])[:, None].expand(-1, WIDTH))
     for name, look_for, matrix, title in (
-        ("sinusoidal", "near positions have alike waves", weights(waves, waves), "sinusoidal, added"),
+        ("sinusoidal", "near positions have alike waves", weights(sinusoidal, sinusoidal), "sinusoidal, added"),
         ("learned", "a table, here one that links neighbors", weights(learned, learned), "learned, added"),
         (
             "rotary",
@@ -237,9 +239,9 @@ def _positions() -> Iterator[Panel]:
         yield _panel(name, look_for, matrix, SOURCE, title=title)
 
 
-def _plugins() -> Iterator[Panel]:
-    """Scores, normalizers and extents from outside, as they are when they are new."""
-    query, key = _words()
+def _plugins() -> Iterator[GalleryPanel]:
+    """Scores, normalizers and extents of plugins, with their initial parameters."""
+    query, key = _queries_and_keys()
     sizes = {"query_width": WIDTH + 1, "key_width": WIDTH + 1, "head_width": WIDTH + 1, "heads": 1, "key_heads": 1}
     for axis in (SCORES, NORMALIZERS, EXTENTS):
         for name in [name for name in axis.ordered() if name not in axis.builtin_names()]:
@@ -263,5 +265,5 @@ def _plugins() -> Iterator[Panel]:
 
 
 def _alibi(same: Tensor) -> Tensor:
-    """The steepest of eight heads' slopes, one half."""
+    """The head with the steepest of eight slopes, one half."""
     return weights(same.expand(1, 8, -1, -1), same.expand(1, 8, -1, -1), position=ALiBi(8), heads=[0])

@@ -1,4 +1,4 @@
-"""The page of attention in a notebook: in a sandboxed frame."""
+"""The attention page in a notebook, in a sandboxed frame."""
 
 import html
 from dataclasses import fields
@@ -13,7 +13,7 @@ ROW_HEIGHT = 24
 
 
 class AttentionView(CapturedAttention):
-    """Captured attention that a notebook shows as the page."""
+    """Captured attention that a notebook displays as the attention page."""
 
     @classmethod
     def from_captured(cls, captured: CapturedAttention) -> Self:
@@ -39,7 +39,7 @@ def render_frame(name: str, captured: CapturedAttention) -> str:
 
 
 def _height(captured: CapturedAttention) -> int:
-    """Pixels for the first view: an image or a recording below its words, or the matrix."""
+    """Pixels for the initial view: an image or a recording below the words, or the matrix."""
     if captured.source_media is not None:
         return MAX_HEIGHT
     rows = captured.target.merge_words() if captured.target.merges_by_default else captured.target

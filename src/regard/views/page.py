@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from regard.interpret.captured_attention import Axis, CapturedAttention
 from regard.interpret.measures import rollout, statistics
 from regard.views.es_modules import bundle_modules
-from regard.views.storage import attribution_record, shown_record
+from regard.views.storage import attribution_record, source_media_record
 
 FOLDER = resources.files("regard.views") / "page"
 ENTRY = "saved_page.js"
@@ -48,8 +48,9 @@ def render_page(
 ) -> str:
     """The HTML of the page.
 
-    initial: what is selected at first: kind; layer and head, from 0, or "mean", or "attribution" as a layer; words
-    (tokens merged into words; if absent, as `Axis.merges_by_default` says); special (special tokens shown).
+    initial: the initial selection: kind; layer and head, from 0, or "mean", or "attribution" as a layer; words
+    (whether tokens are merged into words; by default `Axis.merges_by_default`); special (whether special tokens are
+    shown).
     """
     script = bundle_modules(FOLDER, ENTRY)
     style = "".join((FOLDER / name).read_text("utf-8") for name in STYLES)
@@ -68,10 +69,10 @@ def render_page(
 
 
 def fill_template(*, head: str, scripts: str, form: str = "") -> str:
-    """The HTML of the page with these parts in it."""
+    """The HTML of the page with these sections inserted."""
     page = (FOLDER / "attention.html").read_text("utf-8")
-    for name, part in {"head": head, "form": form, "scripts": scripts}.items():  # scripts last: they hold the data
-        page = page.replace(f"<!--{name}-->", part, 1)
+    for name, section in {"head": head, "form": form, "scripts": scripts}.items():  # scripts last: they hold the data
+        page = page.replace(f"<!--{name}-->", section, 1)
     return page
 
 
@@ -83,8 +84,8 @@ def _csp_hash(content: str) -> str:
 def pack_capture(captured: CapturedAttention, name: str) -> dict[str, Any]:
     """A record for the page: weights in 16 bits, and only the largest of each row where there are many."""
     weights = {kind: captured.weights[kind] for kind in captured.kinds}
-    many = sum(layer.size for layers in weights.values() for layer in layers) > MAX_DENSE_WEIGHTS
-    top = TOP_WEIGHTS if many else None
+    is_large = sum(layer.size for layers in weights.values() for layer in layers) > MAX_DENSE_WEIGHTS
+    top = TOP_WEIGHTS if is_large else None
     return {
         "name": name,
         "source": _pack_axis(captured.source),
@@ -101,14 +102,14 @@ def pack_capture(captured: CapturedAttention, name: str) -> dict[str, Any]:
         "attribution": attribution_record(captured.attribution, digits=5),
         "beam": [
             {
-                "score": branch.score,
-                "token_scores": [round(each, 4) for each in branch.token_scores],
-                "labels": [_encodable(label) for label in branch.target.labels],
-                "aligned": _pack_matrix(branch.alignment_weights),
+                "score": hypothesis.score,
+                "token_scores": [round(each, 4) for each in hypothesis.token_scores],
+                "labels": [_encodable(label) for label in hypothesis.target.labels],
+                "aligned": _pack_matrix(hypothesis.alignment_weights),
             }
-            for branch in captured.beam
+            for hypothesis in captured.beam
         ],
-        "shown": captured.source_media and shown_record(captured.source_media),
+        "shown": captured.source_media and source_media_record(captured.source_media),
         "statistics": [astuple(each) for each in statistics(captured)] if captured.is_unmodified else [],
     }
 

@@ -1,25 +1,25 @@
-"""An alignment drawn in the terminal: a row for each target piece, a column for each source piece."""
+"""An alignment drawn in the terminal: a row for each target token, a column for each source token."""
 
 import unicodedata
 from collections.abc import Sequence
 
 SHADES = " ·░▒▓█"
-CELL = 2  # columns of a source piece whose name stands upright
-BAR = 10  # columns of a whole weight beside a long place
-TALLEST = 14  # lines of names that stand upright
-# Blue, and orange for the largest of a row: all eyes tell them apart, on light ground and on dark. The block says how
-# large a weight is: a colour alone would be faint on one ground and bold on the other.
+CELL_WIDTH = 2  # columns of a source token with a vertical label
+BAR_WIDTH = 10  # columns of a weight of 1 beside a long source position
+MAX_VERTICAL_CHARACTERS = 14
+# Blue, and orange for the largest of a row: everyone can tell them apart, on light and dark backgrounds. The block
+# shows how large a weight is: a color alone would be faint on one background and bold on the other.
 BLUE, ORANGE = "\x1b[38;2;38;121;214m", "\x1b[38;2;222;112;18m"
-SEEN = 0.04  # weights below this are left blank
-JOINERS = "\u200c\u200d"  # which decide how the letters around them look
+MIN_WEIGHT = 0.04  # smaller weights are left blank
+JOINERS = "\u200c\u200d"  # zero-width characters that change how the letters around them are drawn
 
 
-def shade(weight: float) -> str:
+def shade_block(weight: float) -> str:
     """The block for a weight between 0 and 1: blank, a dot up to a fifth, then one for each fifth."""
-    return SHADES[0] if weight < SEEN else SHADES[1 + min(len(SHADES) - 2, int(weight * (len(SHADES) - 1)))]
+    return SHADES[0] if weight < MIN_WEIGHT else SHADES[1 + min(len(SHADES) - 2, int(weight * (len(SHADES) - 1)))]
 
 
-def width(text: str) -> int:
+def text_width(text: str) -> int:
     """How many columns a text takes: East Asian characters take two, combining marks none."""
     columns = 0
     for character in text:
@@ -29,107 +29,116 @@ def width(text: str) -> int:
     return columns
 
 
-def visible(piece: str) -> str:
-    """A piece of text with nothing in it that would disturb a terminal."""
-    piece = piece.replace("▁", "·")
-    kept = JOINERS if any(letter.isalnum() or width(letter) == 2 for letter in piece) else ""
-    return "".join(letter if letter.isprintable() or letter in kept else "�" for letter in piece)
+def printable(token: str) -> str:
+    """A token without characters that would disturb a terminal."""
+    token = token.replace("▁", "·")
+    allowed = JOINERS if any(letter.isalnum() or text_width(letter) == 2 for letter in token) else ""
+    return "".join(letter if letter.isprintable() or letter in allowed else "�" for letter in token)
 
 
-def short(text: str, most: int) -> str:
-    """A text in so many columns at most; what is longer ends in …"""
-    if width(text) <= most:
+def truncate(text: str, max_width: int) -> str:
+    """A text of at most so many columns; a longer one ends in …"""
+    if text_width(text) <= max_width:
         return text
-    kept = ""
-    for cluster in clusters(text):
-        if width(kept + cluster) > most - 1:
+    start = ""
+    for cluster in grapheme_clusters(text):
+        if text_width(start + cluster) > max_width - 1:
             break
-        kept += cluster
-    return f"{kept}…"
+        start += cluster
+    return f"{start}…"
 
 
-def clusters(text: str) -> list[str]:
-    """Its characters, each with the marks that stand on it."""
-    found: list[str] = []
+def grapheme_clusters(text: str) -> list[str]:
+    """Its characters, each with its combining marks."""
+    clusters: list[str] = []
     for character in text:
-        if found and not width(character):
-            found[-1] += character
+        if clusters and not text_width(character):
+            clusters[-1] += character
         else:
-            found.append(character)
-    return found
+            clusters.append(character)
+    return clusters
 
 
-def matrix(
+def render_matrix(
     weights: Sequence[Sequence[float]],
     source: Sequence[str],
     target: Sequence[str],
     columns: int = 100,
     *,
-    coloured: bool = False,
+    colored: bool = False,
 ) -> str:
-    """Lines of text. weights [target][source]. Source pieces' names stand side by side where there is room, else
-    upright, and where these do not fit either, in several parts one below the other."""
-    rows = [short(visible(piece), max(8, columns // 3)) for piece in target]
-    left = max((width(name) for name in rows), default=0)
-    names = [visible(piece) for piece in source]
-    cells = [max(1, width(name)) for name in names]
+    """Lines of text. weights: [target][source]. Labels of source tokens are side by side if they fit into so many
+    columns, else vertical, and the matrix is split into several, one below the other, if those do not fit either."""
+    row_labels = [truncate(printable(token), max(8, columns // 3)) for token in target]
+    left = max((text_width(label) for label in row_labels), default=0)
+    column_labels = [printable(token) for token in source]
+    cells = [max(1, text_width(label)) for label in column_labels]
     if left + 2 + sum(cells) + max(0, len(cells) - 1) <= columns:
-        header = [" ".join(name + " " * (cell - width(name)) for name, cell in zip(names, cells, strict=True))]
-        return "\n".join(_part(weights, rows, left, header, cells, " ", 0, coloured=coloured))
-    at_once = max(1, (columns - left - 2) // CELL)
-    parts = []
-    for at in range(0, len(source), at_once):
-        some = names[at : at + at_once]
-        parts.append(
-            "\n".join(_part(weights, rows, left, _upright(some), [CELL] * len(some), "", at, coloured=coloured))
-        )
-    return "\n\n".join(parts)
+        header = [
+            " ".join(label + " " * (cell - text_width(label)) for label, cell in zip(column_labels, cells, strict=True))
+        ]
+        return "\n".join(_matrix_lines(weights, row_labels, left, header, cells, " ", 0, colored=colored))
+    columns_per_block = max(1, (columns - left - 2) // CELL_WIDTH)
+    blocks = []
+    for start in range(0, len(source), columns_per_block):
+        labels = column_labels[start : start + columns_per_block]
+        cells, header = [CELL_WIDTH] * len(labels), _vertical_labels(labels)
+        blocks.append("\n".join(_matrix_lines(weights, row_labels, left, header, cells, "", start, colored=colored)))
+    return "\n\n".join(blocks)
 
 
-def below(weights: Sequence[Sequence[float]], source: Sequence[str], target: Sequence[str], wide: int) -> str:
-    """Each target piece, and below it the places of the source, which are long, line by line with their weights."""
+def render_list(weights: Sequence[Sequence[float]], source: Sequence[str], target: Sequence[str], columns: int) -> str:
+    """Each target token, and below it every source position with its weight in a line: for long positions, such as
+    sentences."""
     lines = []
-    for piece, row in zip(target, weights, strict=True):
-        lines.append(visible(piece))
-        for place, weight in zip(source, row, strict=True):
-            bar = "█" * round(BAR * weight)
-            lines.append(f"  {weight:4.0%} {bar:{BAR}} {short(visible(place), max(8, wide - BAR - 8))}")
+    for token, row in zip(target, weights, strict=True):
+        lines.append(printable(token))
+        for label, weight in zip(source, row, strict=True):
+            bar = "█" * round(BAR_WIDTH * weight)
+            text = truncate(printable(label), max(8, columns - BAR_WIDTH - 8))
+            lines.append(f"  {weight:4.0%} {bar:{BAR_WIDTH}} {text}")
     return "\n".join(lines)
 
 
-def _upright(names: Sequence[str]) -> list[str]:
-    """Lines in which each name is read from above, its foot on the last."""
+def _vertical_labels(labels: Sequence[str]) -> list[str]:
+    """Lines in which each label is read downward and ends in the last line."""
     stacks = []
-    for name in names:
-        letters = clusters(name)
-        stacks.append([*letters[: TALLEST - 1], "⋮"] if len(letters) > TALLEST else letters)
+    for label in labels:
+        letters = grapheme_clusters(label)
+        is_long = len(letters) > MAX_VERTICAL_CHARACTERS
+        stacks.append([*letters[: MAX_VERTICAL_CHARACTERS - 1], "⋮"] if is_long else letters)
     height = max(map(len, stacks), default=0)
     padded = [[" "] * (height - len(stack)) + stack for stack in stacks]
-    return ["".join(stack[line] + " " * (CELL - width(stack[line])) for stack in padded) for line in range(height)]
+    return [
+        "".join(stack[line] + " " * (CELL_WIDTH - text_width(stack[line])) for stack in padded)
+        for line in range(height)
+    ]
 
 
-def _part(
+def _matrix_lines(
     weights: Sequence[Sequence[float]],
-    rows: Sequence[str],
+    row_labels: Sequence[str],
     left: int,
     header: Sequence[str],
     cells: Sequence[int],
-    between: str,
-    at: int,
+    separator: str,
+    start: int,
     *,
-    coloured: bool,
+    colored: bool,
 ) -> list[str]:
+    """The header and the rows. cells: the widths of the columns, of which the first is `start`."""
     lines = [(" " * (left + 2) + line).rstrip() for line in header]
-    for name, row in zip(rows, weights, strict=True):
-        some = [float(weight) for weight in row[at : at + len(cells)]]
-        most = max(map(float, row), default=0.0)
-        blocks = between.join(
-            _block(weight, cell, coloured, most=weight == most) for weight, cell in zip(some, cells, strict=True)
+    for label, row in zip(row_labels, weights, strict=True):
+        visible = [float(weight) for weight in row[start : start + len(cells)]]
+        largest = max(map(float, row), default=0.0)
+        blocks = separator.join(
+            _cell(weight, cell, colored, is_largest=weight == largest)
+            for weight, cell in zip(visible, cells, strict=True)
         )
-        lines.append((" " * (left - width(name)) + name + "  " + blocks).rstrip())
+        lines.append((" " * (left - text_width(label)) + label + "  " + blocks).rstrip())
     return lines
 
 
-def _block(weight: float, cell: int, coloured: bool, *, most: bool) -> str:
-    block = shade(weight) * cell
-    return f"{ORANGE if most else BLUE}{block}\x1b[0m" if coloured and block.strip() else block
+def _cell(weight: float, width: int, colored: bool, *, is_largest: bool) -> str:
+    block = shade_block(weight) * width
+    return f"{ORANGE if is_largest else BLUE}{block}\x1b[0m" if colored and block.strip() else block
