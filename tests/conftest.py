@@ -1,8 +1,8 @@
-"""Common to all tests: one thread each, as they run side by side, and no deadlines, as machines are noisy."""
+"""Common to all tests: one thread per test, since tests run in parallel, and no hypothesis deadlines."""
 
 import os
 
-# What torch.compile kept from an earlier version of our operators would be run in place of the present one.
+# The cache of torch.compile may hold code of earlier versions of our operators.
 os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 @pytest.fixture(params=["C", "PyTorch"])
 def form(request: pytest.FixtureRequest) -> Iterator[str]:
-    """What exists twice, in C and in tensor algebra, is tested twice."""
+    """Run a test with the C implementation and with the PyTorch implementation."""
     if request.param == "PyTorch":
         with native.disabled():
             yield request.param
@@ -40,7 +40,7 @@ def form(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    """A real one, for the tests of a module."""
+    """Chromium, for the tests of a module."""
     from tests.browser import launch_chromium
 
     with launch_chromium() as running:
@@ -49,7 +49,7 @@ def browser() -> Iterator["Browser"]:
 
 @pytest.fixture(scope="session")
 def subwords() -> "SubwordTokenizer":
-    """A small trained vocabulary."""
+    """A small trained tokenizer."""
     from regard.data.settings import SubwordSettings
     from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
     from tests.bundles import LINES
@@ -59,7 +59,7 @@ def subwords() -> "SubwordTokenizer":
 
 @pytest.fixture
 def bundle(subwords: "SubwordTokenizer") -> "Bundle":
-    """A small model with that vocabulary."""
+    """A small model with that tokenizer."""
     from tests.bundles import random_bundle
 
     return random_bundle(subwords, "recurrent", "bahdanau")

@@ -1,4 +1,4 @@
-"""The house stands as ARCHITECTURE.md draws it: a lower folder never imports a higher one, and nothing unpickles."""
+"""The rules of ARCHITECTURE.md: a lower folder never imports a higher one, and nothing is unpickled."""
 
 import ast
 from pathlib import Path
@@ -10,7 +10,7 @@ from regard.tasks.base import TASKS
 
 SOURCE = Path(__file__).parent.parent / "src" / "regard"
 
-# Each part may import those named and itself. Only cli and serving see everything.
+# Each package may import these and itself. Only cli and serving may import all.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "registry": {"errors"},
@@ -28,12 +28,12 @@ ORDER = [
     *("tasks", "loading", "evaluation", "interop", "training"),
 ]
 LOWEST = set(MAY_IMPORT)
-for place, part in enumerate(ORDER):
-    MAY_IMPORT[part] = LOWEST | set(ORDER[:place])
-SEE_EVERYTHING = {"cli", "serving", "__main__"}
+for position, package in enumerate(ORDER):
+    MAY_IMPORT[package] = LOWEST | set(ORDER[:position])
+UNRESTRICTED = {"cli", "serving", "__main__"}
 
-# Inside attention: the reference and the kernels' inner loops know nothing of what is built on them.
-WITHOUT_OTHERS = ["attention/reference.py", "native/abi.py"]
+# The attention reference and the C interface depend on nothing but errors.
+STANDALONE = ["attention/reference.py", "native/abi.py"]
 
 
 def imports(path: Path) -> set[str]:
@@ -48,7 +48,7 @@ def imports(path: Path) -> set[str]:
     return {name for name in found if name == "regard" or name.startswith("regard.")}
 
 
-def part_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
@@ -57,21 +57,21 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_lower_folder_never_imports_a_higher_one(path: Path) -> None:
-    part = part_of(path)
-    if part in SEE_EVERYTHING or part == "__init__":
+    package = package_of(path)
+    if package in UNRESTRICTED or package == "__init__":
         return
-    assert part in MAY_IMPORT, f"{part} has no place in the house yet; give it one in MAY_IMPORT and ARCHITECTURE.md"
-    seen = {name.split(".")[1] for name in imports(path) if "." in name}
-    beyond = seen - MAY_IMPORT[part] - {part, "__version__"}
-    assert not beyond, f"{path.relative_to(SOURCE)} imports {sorted(beyond)}"
+    assert package in MAY_IMPORT, f"{package} is missing in MAY_IMPORT and ARCHITECTURE.md"
+    imported = {name.split(".")[1] for name in imports(path) if "." in name}
+    forbidden = imported - MAY_IMPORT[package] - {package, "__version__"}
+    assert not forbidden, f"{path.relative_to(SOURCE)} imports {sorted(forbidden)}"
 
 
-def test_the_order_has_no_circles() -> None:
-    done: set[str] = set()
-    while len(done) < len(MAY_IMPORT):
-        ready = {part for part, below in MAY_IMPORT.items() if part not in done and below <= done}
-        assert ready, "a circle"
-        done |= ready
+def test_the_import_order_has_no_cycles() -> None:
+    ordered: set[str] = set()
+    while len(ordered) < len(MAY_IMPORT):
+        ready = {package for package, lower in MAY_IMPORT.items() if package not in ordered and lower <= ordered}
+        assert ready, "a cycle"
+        ordered |= ready
 
 
 def dependencies() -> dict[str, set[str]]:
@@ -86,27 +86,27 @@ def dependencies() -> dict[str, set[str]]:
         ]
         for condition in typing:
             condition.body = []
-        seen: set[str] = set()
+        imported: set[str] = set()
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
                 names = {f"{node.module}.{alias.name}" for alias in node.names}
-                seen |= {each if each in modules else node.module for each in names}
-        found[name] = (seen & modules.keys()) - {name}
+                imported |= {each if each in modules else node.module for each in names}
+        found[name] = (imported & modules.keys()) - {name}
     return found
 
 
 def test_no_modules_import_each_other() -> None:
-    """Not even inside functions: take away modules that import nothing that is left until none is left."""
-    left = dependencies()
-    while free := [name for name, needed in left.items() if not needed & left.keys()]:
-        for name in free:
-            del left[name]
-    cycle = {name for name in left if any(name in needed for needed in left.values())}
+    """Not even inside functions: remove modules without remaining imports until none remains."""
+    remaining = dependencies()
+    while leaves := [name for name, needed in remaining.items() if not needed & remaining.keys()]:
+        for name in leaves:
+            del remaining[name]
+    cycle = {name for name in remaining if any(name in needed for needed in remaining.values())}
     assert not cycle, f"a cycle is among {sorted(cycle)}"
 
 
-@pytest.mark.parametrize("name", WITHOUT_OTHERS)
-def test_the_foundations_stand_alone(name: str) -> None:
+@pytest.mark.parametrize("name", STANDALONE)
+def test_standalone_modules_import_only_errors(name: str) -> None:
     assert imports(SOURCE / name) <= {"regard.errors", "regard.errors.RegardError"}
 
 
@@ -122,14 +122,14 @@ def test_nothing_is_unpickled(path: Path) -> None:
 
 
 def test_files_stay_short() -> None:
-    long = {str(path.relative_to(SOURCE)): n for path in FILES if (n := len(path.read_text().splitlines())) > 400}
-    assert not long, "split along a concept"
+    too_long = {str(path.relative_to(SOURCE)): n for path in FILES if (n := len(path.read_text().splitlines())) > 400}
+    assert not too_long, "split along a concept"
 
 
 # --- tasks and modalities ---------------------------------------------------------------------------------------
 
-# Only here may code ask which task or which modality it serves.
-MAY_ASK = ("tasks/", "models/stems/", "models/settings/sources/", "data/media")
+# Only these may have conditions on the name of a task or a modality.
+MAY_BRANCH = ("tasks/", "models/stems/", "models/settings/sources/", "data/media")
 TASK_CLASSES = {"Task", "DatasetKind"}
 SOURCE_CLASSES = {"TextSource", "ImageSource", "AudioSource", "NoSource"}
 
@@ -150,14 +150,14 @@ def branches(tree: ast.AST) -> list[ast.expr]:
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """The names and attributes of an expression, each part of `a_b` by itself as well."""
+    """The names and attributes of an expression, and each part of `a_b`."""
     found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     found |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
     return found | {part for name in found for part in name.split("_")}
 
 
-def asks(condition: ast.expr) -> list[str]:
-    """What a condition asks about a task or a modality by name."""
+def condition_names(condition: ast.expr) -> list[str]:
+    """The names of tasks and modalities, and their classes, that a condition tests for."""
     tasks, modalities = set(TASKS.names()), set(SOURCES.names())
     found = []
     for node in ast.walk(condition):
@@ -180,11 +180,11 @@ def asks(condition: ast.expr) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_no_condition_asks_for_a_task_or_a_modality_by_name(path: Path) -> None:
+def test_no_condition_tests_for_a_task_or_modality_by_name(path: Path) -> None:
     name = str(path.relative_to(SOURCE))
-    if name.startswith(MAY_ASK):
+    if name.startswith(MAY_BRANCH):
         return
-    found = [(node.lineno, what) for node in branches(ast.parse(path.read_text())) for what in asks(node)]
+    found = [(node.lineno, what) for node in branches(ast.parse(path.read_text())) for what in condition_names(node)]
     assert not found, f"{name}: {sorted(set(found))}; ask the task or the source settings instead"
 
 
@@ -204,9 +204,9 @@ def test_no_condition_asks_for_a_task_or_a_modality_by_name(path: Path) -> None:
 def test_a_condition_on_a_name_is_found(code: str) -> None:
     tree = ast.parse(code)
     subjects = [node.subject for node in ast.walk(tree) if isinstance(node, ast.Match)]
-    assert any(asks(node) or (subjects and isinstance(node, ast.Constant)) for node in branches(tree))
+    assert any(condition_names(node) or (subjects and isinstance(node, ast.Constant)) for node in branches(tree))
 
 
 @pytest.mark.parametrize("code", ['if tie == "none": pass', 'if output == "text": pass', "if source.is_text: pass"])
 def test_other_conditions_are_allowed(code: str) -> None:
-    assert not any(asks(node) for node in branches(ast.parse(code)))
+    assert not any(condition_names(node) for node in branches(ast.parse(code)))

@@ -1,4 +1,4 @@
-"""The documents tell the truth: their Python runs, their commands exist, their links lead somewhere."""
+"""The documentation is correct: its Python and commands run, its links resolve, extensions are documented."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ def blocks(path: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_the_python_runs(path: Path, tmp_path: Path) -> None:
+def test_python_examples_run(path: Path, tmp_path: Path) -> None:
     """All blocks of one document, in order, as one program."""
     if code := "\n".join(blocks(path, "python")):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -32,7 +32,7 @@ def test_the_python_runs(path: Path, tmp_path: Path) -> None:
     [path if path.name == "README.md" else pytest.param(path, marks=pytest.mark.slow) for path in DOCUMENTS],
     ids=lambda path: path.name,
 )
-def test_the_commands_run(path: Path, tmp_path: Path) -> None:
+def test_commands_run(path: Path, tmp_path: Path) -> None:
     """`regard` commands are run; `make` targets and bench scripts must exist."""
     makefile = (ROOT / "Makefile").read_text()
     for line in "\n".join(blocks(path, "sh")).splitlines():
@@ -49,13 +49,13 @@ def test_the_commands_run(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_the_links_lead_somewhere(path: Path) -> None:
+def test_links_resolve(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
         if not target.startswith(("http://", "https://")):
             assert (path.parent / target).exists(), target
 
 
-def test_the_plan_shown_is_the_plan_printed() -> None:
+def test_the_documented_plan_is_the_printed_one() -> None:
     text = (ROOT / "docs" / "attention.md").read_text()
     code = "\n".join(blocks(ROOT / "docs" / "attention.md", "python"))
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -50,14 +50,14 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["Regis
         del sys.modules[name]
 
 
-def test_names_are_known_before_anything_is_imported(registry: "Registry[type]") -> None:
+def test_names_are_known_without_imports(registry: "Registry[type]") -> None:
     assert registry.names() == ["global", "red-apple"]
     assert "fruit_package.red_apple" not in sys.modules
     assert registry.get("red-apple").__name__ == "RedApple"
     assert "fruit_package.red_apple" in sys.modules
 
 
-def test_a_class_is_read_before_it_is_imported(registry: "Registry[type]") -> None:
+def test_a_declaration_is_read_without_importing_its_class(registry: "Registry[type]") -> None:
     apple, everything = registry.declaration("red-apple"), registry.declaration("global")
     assert (apple.class_name, apple.aliases) == ("RedApple", ("apple",))
     assert everything.own == {"color": "green", "size": 3, "weight": 5}
@@ -68,7 +68,7 @@ def test_a_class_is_read_before_it_is_imported(registry: "Registry[type]") -> No
         registry.exported("Pear")
 
 
-def test_a_plugin_is_read_from_its_class(registry: "Registry[type]", tmp_path: Path) -> None:
+def test_the_declaration_of_a_plugin_is_read_from_its_class(registry: "Registry[type]", tmp_path: Path) -> None:
     file = tmp_path / "lemon.py"
     content = "from regard.registry import AXES\n@AXES['fruit'].register('lemon')\nclass Lemon: color = 'yellow'\n"
     file.write_text(content)
@@ -77,7 +77,7 @@ def test_a_plugin_is_read_from_its_class(registry: "Registry[type]", tmp_path: P
     assert registry.declaration("lemon").class_name == "Lemon"
 
 
-def test_an_alias_of_what_is_not_imported_yet_is_refused(registry: "Registry[type]", tmp_path: Path) -> None:
+def test_an_alias_of_an_unimported_extension_is_refused(registry: "Registry[type]", tmp_path: Path) -> None:
     file = tmp_path / "pear.py"
     file.write_text("from regard.registry import AXES\n@AXES['fruit'].register('apple')\nclass Pear: pass\n")
     with pytest.raises(
@@ -87,13 +87,13 @@ def test_an_alias_of_what_is_not_imported_yet_is_refused(registry: "Registry[typ
     assert "fruit_package.red_apple" not in sys.modules
 
 
-def test_an_alias_finds_it(registry: "Registry[type]") -> None:
+def test_an_alias_finds_its_extension(registry: "Registry[type]") -> None:
     assert registry.get("apple") is registry.get("red-apple")
     assert registry.canonical("apple") == "red-apple"
     assert registry.aliases("red-apple") == ["apple"]
 
 
-def test_an_unknown_name_gets_the_nearest(registry: "Registry[type]") -> None:
+def test_an_unknown_name_suggests_the_nearest(registry: "Registry[type]") -> None:
     with pytest.raises(RegardError, match="did you mean 'red-apple'"):
         registry.get("red-aple")
     with pytest.raises(RegardError, match="there are global, red-apple"):

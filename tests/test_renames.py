@@ -1,4 +1,4 @@
-"""Old names of settings: migrated in files, refused with the new name where they are typed."""
+"""Old names of settings: migrated in files, refused with the new name on the command line."""
 
 import pytest
 
@@ -11,14 +11,14 @@ SETTINGS = renames.SETTINGS
 def test_british_spellings_of_earlier_versions_are_migrated() -> None:
     old = {"model": {"encoder": {"initialisation": "glorot"}, "decoder": {"normalise": "hard"}}}
     new = {"model": {"encoder": {"initialization": "glorot"}, "decoder": {"normalize": "hard"}}}
-    with pytest.MonkeyPatch.context() as real:
-        real.setattr(renames, "SETTINGS", SETTINGS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(renames, "SETTINGS", SETTINGS)
         assert migrated(old) == new
         assert new_name("model.decoder.normalise") == "model.decoder.normalize"
 
 
 @pytest.fixture(autouse=True)
-def some(monkeypatch: pytest.MonkeyPatch) -> None:
+def sample_renames(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renames, "SETTINGS", {"model.*.colour": ".color", "data.old": "training.new"})
     monkeypatch.setattr(renames, "VALUES", {"model.*.color": {"grey": "gray"}})
 
@@ -30,7 +30,7 @@ def test_files_are_migrated() -> None:
     assert migrated(new) == new
 
 
-def test_typed_names_are_told_apart() -> None:
+def test_old_names_get_their_new_names() -> None:
     assert new_name("model.decoder.colour") == "model.decoder.color"
     assert new_name("data.old") == "training.new"
     assert new_name("model.decoder.color") is None

@@ -1,4 +1,4 @@
-"""Settings: what is wrong is said in one sentence with its name; what is written can be read again."""
+"""Settings: errors are one sentence with the setting, TOML round-trips, precedence."""
 
 import copy
 import tomllib
@@ -22,7 +22,7 @@ tables = st.recursive(
 )
 
 
-def refused(*assignments: str, file: dict[str, Any] | None = None) -> str:
+def error_message(*assignments: str, file: dict[str, Any] | None = None) -> str:
     with pytest.raises(ValueError, match=r"\w") as caught:
         run_settings(None, file or {}, list(assignments), {})
     message = str(caught.value)
@@ -30,11 +30,11 @@ def refused(*assignments: str, file: dict[str, Any] | None = None) -> str:
     return message
 
 
-# What is wrong
+# Errors
 
 
 @pytest.mark.parametrize(
-    ("assignment", "name", "meant"),
+    ("assignment", "name", "suggestion"),
     [
         ("trainin.steps=3", "trainin", "training"),
         ("training.step=3", "training.step", "steps"),
@@ -44,30 +44,30 @@ def refused(*assignments: str, file: dict[str, Any] | None = None) -> str:
         ("data.pair=a.tsv", "data.pair", "pairs"),
     ],
 )
-def test_an_unknown_setting_says_which_was_meant(assignment: str, name: str, meant: str) -> None:
-    assert refused(assignment) == f"{name}: there is no such setting; did you mean {meant}?"
+def test_an_unknown_setting_suggests_the_nearest_name(assignment: str, name: str, suggestion: str) -> None:
+    assert error_message(assignment) == f"{name}: there is no such setting; did you mean {suggestion}?"
 
 
 @pytest.mark.parametrize("kind", ["recurrent", "convolutional", "transformer"])
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_an_unknown_setting_is_looked_for_in_the_kind_that_was_chosen(part: str, kind: str) -> None:
+def test_suggestions_are_of_the_selected_kind(part: str, kind: str) -> None:
     own = {
         "recurrent": ("cel", "cell"),
         "convolutional": ("kernl", "kernel"),
         "transformer": ("norm_frist", "norm_first"),
     }
-    wrong, right = own[kind]
-    message = refused(f"model.{part}.kind={kind}", f"model.{part}.{wrong}=1", "model.tie=none")
-    assert message == f"model.{part}.{wrong}: there is no such setting; did you mean {right}?"
+    misspelled, correct = own[kind]
+    message = error_message(f"model.{part}.kind={kind}", f"model.{part}.{misspelled}=1", "model.tie=none")
+    assert message == f"model.{part}.{misspelled}: there is no such setting; did you mean {correct}?"
 
 
-def test_an_unknown_setting_like_none_lists_all() -> None:
-    message = refused("data.subwords.zzzzz=1")
+def test_an_unknown_setting_without_a_near_name_lists_all() -> None:
+    message = error_message("data.subwords.zzzzz=1")
     assert message == "data.subwords.zzzzz: there is no such setting; there are kind, size, joint, coverage, sampling."
 
 
-def test_an_unknown_kind_lists_the_kinds_and_says_what_was_given() -> None:
-    message = refused("model.encoder.kind=recurent")
+def test_an_unknown_kind_suggests_the_nearest_kind() -> None:
+    message = error_message("model.encoder.kind=recurent")
     assert message.startswith("model.encoder")
     assert "there is no encoder 'recurent'; did you mean 'recurrent'?" in message
     assert "{" not in message
@@ -87,28 +87,28 @@ def test_an_unknown_kind_lists_the_kinds_and_says_what_was_given() -> None:
         ("data.subwords.joint=false", ["model.tie is all, which needs data.subwords.joint"]),
     ],
 )
-def test_what_is_not_possible_is_a_sentence_with_its_name(assignment: str, parts: list[str]) -> None:
-    message = refused(assignment)
+def test_an_invalid_value_is_one_sentence_with_the_setting(assignment: str, parts: list[str]) -> None:
+    message = error_message(assignment)
     assert all(part in message for part in parts), message
 
 
-def test_a_column_of_another_type_is_named_as_a_person_writes_it() -> None:
-    assert refused("data.source_column=[1]").startswith("data.source_column: ")
+def test_a_column_of_another_type_is_named_as_in_the_file() -> None:
+    assert error_message("data.source_column=[1]").startswith("data.source_column: ")
 
 
-def test_a_part_without_its_kind_is_a_sentence() -> None:
+def test_a_component_without_its_kind_is_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"^model\.encoder: kind is missing; choose "):
         RunSettings.parse({"model": {"encoder": {"layers": 3}}})
 
 
-def test_an_unknown_preset_says_which_was_meant() -> None:
+def test_an_unknown_preset_suggests_the_nearest_name() -> None:
     with pytest.raises(ValueError, match=r"there is no 'bahdanou'; did you mean bahdanau\?"):
         run_settings("bahdanou", {}, [], {})
     with pytest.raises(ValueError, match=r"there is no 'zzz'; the presets are show-attend-tell"):
         run_settings(None, {"preset": "zzz"}, [], {})
 
 
-def test_settings_do_not_change_after_they_were_made() -> None:
+def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         RunSettings().training.steps = 5
 
@@ -117,7 +117,7 @@ def test_settings_do_not_change_after_they_were_made() -> None:
 
 
 @pytest.mark.parametrize("name", all_presets())
-def test_every_preset_can_be_written_and_read_again(name: str) -> None:
+def test_every_preset_round_trips_through_toml(name: str) -> None:
     files = "text" if name.startswith(("gpt", "bert")) else "pairs"
     settings = run_settings(name, {}, [f"data.{files}=['a b.tsv', 'ü.csv']", "data.source_column=2"], {})
     again = RunSettings.parse(tomllib.loads(settings.as_toml()))
@@ -142,24 +142,24 @@ def test_every_preset_can_be_written_and_read_again(name: str) -> None:
         }
     ),
 )
-def test_whatever_is_set_can_be_written_and_read_again(data: dict[str, Any], training: dict[str, Any]) -> None:
+def test_any_settings_round_trip_through_toml(data: dict[str, Any], training: dict[str, Any]) -> None:
     settings = RunSettings.parse({"data": data, "training": training})
     assert RunSettings.parse(tomllib.loads(settings.as_toml())) == settings
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"a = ", "this is not TOML"), (b"a = '\xe9'", "UTF-8"), (b"\x00", "this is not TOML")]
+    ("content", "message"), [(b"a = ", "this is not TOML"), (b"a = '\xe9'", "UTF-8"), (b"\x00", "this is not TOML")]
 )
-def test_a_file_that_is_not_toml_is_a_sentence(content: bytes, said: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_toml_is_one_sentence(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=said) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         read_toml(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert is_one_sentence(str(caught.value))
 
 
-def test_a_settings_file_that_is_missing_or_a_folder_is_a_sentence(tmp_path: Path) -> None:
+def test_a_settings_file_that_is_missing_or_a_folder_is_one_sentence(tmp_path: Path) -> None:
     for path in (tmp_path / "none.toml", tmp_path):
         with pytest.raises(ValueError, match=str(path)):
             read_toml(path)
@@ -195,30 +195,30 @@ def test_a_settings_file_is_read(tmp_path: Path) -> None:
         ("True", "True"),
     ],
 )
-def test_values_are_toml_and_text_where_that_fails(text: str, value: object) -> None:
+def test_assigned_values_are_toml_or_else_text(text: str, value: object) -> None:
     result = changed({}, [f"a.b={text}"])["a"]["b"]
     assert result == value
     assert type(result) is type(value)
 
 
 @given(given=tables, path=st.lists(names, min_size=1, max_size=3), value=st.integers())
-def test_one_assignment_changes_one_place_of_a_copy(given: dict[str, Any], path: list[str], value: int) -> None:
+def test_an_assignment_changes_one_value_of_a_copy(given: dict[str, Any], path: list[str], value: int) -> None:
     before = copy.deepcopy(given)
     try:
         result = changed(given, [f"{'.'.join(path)}={value}"])
     except ValueError as error:
         assert is_one_sentence(str(error))
-        place: Any = given
+        table: Any = given
         for part in path[:-1]:
-            place = place[part]
-            if not isinstance(place, dict):
+            table = table[part]
+            if not isinstance(table, dict):
                 return
         raise
     assert given == before
-    place = result
+    table = result
     for part in path[:-1]:
-        place = place[part]
-    assert place.pop(path[-1]) == value
+        table = table[part]
+    assert table.pop(path[-1]) == value
     expected: Any = before
     for part in path[:-1]:
         expected = expected.setdefault(part, {})
@@ -227,28 +227,28 @@ def test_one_assignment_changes_one_place_of_a_copy(given: dict[str, Any], path:
 
 
 @pytest.mark.parametrize("assignment", ["steps", "=3", "a..b=3", ".a=3", "a.=3", ""])
-def test_what_is_no_assignment_is_a_sentence(assignment: str) -> None:
+def test_an_invalid_assignment_is_one_sentence(assignment: str) -> None:
     with pytest.raises(ValueError, match=r"^--set: .* is not name=value") as caught:
         changed({}, [assignment])
     assert is_one_sentence(str(caught.value))
 
 
-def test_a_value_has_nothing_inside() -> None:
-    assert refused("model.encoder.layers.x=1") == (
+def test_a_value_has_no_nested_settings() -> None:
+    assert error_message("model.encoder.layers.x=1") == (
         "--set: model.encoder.layers.x does not exist, because layers is a single value."
     )
-    assert refused("training.steps.more=3").startswith("training.steps: ")  # no preset has steps
+    assert error_message("training.steps.more=3").startswith("training.steps: ")  # no preset has steps
 
 
-def test_the_last_of_two_assignments_counts() -> None:
+def test_the_last_assignment_takes_precedence() -> None:
     assert run_settings(None, {}, ["training.seed=1", "training.seed=2"], {}).training.seed == 2
 
 
-# Who wins
+# Precedence
 
 
 @given(below=tables, above=tables)
-def test_what_is_above_wins_and_nothing_else_is_lost(below: dict[str, Any], above: dict[str, Any]) -> None:
+def test_merging_prefers_the_second_table_and_keeps_the_rest(below: dict[str, Any], above: dict[str, Any]) -> None:
     before = copy.deepcopy((below, above))
     result = merged(below, above)
     assert (below, above) == before
@@ -262,7 +262,7 @@ def test_what_is_above_wins_and_nothing_else_is_lost(below: dict[str, Any], abov
             assert result[key] == merged(below[key], above[key])
 
 
-def test_preset_then_file_then_command_then_set() -> None:
+def test_precedence_is_preset_file_command_set() -> None:
     file = {"preset": "bahdanau", "training": {"steps": 1, "warmup": 2, "seed": 3}}
     settings = run_settings(None, file, ["training.seed=9"], {"training": {"warmup": 8, "seed": 8}})
     assert settings.preset == "bahdanau"
@@ -279,10 +279,10 @@ def test_another_kind_replaces_the_whole_table() -> None:
     assert merged(below, {"part": {"y": 3}}) == {"part": {"kind": "a", "x": 1, "y": 3}, "other": 5}
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_another_kind_by_set_replaces_the_whole_table_whatever_the_order(turned: bool) -> None:
+@pytest.mark.parametrize("reverse_order", [False, True])
+def test_another_kind_by_set_replaces_the_whole_table_in_any_order(reverse_order: bool) -> None:
     assignments = ["model.encoder.kind=recurrent", "model.encoder.layers=3", "model.tie=target"]
-    settings = run_settings("transformer-tiny", {}, assignments[::-1] if turned else assignments, {})
+    settings = run_settings("transformer-tiny", {}, assignments[::-1] if reverse_order else assignments, {})
     assert settings.model.encoder == RecurrentEncoder(layers=3)
     assert settings.model.decoder.kind == "transformer"
 

