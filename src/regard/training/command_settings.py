@@ -50,9 +50,9 @@ class RunOptions:
 def settings_from_command(files: TrainingFiles, options: RunOptions, limits: Mapping[str, Any]) -> RunSettings:
     """The settings of a new run. limits: steps, minutes and seed. Raises RegardError."""
     file = read_configuration(options)
-    given = {"data": files.as_settings(options.task), "training": dict(limits)}
+    settings = {"data": files.as_settings(options.task), "training": dict(limits)}
     runs = [run.absolute() for run in options.init or ()]
-    return run_settings(options.preset, file, list(options.assignments), given, task=options.task, init=runs)
+    return run_settings(options.preset, file, list(options.assignments), settings, task=options.task, init=runs)
 
 
 def is_task_detected(options: RunOptions) -> bool:
@@ -62,9 +62,9 @@ def is_task_detected(options: RunOptions) -> bool:
 
 def check_resume(files: TrainingFiles, options: RunOptions, other_options: Mapping[str, Any]) -> None:
     """Raise RegardError if an option is given with --resume that does not apply to an existing run."""
-    given = {**asdict(files), **asdict(options), **other_options}
-    del given["folder"]
-    if any(each is not None and each not in ([], ()) for each in given.values()):
+    all_options = {**asdict(files), **asdict(options), **other_options}
+    del all_options["folder"]
+    if any(each is not None and each not in ([], ()) for each in all_options.values()):
         raise RegardError(
             "--resume: a run goes on with its own settings; only --minutes and --steps can be given with it."
         )
@@ -78,14 +78,14 @@ def read_configuration(options: RunOptions) -> dict[str, Any]:
     data = content.get("data")
     if not isinstance(data, dict):
         return content
-    given: dict[str, Any] = {}
+    absolute: dict[str, Any] = {}
     if "media" in data:
-        given["media"] = str((options.folder / str(data["media"])).absolute())
+        absolute["media"] = str((options.folder / str(data["media"])).absolute())
     for name in FILES:
         if name in data:
             paths = data[name] if isinstance(data[name], list) else [data[name]]
-            given[name] = [str((options.folder / str(path)).absolute()) for path in paths]
-    return {**content, "data": {**data, **given}}
+            absolute[name] = [str((options.folder / str(path)).absolute()) for path in paths]
+    return {**content, "data": {**data, **absolute}}
 
 
 def _absolute_paths(value: Any) -> Any:

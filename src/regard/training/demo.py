@@ -58,8 +58,8 @@ def run_demo(
         raise RegardError(f"--task: there is no demonstration of {task!r}; there are {', '.join(demo_tasks())}.")
     preset = preset or data.preset
     limits = {"training": {"steps": steps or data.steps, "seed": seed}}
-    given = data.run_settings(preset_settings(preset), output)
-    settings = run_settings(preset, given, assignments or [], limits)
+    demo_settings = data.run_settings(preset_settings(preset), output)
+    settings = run_settings(preset, demo_settings, assignments or [], limits)
     if output.exists() and (output / MARKER).exists():
         shutil.rmtree(output)
     if (output / "settings.toml").exists():
@@ -80,7 +80,7 @@ def run_demo(
 def _evaluate(predictor: Predictor, data: SyntheticData, folder: Path) -> tuple[float, int]:
     """Exact matches of the test split in percent, and its size."""
     tests = data.tests(folder)
-    results = predictor.results([given for given, _ in tests], predictor.greedy_options())
+    results = predictor.results([source for source, _ in tests], predictor.greedy_options())
     matches = [
         any(is_exact_match(result.text, reference) for reference in references)
         for result, (_, references) in zip(results, tests, strict=True)
@@ -93,11 +93,11 @@ def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed
     drawings: list[dict[str, Any]] = []
     alignments: list[Alignment] = []
     overlays: list[Any] = []
-    for given in data.examples(folder, seed):
-        result = predictor.predict([given])[0]
-        source = given.name if isinstance(given, Path) else str(given)
+    for example in data.examples(folder, seed):
+        result = predictor.predict([example])[0]
+        source = example.name if isinstance(example, Path) else str(example)
         record: dict[str, Any] = {"source": source, "text": result.text, "drawing": "(this model does not attend)"}
-        captured = predictor.attend(given, result)
+        captured = predictor.attend(example, result)
         if captured.kinds:
             captured = captured.without_special() if data.by_token else captured.without_special().merge_words()
             weights = captured.matrix("cross", -1)

@@ -209,10 +209,10 @@ def write_inference_files(run: Path, bundle: Bundle, corpus: Corpus) -> None:
         record = {"layer": head.layer, "head": head.head, "shifted": head.shifted}
         write_durably(run / ALIGNMENT_FILE, json.dumps(record).encode() + b"\n")
     if not small_vocabulary:
-        side = text_tokenizer(corpus.source_side)
-        joint = side.model == corpus.target_side.model
-        found = build_shortlist(lexicon, source_vocabulary=len(side), joint=joint)
-        write_durably(run / "shortlist.safetensors", found.to_bytes())
+        tokenizer = text_tokenizer(corpus.source_side)
+        joint = tokenizer.model == corpus.target_side.model
+        shortlist = build_shortlist(lexicon, source_vocabulary=len(tokenizer), joint=joint)
+        write_durably(run / "shortlist.safetensors", shortlist.to_bytes())
     if not unsupported_by_ctranslate2(bundle.description.model):
         for precision in PRECISIONS:
             convert_to_ctranslate2(open_run(run), precision)
@@ -243,24 +243,28 @@ def _load_corpus(
 ) -> Corpus:
     """The run's dataset. A resumed run uses its prepared data: the original files may have changed or be gone."""
     data = run / "data"
-    what: dict[str, Any] = {"source": settings.model.source, "kind": get_task(settings.task).data()}
+    dataset_options: dict[str, Any] = {"source": settings.model.source, "kind": get_task(settings.task).data()}
     if distributed.is_main_process:
-        own = reopen(data, **what) if resuming else None
-        corpus = own or prepare(settings.data, data, **what, report=reporter.report_preparation)
-        if own is None and resuming:
+        prepared = reopen(data, **dataset_options) if resuming else None
+        corpus = prepared or prepare(settings.data, data, **dataset_options, report=reporter.report_preparation)
+        if prepared is None and resuming:
             _check_vocabulary_unchanged(run, corpus)
     if distributed.world_size > 1:
         torch.distributed.barrier()
-    return corpus if distributed.is_main_process else reopen(data, **what) or prepare(settings.data, data, **what)
+    return (
+        corpus
+        if distributed.is_main_process
+        else reopen(data, **dataset_options) or prepare(settings.data, data, **dataset_options)
+    )
 
 
 def _check_vocabulary_unchanged(run: Path, corpus: Corpus) -> None:
     """Raise RegardError if data that was prepared again gives another vocabulary than the run started with."""
-    for before, side in (
+    for path, tokenizer in (
         (run / "source.subwords", corpus.source_side),
         (run / corpus.target_side.target_file, corpus.target_side),
     ):
-        if before.exists() and before.read_bytes() != getattr(side, "model", None):
+        if path.exists() and path.read_bytes() != getattr(tokenizer, "model", None):
             raise RegardError(
                 f"{run}: its data folder is gone, and the files it was made from have changed since; put them back as "
                 f"they were, or start anew with regard train."
@@ -317,9 +321,9 @@ def describe_model(model: ModelSettings) -> str:
 
 def describe_run(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
     """Lines that describe the model and its data."""
-    predicts = get_task(settings.task).describe_target(corpus.target_side)
+    target = get_task(settings.task).describe_target(corpus.target_side)
     lines = [
-        f"{settings.preset}: {describe_model(settings.model)}, {bundle.model.size:,} parameters, {predicts}",
+        f"{settings.preset}: {describe_model(settings.model)}, {bundle.model.size:,} parameters, {target}",
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
         f"{len(corpus.valid):,} to judge by; into {run}",
     ]

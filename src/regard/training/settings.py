@@ -101,11 +101,11 @@ class RunSettings(Settings):
                 "two segments follows the first"
             )
         self._check_losses()
-        for name, part in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
+        for name, component in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
             reads_tokens = name == "decoder" or self.model.source.is_text
-            if reads_tokens and part.max_length is not None and part.max_length < self.data.longest:
+            if reads_tokens and component.max_length is not None and component.max_length < self.data.longest:
                 raise RegardError(
-                    f"model.{name} has {part.max_length} positions, but data.longest allows {self.data.longest} "
+                    f"model.{name} has {component.max_length} positions, but data.longest allows {self.data.longest} "
                     f"tokens; set model.{name}.max_positions to as many"
                 )
         return self
@@ -137,25 +137,25 @@ def run_settings(
     name: str | None,
     file: dict[str, Any],
     assignments: list[str],
-    given: dict[str, Any],
+    options: dict[str, Any],
     *,
     task: str | None = None,
     init: Sequence[Path] = (),
 ) -> RunSettings:
     """Merge, in order: a preset (`name`, or that of the file, or a default for the task and the files), the runs of a
-    warm start, the configuration file, the command's options in `given`, and each assignment of --set."""
+    warm start, the configuration file, the command's options in `options`, and each assignment of --set."""
     file = migrated(file)
     name = name or file.get("preset")
     modality, task_given = None, task is not None
     task = task or file.get("task")
     if name is None or task_given:
-        data = _data_settings(file, given, assignments)
+        data = _data_settings(file, options, assignments)
         modality = detect_modality(data)
         resolved_task = get_task(task) if task is not None else detect_task(data, modality)
         default_preset = resolved_task.preset(data, modality)
         if data.pairs and all(each is None for each in (data.source_column, data.target_column, data.question_column)):
             columns = resolved_task.detect_columns(data.pairs)
-            given, data = merged({"data": columns}, given), data.model_copy(update=columns)
+            options, data = merged({"data": columns}, options), data.model_copy(update=columns)
         if name is None:
             default_preset = resolved_task.preset(data, modality)
         name = name or default_preset
@@ -166,7 +166,7 @@ def run_settings(
 
         preset = warm_start_settings(init, preset)
     everything = _apply_assignments(
-        merged(merged({**preset, "preset": name}, {**file, "preset": name}), given), assignments
+        merged(merged({**preset, "preset": name}, {**file, "preset": name}), options), assignments
     )
     everything["task"] = task or preset.get("task", "")
     _match_width(everything.get("model", {}), file.get("model", {}), assignments)
@@ -177,9 +177,9 @@ def run_settings(
     return settings
 
 
-def _data_settings(file: dict[str, Any], given: dict[str, Any], assignments: list[str]) -> DataSettings:
+def _data_settings(file: dict[str, Any], options: dict[str, Any], assignments: list[str]) -> DataSettings:
     data_assignments = [each for each in assignments if each.startswith("data.")]
-    everything = _apply_assignments(merged({"data": {}, **file}, given), data_assignments)
+    everything = _apply_assignments(merged({"data": {}, **file}, options), data_assignments)
     try:
         return DataSettings.parse(everything.get("data", {}))
     except RegardError as error:
@@ -217,5 +217,5 @@ def _apply_assignments(everything: dict[str, Any], assignments: list[str]) -> di
     if any(each.partition("=")[0].strip() == "preset" for each in assignments):
         raise RegardError("--set: a preset is chosen with --preset.")
     kinds = [each for each in assignments if each.partition("=")[0].strip().endswith(".kind")]
-    others = [each for each in assignments if each not in kinds]
-    return changed(merged(everything, changed({}, kinds)), others)
+    other_assignments = [each for each in assignments if each not in kinds]
+    return changed(merged(everything, changed({}, kinds)), other_assignments)
