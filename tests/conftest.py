@@ -27,7 +27,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture(params=["C", "PyTorch"])
-def form(request: pytest.FixtureRequest) -> Iterator[str]:
+def implementation(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run a test with the C implementation and with the PyTorch implementation."""
     if request.param == "PyTorch":
         with native.disabled():

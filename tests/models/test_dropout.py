@@ -64,7 +64,7 @@ def test_c_and_pytorch_agree_bit_for_bit(shape: list[int], probability: float, s
 
 @pytest.mark.parametrize("special", [torch.nan, torch.inf, -torch.inf])
 def test_non_finite_values_are_kept_or_dropped_but_never_made_finite(
-    form: str, operation: Operation, special: float
+    implementation: str, operation: Operation, special: float
 ) -> None:
     """A NaN that became 0 would hide that training has diverged."""
     torch.manual_seed(1)
@@ -81,7 +81,7 @@ def test_non_finite_values_are_kept_or_dropped_but_never_made_finite(
 
 
 @pytest.mark.parametrize("probability", [0.05, 0.3, 0.5, 0.9])
-def test_dropout_rate_and_mean(form: str, probability: float) -> None:
+def test_dropout_rate_and_mean(implementation: str, probability: float) -> None:
     torch.manual_seed(0)
     n = 200_000
     out = Dropout(probability)(torch.ones(n))
@@ -90,7 +90,7 @@ def test_dropout_rate_and_mean(form: str, probability: float) -> None:
     torch.testing.assert_close(out[out != 0].unique(), torch.tensor([1 / (1 - probability)]))
 
 
-def test_neighbors_and_calls_are_independent(form: str) -> None:
+def test_neighbors_and_calls_are_independent(implementation: str) -> None:
     torch.manual_seed(0)
     first, second = (Dropout(0.5)(torch.ones(100_000)) > 0 for _ in range(2))
     for other in (second, first.roll(1), first.roll(16), first.roll(1024)):
@@ -98,12 +98,12 @@ def test_neighbors_and_calls_are_independent(form: str) -> None:
 
 
 @pytest.mark.parametrize("probability", [1 - 2**-20, 1 - 2**-40])
-def test_probability_close_to_one_drops_nearly_everything(form: str, probability: float) -> None:
+def test_probability_close_to_one_drops_nearly_everything(implementation: str, probability: float) -> None:
     torch.manual_seed(0)
     assert int((Dropout(probability)(torch.ones(5000)) != 0).sum()) < 10
 
 
-def test_backward_uses_the_same_mask(form: str) -> None:
+def test_backward_uses_the_same_mask(implementation: str) -> None:
     torch.manual_seed(3)
     x = torch.rand(5, 700).add(0.5).requires_grad_()
     for name, operation in OPERATIONS.items():
@@ -113,7 +113,7 @@ def test_backward_uses_the_same_mask(form: str) -> None:
         torch.testing.assert_close(gradient * x, (out - residual_part), msg=name)  # linear where x > 0
 
 
-def test_residual_gradient_is_not_dropped(form: str) -> None:
+def test_residual_gradient_is_not_dropped(implementation: str) -> None:
     x, residual = torch.randn(3, 50), torch.randn(3, 50, requires_grad=True)
     g = torch.randn(3, 50)
     Dropout(0.5).add(x, residual).backward(g)
@@ -121,7 +121,9 @@ def test_residual_gradient_is_not_dropped(form: str) -> None:
     assert torch.equal(residual.grad, g)
 
 
-def test_result_is_independent_of_the_number_of_threads(form: str, operation: Operation, two_threads: None) -> None:
+def test_result_is_independent_of_the_number_of_threads(
+    implementation: str, operation: Operation, two_threads: None
+) -> None:
     x = torch.randn(3, 91_003)  # large enough to be shared, and no multiple of anything
     two = output_and_gradient_bits(operation, 0.3, x, 5)
     torch.set_num_threads(1)
@@ -130,7 +132,7 @@ def test_result_is_independent_of_the_number_of_threads(form: str, operation: Op
     assert torch.equal(one[1], two[1])
 
 
-def test_dropout_is_reproducible_from_the_seed(form: str, operation: Operation) -> None:
+def test_dropout_is_reproducible_from_the_seed(implementation: str, operation: Operation) -> None:
     x = torch.randn(4, 300)
     first, again, other = (output_and_gradient_bits(operation, 0.5, x, seed) for seed in (7, 7, 8))
     assert torch.equal(first[0], again[0])
@@ -138,7 +140,7 @@ def test_dropout_is_reproducible_from_the_seed(form: str, operation: Operation) 
     assert not torch.equal(first[0], other[0])
 
 
-def test_result_is_independent_of_the_memory_layout(form: str, operation: Operation) -> None:
+def test_result_is_independent_of_the_memory_layout(implementation: str, operation: Operation) -> None:
     x = torch.randn(30, 40)
     plain = output_and_gradient_bits(operation, 0.5, x, 1)
     transposed = output_and_gradient_bits(operation, 0.5, x.t().contiguous().t(), 1)
@@ -147,7 +149,7 @@ def test_result_is_independent_of_the_memory_layout(form: str, operation: Operat
 
 
 @pytest.mark.parametrize("dropout", [Dropout(0.5).eval(), Dropout(0.0)], ids=["evaluation", "share 0"])
-def test_evaluation_is_the_identity_and_consumes_no_random_numbers(form: str, dropout: Dropout) -> None:
+def test_evaluation_is_the_identity_and_consumes_no_random_numbers(implementation: str, dropout: Dropout) -> None:
     x, residual = torch.randn(3, 20), torch.randn(3, 20)
     before = torch.get_rng_state()
     assert dropout(x) is x

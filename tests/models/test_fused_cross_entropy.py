@@ -72,7 +72,7 @@ def assert_equal_with_gradients(
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_equals_cross_entropy_with_its_gradients(
-    form: str, vocabulary: int, smoothing: float, bias: bool, dtype: torch.dtype
+    implementation: str, vocabulary: int, smoothing: float, bias: bool, dtype: torch.dtype
 ) -> None:
     (x,), weight, b, targets = random_inputs(9, 6, vocabulary, bias, seed=vocabulary)
     inputs = [x, weight, b]
@@ -97,7 +97,7 @@ def test_equals_cross_entropy_with_its_gradients(
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_rdrop_equals_the_plain_formula(
-    form: str, vocabulary: int, smoothing: float, rdrop_weight: float, dtype: torch.dtype
+    implementation: str, vocabulary: int, smoothing: float, rdrop_weight: float, dtype: torch.dtype
 ) -> None:
     (x, y), weight, b, targets = random_inputs(9, 6, vocabulary, True, seed=vocabulary, passes=2)
     inputs = [x, y, weight, b]
@@ -112,7 +112,7 @@ def test_rdrop_equals_the_plain_formula(
     torch.testing.assert_close(result.per_token.double(), per_token, rtol=1e-5, atol=1e-5)
 
 
-def test_bfloat16_operands_change_little(form: str) -> None:
+def test_bfloat16_operands_change_little(implementation: str) -> None:
     (x, y), weight, b, targets = random_inputs(40, 6, 33, True, passes=2)
     inputs_in_dtype = as_float32([x, y, weight, b])
     first, second, w, bias = inputs_in_dtype
@@ -130,7 +130,7 @@ def test_bfloat16_operands_change_little(form: str) -> None:
             assert not torch.equal(a.double(), c)
 
 
-def test_rdrop_of_equal_passes_is_cross_entropy(form: str) -> None:
+def test_rdrop_of_equal_passes_is_cross_entropy(implementation: str) -> None:
     (x,), weight, b, targets = random_inputs(9, 6, 19, True)
     x, weight, b = as_float32([x, weight, b])
     single_pass = fused_cross_entropy(x, weight, b, targets, smoothing=0.1)
@@ -161,7 +161,7 @@ def test_result_is_independent_of_the_chunk_size(
     assert_equal_with_gradients(two_passes.total, reference, [*inputs, weight, bias], inputs_in_dtype, 1e-5)
 
 
-def test_result_is_independent_of_the_number_of_threads(form: str) -> None:
+def test_result_is_independent_of_the_number_of_threads(implementation: str) -> None:
     (x, y), weight, bias, targets = random_inputs(500, 4, 301, True, passes=2)
     x, y, weight, bias = as_float32([x, y, weight, bias])
     one_thread = fused_cross_entropy(x, weight, bias, targets), fused_rdrop(x, y, weight, bias, targets)
@@ -176,7 +176,7 @@ def test_result_is_independent_of_the_number_of_threads(form: str) -> None:
 
 
 @pytest.mark.parametrize("shift", [-1e4, 1e4])
-def test_large_logits_are_stable(form: str, shift: float) -> None:
+def test_large_logits_are_stable(implementation: str, shift: float) -> None:
     (x,), weight, _, targets = random_inputs(5, 4, 21, False)
     x, weight = x.detach().float(), weight.detach().float()
     bias = torch.full((21,), shift)
@@ -199,7 +199,7 @@ def test_non_finite_logit_never_gives_a_finite_loss(
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
-def test_non_finite_row_does_not_affect_others(form: str, value: float) -> None:
+def test_non_finite_row_does_not_affect_others(implementation: str, value: float) -> None:
     generator = torch.Generator().manual_seed(0)
     x, weight, targets = torch.randn(6, 5, generator=generator), torch.rand(21, 5, generator=generator), torch.arange(6)
     finite = fused_cross_entropy(x, weight, None, targets)
@@ -242,7 +242,7 @@ def test_no_gradient_is_computed_without_need(monkeypatch: pytest.MonkeyPatch) -
         (torch.tensor([0.0, 1.0, 2.0]), "expected 3 whole numbers"),
     ],
 )
-def test_invalid_targets_raise(form: str, targets: Tensor, message: str) -> None:
+def test_invalid_targets_raise(implementation: str, targets: Tensor, message: str) -> None:
     x, weight = torch.randn(3, 4), torch.randn(7, 4)
     with pytest.raises(ValueError, match=f"^targets: .*{message}"):
         fused_cross_entropy(x, weight, None, targets)
@@ -258,7 +258,7 @@ def test_mismatched_shapes_raise() -> None:
         fused_rdrop(x, torch.randn(2, 4), torch.randn(7, 4), None, targets)
 
 
-def test_loss_of_an_empty_batch_is_zero(form: str) -> None:
+def test_loss_of_an_empty_batch_is_zero(implementation: str) -> None:
     x, weight = torch.empty(0, 4, requires_grad=True), torch.randn(7, 4, requires_grad=True)
     result = fused_cross_entropy(x, weight, None, torch.empty(0, dtype=torch.int64), smoothing=0.1)
     result.total.backward()

@@ -45,7 +45,9 @@ def gradients(total: Tensor, cell: nn.Module, x: Tensor, state: tuple[Tensor, ..
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize(("batch", "time", "width"), [(1, 1, 1), (3, 5, 8), (2, 7, 19), (4, 2, 33)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_sequence_equals_pytorch(form: str, kind: str, batch: int, time: int, width: int, dtype: torch.dtype) -> None:
+def test_sequence_equals_pytorch(
+    implementation: str, kind: str, batch: int, time: int, width: int, dtype: torch.dtype
+) -> None:
     tolerance = 1e-12 if dtype == torch.float64 else 3e-6
     cell, pytorch_module = cell_and_pytorch_module(kind, 6, width, dtype)
     x, state = torch.randn(time, batch, 6, dtype=dtype).requires_grad_(), random_state(cell, batch, dtype)
@@ -60,7 +62,7 @@ def test_sequence_equals_pytorch(form: str, kind: str, batch: int, time: int, wi
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("width", [1, 8, 19, 33])
 @pytest.mark.parametrize("kind", KINDS)
-def test_steps_equal_pytorch(form: str, kind: str, width: int, dtype: torch.dtype) -> None:
+def test_steps_equal_pytorch(implementation: str, kind: str, width: int, dtype: torch.dtype) -> None:
     tolerance = 1e-12 if dtype == torch.float64 else 3e-6
     cell, pytorch_module = cell_and_pytorch_module(kind, 6, width, dtype)
     x, initial = torch.randn(4, 3, 6, dtype=dtype).requires_grad_(), random_state(cell, 3, dtype)
@@ -95,7 +97,7 @@ def test_gradcheck(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradients_of_the_last_output_or_cell_alone(form: str, kind: str) -> None:
+def test_gradients_of_the_last_output_or_cell_alone(implementation: str, kind: str) -> None:
     cell, pytorch_module = cell_and_pytorch_module(kind, 4, 5, torch.float32)
     x, state = torch.randn(3, 2, 4, requires_grad=True), random_state(cell, 2, torch.float32)
     actual = gradients(cell.sequence(cell.inputs(x), state)[-1].sum(), cell, x, state)
@@ -111,7 +113,7 @@ def test_gradients_of_the_last_output_or_cell_alone(form: str, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_result_is_independent_of_the_memory_layout(form: str, kind: str) -> None:
+def test_result_is_independent_of_the_memory_layout(implementation: str, kind: str) -> None:
     cell = Cell(kind, 4, 5)
     gates, state = torch.randn(2, 3, cell.inputs.out_features).transpose(0, 1), random_state(cell, 2, torch.float32)
     transposed = tuple(state_tensor.detach().t().contiguous().t() for state_tensor in state)
@@ -124,7 +126,7 @@ def test_result_is_independent_of_the_memory_layout(form: str, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_large_gates_saturate_and_nan_propagates(form: str, kind: str) -> None:
+def test_large_gates_saturate_and_nan_propagates(implementation: str, kind: str) -> None:
     cell = Cell(kind, 4, 5)
     state = cell.zero(torch.empty(2, 1))
     gates = torch.full((2, cell.inputs.out_features), 1e30)
@@ -134,7 +136,7 @@ def test_large_gates_saturate_and_nan_propagates(form: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_result_is_independent_of_the_number_of_threads(form: str, kind: str) -> None:
+def test_result_is_independent_of_the_number_of_threads(implementation: str, kind: str) -> None:
     cell = Cell(kind, 4, 64)
     x, state = torch.randn(2, 150, cell.inputs.out_features), cell.zero(torch.empty(150, 1))
     x_t = cell.step(x[0], state)

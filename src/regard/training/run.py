@@ -243,19 +243,15 @@ def _load_corpus(
 ) -> Corpus:
     """The run's dataset. A resumed run uses its prepared data: the original files may have changed or be gone."""
     data = run / "data"
-    dataset_options: dict[str, Any] = {"source": settings.model.source, "kind": get_task(settings.task).data()}
+    options: dict[str, Any] = {"source": settings.model.source, "kind": get_task(settings.task).data()}
     if distributed.is_main_process:
-        prepared = reopen(data, **dataset_options) if resuming else None
-        corpus = prepared or prepare(settings.data, data, **dataset_options, report=reporter.report_preparation)
+        prepared = reopen(data, **options) if resuming else None
+        corpus = prepared or prepare(settings.data, data, **options, report=reporter.report_preparation)
         if prepared is None and resuming:
             _check_vocabulary_unchanged(run, corpus)
     if distributed.world_size > 1:
         torch.distributed.barrier()
-    return (
-        corpus
-        if distributed.is_main_process
-        else reopen(data, **dataset_options) or prepare(settings.data, data, **dataset_options)
-    )
+    return corpus if distributed.is_main_process else reopen(data, **options) or prepare(settings.data, data, **options)
 
 
 def _check_vocabulary_unchanged(run: Path, corpus: Corpus) -> None:

@@ -24,7 +24,7 @@ def inputs(
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 0.1, 1.0, 4.0, 10.0, 30.0, 1e3, 1e30])
-def test_any_size_of_numbers_is_as_exact_as_plain_code(form: str, scale: float) -> None:
+def test_any_size_of_numbers_is_as_exact_as_plain_code(implementation: str, scale: float) -> None:
     """Scores and gradients, at most twice the error of the plain float32 code."""
     ours = inputs(scale, queries=30, keys=33, width=64)
     exact = [x.detach().double().requires_grad_() for x in ours]
@@ -62,7 +62,7 @@ def test_any_shape_is_served(queries: int, keys: int, width: int, seed: int) -> 
                 torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
 
 
-def test_opposite_large_numbers_cancel_exactly(form: str) -> None:
+def test_opposite_large_numbers_cancel_exactly(implementation: str) -> None:
     """a = 1000 and b = -999: e^2a overflows, tanh(1) must come out all the same."""
     a = torch.full((1, 1, 2, 16), 1000.0)
     b = torch.full((1, 1, 2, 16), -999.0)
@@ -70,7 +70,7 @@ def test_opposite_large_numbers_cancel_exactly(form: str) -> None:
     torch.testing.assert_close(scores, torch.full((1, 1, 2, 2), 16 * torch.tanh(torch.tensor(1.0)).item()))
 
 
-def test_just_inside_the_limit_of_the_exponentials(form: str) -> None:
+def test_just_inside_the_limit_of_the_exponentials(implementation: str) -> None:
     """At |a| = |b| = 40 the product of exponentials overflows or vanishes; tanh is then 1 or -1 to the last bit."""
     a = torch.tensor([40.0, -40.0, 40.0, -40.0]).view(1, 1, 1, 4)
     b = torch.tensor([40.0, -40.0, -40.0, 40.0]).view(1, 1, 1, 4)
@@ -80,7 +80,7 @@ def test_just_inside_the_limit_of_the_exponentials(form: str) -> None:
         assert additive_scores(a, b, v).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_nan_stays_nan_and_stays_where_it_is(form: str) -> None:
+def test_nan_stays_nan_and_stays_where_it_is(implementation: str) -> None:
     a, b, v = inputs(1.0)
     b = b.detach().clone()
     b[0, 0, 3, 5] = torch.nan
@@ -89,7 +89,7 @@ def test_nan_stays_nan_and_stays_where_it_is(form: str) -> None:
     assert scores.isnan().sum() == scores.shape[2]
 
 
-def test_nothing_of_size_queries_by_keys_by_width_is_stored(form: str) -> None:
+def test_nothing_of_size_queries_by_keys_by_width_is_stored(implementation: str) -> None:
     """Counted by the allocator: at 256 x 256 x 128 the cube is 33 MB, and no allocation comes near it."""
     a, b, v = (
         x.detach().requires_grad_()

@@ -12,7 +12,7 @@ from regard.attention.kernels.sparse import entmax
 
 @pytest.mark.parametrize("alpha", [1.05, 1.3, 1.5, 2.0, 2.5, 4.0])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
-def test_weights_and_gradients_are_the_references(form: str, alpha: float, scale: float) -> None:
+def test_weights_and_gradients_are_the_references(implementation: str, alpha: float, scale: float) -> None:
     torch.manual_seed(0)
     scores = (torch.randn(40, 33, dtype=torch.float64) * scale).requires_grad_()
     allowed = torch.ones(40, 33, dtype=torch.bool)
@@ -53,13 +53,13 @@ def test_weights_are_a_distribution_in_the_order_of_the_scores(
     assert (p[0][order].diff() >= -1e-6).all()
 
 
-def test_ties_share_evenly(form: str) -> None:
+def test_ties_share_evenly(implementation: str) -> None:
     for alpha in (1.5, 2.0, 1.3):
         p = entmax(torch.zeros(1, 1000), torch.tensor(alpha))
         torch.testing.assert_close(p, torch.full((1, 1000), 1e-3), rtol=1e-4, atol=1e-7)
 
 
-def test_nan_makes_its_row_nan_and_no_other(form: str) -> None:
+def test_nan_makes_its_row_nan_and_no_other(implementation: str) -> None:
     scores = torch.randn(4, 37)
     scores[2, 36] = torch.nan
     for alpha in (1.5, 2.0, 1.3):
@@ -68,7 +68,7 @@ def test_nan_makes_its_row_nan_and_no_other(form: str) -> None:
         assert p[[0, 1, 3]].isfinite().all()
 
 
-def test_threads_share_the_rows(form: str) -> None:
+def test_threads_share_the_rows(implementation: str) -> None:
     scores = torch.randn(64, 2048)
     one = entmax(scores, torch.tensor(1.5))
     torch.set_num_threads(2)
@@ -78,7 +78,7 @@ def test_threads_share_the_rows(form: str) -> None:
 
 
 @pytest.mark.parametrize("size", [5_000, 20_000, 100_000])
-def test_long_flat_rows_sum_to_one(form: str, size: int) -> None:
+def test_long_flat_rows_sum_to_one(implementation: str, size: int) -> None:
     torch.manual_seed(0)
     scores = torch.randn(3, size) * 1e-5
     for alpha in (1.5, 2.0):
