@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from regard.inference.engine_selection import open_engine, run_in_pytorch
 from regard.inference.predictor import Predictor
 from regard.runs.folder import open_run
-from regard.tasks.base import task_of
+from regard.tasks.base import task_from_description
 
 if TYPE_CHECKING:
     from regard.runs.bundle import Bundle
@@ -30,12 +30,12 @@ def load(
     """
     opened = open_run(Path(path))
     run = open_engine(opened, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
-    task = task_of(opened.description)
+    task = task_from_description(opened.description)
     return Predictor(run, task, task.pipeline(run))
 
 
 def predictor_of(bundle: "Bundle") -> Predictor:
     """The predictor of a model that is in PyTorch already."""
     run = run_in_pytorch(bundle)
-    task = task_of(bundle.description)
+    task = task_from_description(bundle.description)
     return Predictor(run, task, task.pipeline(run))

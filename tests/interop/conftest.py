@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from regard.interop.import_folder import import_folder
+from regard.interop.folder_import import import_folder
 from regard.runs.bundle import Bundle
 from tests.interop.huggingface_models import save_random_model
 

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.errors import RegardError
-from regard.interop.export_run import export_run
-from regard.interop.import_folder import import_folder
+from regard.interop.folder_import import import_folder
+from regard.interop.run_export import export_run
 from regard.loading import load
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, module_tensors, new_model, save_bundle

@@ -10,7 +10,7 @@ import torch
 
 from regard.data.batch import pad_sequences
 from regard.interop.fairseq import convert_checkpoint, fairseq_sinusoids
-from regard.interop.import_folder import import_folder
+from regard.interop.folder_import import import_folder
 from regard.loading import load
 from regard.special_tokens import BEGIN, END, PAD
 from tests.interop.huggingface_models import LINES

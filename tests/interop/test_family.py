@@ -8,9 +8,9 @@ import pytest
 
 from regard import plugins
 from regard.errors import RegardError
-from regard.interop.export_run import export_run
 from regard.interop.family import FAMILIES, family_of
-from regard.interop.import_folder import import_folder
+from regard.interop.folder_import import import_folder
+from regard.interop.run_export import export_run
 from tests.interop.huggingface_models import save_random_model
 
 ROOT = Path(__file__).parent.parent.parent

@@ -12,8 +12,8 @@ from regard.data.batch import pad_sequences
 from regard.data.input_validation import normalize_whitespace
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
-from regard.interop.export_run import export_run
-from regard.interop.import_folder import import_folder
+from regard.interop.folder_import import import_folder
+from regard.interop.run_export import export_run
 from regard.loading import load
 from regard.models.settings import ModelSettings, NoSource
 from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle

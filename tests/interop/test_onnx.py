@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from regard.data.batch import pad_sequences
-from regard.interop.export_run import export_run
+from regard.interop.run_export import export_run
 from regard.loading import load
 from regard.runs.bundle import load_bundle
 from regard.special_tokens import BEGIN, END, MASK, PAD

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.interop.export_run import export_run
-from regard.interop.import_folder import import_folder
+from regard.interop.folder_import import import_folder
+from regard.interop.run_export import export_run
 from regard.loading import load
 from tests.interop.huggingface_models import HARD_TEXTS
 

@@ -9,14 +9,13 @@ from torch import Tensor
 
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.interop.transforms import (
-    AbsentHere,
-    AbsentThere,
     ClassRows,
     Compose,
-    Each,
     FlipRows,
     Identity,
     JoinRows,
+    OursOnly,
+    PerTensor,
     RemoveBatchAxis,
     RepeatRows,
     RotaryRows,
@@ -26,6 +25,7 @@ from regard.interop.transforms import (
     SplitRows,
     SplitSinusoids,
     TensorError,
+    TheirsOnly,
     Transform,
     Transpose,
     VocabularyRows,
@@ -65,10 +65,10 @@ CASES: dict[str, tuple[Transform, tuple[tuple[int, ...], ...]]] = {
     "split first rows": (SplitFirstRows(2), ((7, 4),)),
     "split heads": (SplitHeads(2), ((12, 5),)),
     "split heads of a bias": (SplitHeads(2), ((12,),)),
-    "each": (Each((Transpose(), FlipRows())), ((3, 4), (2, 5))),
+    "each": (PerTensor((Transpose(), FlipRows())), ((3, 4), (2, 5))),
     "compose": (Compose((Transpose(), SplitRows(2))), ((3, 4),)),
     "fused rotary attention": (
-        Compose((SplitHeads(2), Each((RotaryRows(2), RotaryRows(2), Identity())))),
+        Compose((SplitHeads(2), PerTensor((RotaryRows(2), RotaryRows(2), Identity())))),
         ((24, 5),),
     ),
     **{f"vocabulary rows {special}": (VocabularyRows(tokenizer(special)), ((12, 3),)) for special in SPECIAL},
@@ -76,7 +76,7 @@ CASES: dict[str, tuple[Transform, tuple[tuple[int, ...], ...]]] = {
         Compose((RemoveBatchAxis(), VocabularyRows(tokenizer(SPECIAL[1])))),
         ((1, 12),),
     ),
-    "absent there": (AbsentThere(Zeros((2, 3))), ()),
+    "absent there": (OursOnly(Zeros((2, 3))), ()),
 }
 
 
@@ -153,14 +153,14 @@ def test_both_kinds_of_sinusoids_have_the_same_columns() -> None:
 
 def test_a_table_that_only_one_side_has_is_written_or_left_out() -> None:
     table = Sinusoids(5, 4).value()
-    assert torch.equal(AbsentThere(Sinusoids(5, 4)).load()[0], table)
-    assert AbsentHere(Sinusoids(5, 4)).load(table) == ()
-    assert torch.equal(AbsentHere(Sinusoids(5, 4)).export()[0], table)
+    assert torch.equal(OursOnly(Sinusoids(5, 4)).load()[0], table)
+    assert TheirsOnly(Sinusoids(5, 4)).load(table) == ()
+    assert torch.equal(TheirsOnly(Sinusoids(5, 4)).export()[0], table)
 
 
 def test_a_trained_tensor_that_is_absent_there_is_refused() -> None:
     with pytest.raises(TensorError, match="was trained"):
-        AbsentThere(Zeros((3,))).export(torch.tensor([0.0, 1e-9, 0.0]))
+        OursOnly(Zeros((3,))).export(torch.tensor([0.0, 1e-9, 0.0]))
 
 
 @pytest.mark.parametrize(

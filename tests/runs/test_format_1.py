@@ -10,7 +10,7 @@ from regard.loading import load
 from regard.models.settings import RecurrentDecoder
 from regard.runs.folder import open_run
 from regard.settings import read_toml
-from regard.tasks.base import task_of
+from regard.tasks.base import task_from_description
 from regard.training.run import read_run_settings
 from regard.training.settings import run_settings
 
@@ -27,7 +27,7 @@ def test_settings_of_format_1_are_migrated() -> None:
     assert settings.model.decoder.normalize == "sparsemax"
     description = open_run(RUN).description
     assert description.format == 1
-    assert task_of(description).name == "translation"
+    assert task_from_description(description).name == "translation"
 
 
 @pytest.mark.parametrize("engine", ["torch", "auto"])

@@ -121,7 +121,7 @@ def evaluate(
     from regard.evaluation.metrics import parse_metric_names
     from regard.evaluation.perplexity import DOCUMENT_EVALUATORS
     from regard.evaluation.report import Generator, Systems, default_metrics, evaluate_systems
-    from regard.tasks.base import task_of
+    from regard.tasks.base import task_from_description
 
     layout = resolve_layout(run, source_language, target_language, source_column, target_column)
     files = EvaluationFiles(pairs or (), source, reference or (), outputs, media, layout)
@@ -129,7 +129,11 @@ def evaluate(
         _evaluate_alignment(run, links, gold, files, device, as_json)
         return
     description = _description(run)
-    if run is not None and description is not None and task_of(description).evaluator in DOCUMENT_EVALUATORS:
+    if (
+        run is not None
+        and description is not None
+        and task_from_description(description).evaluator in DOCUMENT_EVALUATORS
+    ):
         if any(each is not None for each in (metric, source, reference, outputs, compare, picture, output)):
             raise RegardError(f"{run}: a language model has perplexity only; give files of plain text, and no more.")
         _evaluate_language_model(run, files.pairs, device, as_json)

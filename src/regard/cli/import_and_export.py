@@ -65,15 +65,15 @@ def import_(
     Of Hugging Face's BERT, RoBERTa, DistilBERT, ESM, GPT-2, GPT-NeoX, Marian and Pegasus, and of CTranslate2's and
     fairseq's translation models. Nothing is fetched, and nothing in it can run.
     """
-    from regard.interop.import_folder import import_folder
-    from regard.tasks.base import task_of
+    from regard.interop.folder_import import import_folder
+    from regard.tasks.base import task_from_description
 
     bundle = import_folder(folder, output)
     if as_json:
         record = {"run": str(output), "parameters": bundle.model.size, "vocabulary": len(bundle.target_side)}
         typer.echo(json.dumps(record))
     else:
-        hint = task_of(bundle.description).usage(output)
+        hint = task_from_description(bundle.description).usage(output)
         typer.echo(f"{output}: {bundle.model.size:,} parameters. {hint}")
 
 
@@ -85,7 +85,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a run in another project's format."""
-    from regard.interop.export_run import export_run
+    from regard.interop.run_export import export_run
 
     _print_files(output, export_run(run, to, output, precision=precision), as_json=as_json)
 

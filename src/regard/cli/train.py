@@ -230,14 +230,14 @@ def presets(
     }
     if as_json:
         records = [
-            {"name": each, "about": preset.describe(), "parameters": sizes[each]} for each, preset in found.items()
+            {"name": each, "about": preset.help_text(), "parameters": sizes[each]} for each, preset in found.items()
         ]
         typer.echo(json.dumps(records, indent=2))
         return
     width = max(map(len, found))
     typer.echo(f"{'preset':{width}}   parameters  what it is")
     for each, preset in found.items():
-        typer.echo(f"{each:{width}}  {sizes[each]:>11,}  {preset.describe()}")
+        typer.echo(f"{each:{width}}  {sizes[each]:>11,}  {preset.help_text()}")
 
 
 def _print_preset(name: str, as_json: bool) -> None:
@@ -251,7 +251,7 @@ def _print_preset(name: str, as_json: bool) -> None:
         return
     parameters = count_parameters(settings.model, PRESET_VOCABULARY_SIZE)
     typer.echo(
-        f"# {all_presets()[name].describe()}; {parameters:,} parameters with {PRESET_VOCABULARY_SIZE:,} subwords"
+        f"# {all_presets()[name].help_text()}; {parameters:,} parameters with {PRESET_VOCABULARY_SIZE:,} subwords"
     )
     typer.echo(settings.as_toml())
     typer.echo(f"# not set: {', '.join(settings.not_set())}")

@@ -13,7 +13,7 @@ from regard.data.media_store import resolve_media_path
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
 from regard.runs.folder import RunDescription
-from regard.tasks.base import task_of
+from regard.tasks.base import task_from_description
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _SourceKind:
             raise RegardError("--media: it is for runs that read pictures or recordings; this one reads text.")
         if description is None:
             return _SourceKind()
-        kind = task_of(description).data()
+        kind = task_from_description(description).data()
         return _SourceKind(media, folder, kind.has_eos, kind.allows_empty)
 
     def source(self, example: Example) -> Any:

@@ -18,7 +18,7 @@ from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.loading import load
 from regard.runs.folder import RunDescription
-from regard.tasks.base import get_task, task_of
+from regard.tasks.base import get_task, task_from_description
 
 MAX_CONFUSIONS = 5  # pairs of classes that a report lists
 
@@ -28,7 +28,7 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 def default_metrics(description: RunDescription | None) -> list[str]:
     """The metrics of a run's task; without a run, those of translation."""
-    return list((task_of(description) if description is not None else get_task("translation")).metrics)
+    return list((task_from_description(description) if description is not None else get_task("translation")).metrics)
 
 
 @dataclass(frozen=True)

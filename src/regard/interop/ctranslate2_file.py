@@ -1,4 +1,4 @@
-"""CTranslate2's model.bin: a list of named arrays. It is read as such; nothing in it is executed."""
+"""CTranslate2's model.bin: a list of named arrays. Nothing in it is executed."""
 
 import struct
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The arrays of a model.bin, with weights as float32, and names under which another array is stored once more."""
+    """The arrays of a model.bin, with weights as float32, and aliases of array names."""
 
     arrays: Mapping[str, Array]
     aliases: Mapping[str, str]
@@ -28,16 +28,16 @@ class ModelFile:
         return name in self.arrays
 
     def original(self, name: str) -> str:
-        """The name of the array that a name stands for."""
+        """The name of the array that an alias refers to."""
         return self.aliases.get(name, name)
 
     def number(self, name: str, default: int = 0) -> int:
-        """A setting, which is an array without axes."""
+        """A setting, stored as a scalar array."""
         return int(self.arrays[name]) if name in self.arrays else default
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Raises RegardError for a file that is damaged or no model of translation."""
+    """Raises RegardError for a file that is damaged or not a translation model."""
     with path.open("rb") as file:
         reader = _Reader(path, file)
         version = reader.number("I")
@@ -56,7 +56,7 @@ def read_model_file(path: Path) -> ModelFile:
 
 
 class _Reader:
-    """Numbers, names and arrays, one after the other."""
+    """Reads numbers, names and arrays in sequence."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._file, self._size = file, path.stat().st_size

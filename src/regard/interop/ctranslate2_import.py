@@ -1,7 +1,7 @@
-"""CTranslate2's model folders as runs: model.bin, config.json, tokenizers, and the sentencepiece models beside them.
+"""Import of CTranslate2 folders as runs: model.bin, config.json, vocabularies, and SentencePiece models.
 
-Weights in 8 or 16 bits become float32 again, without what rounding took. The folder does not say how texts are
-tokenized; a sentencepiece model must lie in it.
+Quantized weights become float32, without recovering the rounding error. The format does not define the tokenizer; the
+folder must contain a SentencePiece model.
 """
 
 import base64
@@ -15,10 +15,10 @@ import torch
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
 from regard.interop.ctranslate2_file import ModelFile, read_model_file
-from regard.interop.new_run import build_bundle, save_run
+from regard.interop.imported_run import build_bundle, save_run
 from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, TokenizerPair, tensor
 from regard.interop.tokenizer_import import read_bytes, read_json
-from regard.interop.transforms import AbsentHere, Identity, JoinRows, Sinusoids, SplitRows, VocabularyRows
+from regard.interop.transforms import Identity, JoinRows, Sinusoids, SplitRows, TheirsOnly, VocabularyRows
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
 from regard.runs.conversion import norm_epsilon, sinusoids
@@ -36,7 +36,7 @@ SUPPORTED = {
     "project_out": 0,
     "parallel_residual": 0,
 }
-# Settings that are read, or that change nothing here.
+# Settings that are read, or that do not affect the result.
 KNOWN = (
     *("alibi_use_positive_positions", "alignment_heads", "alignment_layer", "scale_alibi", "scale_embeddings"),
     *("start_from_zero_embedding", "activation", "num_heads", "pre_norm", "rms_norm"),
@@ -46,7 +46,7 @@ OUTPUT_BIAS = "decoder/projection/bias"
 
 
 def import_ctranslate2(folder: Path, run: Path) -> Bundle:
-    """Import a translation model of CTranslate2's into a new run. Raises RegardError, naming what does not fit."""
+    """Import a CTranslate2 translation model into a new run. Raises RegardError for an unsupported one."""
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
         raise RegardError(f"{folder / 'config.json'}: expected a JSON object.")
@@ -70,7 +70,7 @@ def import_ctranslate2(folder: Path, run: Path) -> Bundle:
 
 @torch.no_grad()
 def _reset_begin(bundle: Bundle, *, zero_start: bool) -> None:
-    """Remove the bias against tokens that a search here never predicts anyway; set the vector that begins a target."""
+    """Zero the bias of tokens that are never predicted, and the embedding of BEGIN if the model starts from zero."""
     model = bundle.model
     if model.output.bias is not None:
         model.output.bias[[PAD, BEGIN]] = 0
@@ -82,7 +82,7 @@ def _reset_begin(bundle: Bundle, *, zero_start: bool) -> None:
 
 
 def _settings(path: Path, file: ModelFile, config: Mapping[str, Any]) -> ModelSettings:
-    """Raises RegardError for a model that is not known here."""
+    """Raises RegardError for an unsupported model."""
     try:
         _check_known(file)
         tie = _tie(file)
@@ -186,7 +186,7 @@ def _mapping(file: ModelFile, settings: ModelSettings, tokenizers: TokenizerPair
     parts = {"encoder": settings.encoder, "decoder": settings.decoder}
     for side, part in parts.items():
         tensors += _side_mapping(file, side, part)
-    # Where positions are computed, the table has one more than a source can have: that of BEGIN.
+    # Where positions are computed, the table has one more row than a source can have positions: for BEGIN.
     computed = any(getattr(part, "position", "") == "sinusoidal" for part in parts.values())
     max_length = min(len(_positions(file, side)) for side in SIDES) - computed
     return ModelMapping(settings, tensors, max_length=max_length)
@@ -197,7 +197,7 @@ def _side_mapping(file: ModelFile, side: str, part: Any) -> list[TensorMapping]:
     if part.position == "learned":
         tensors = [tensor(table, f"{side}.embedding.place.table.weight")]
     else:
-        tensors = [TensorMapping((table,), (), AbsentHere(Sinusoids(*file.arrays[table].shape)))]
+        tensors = [TensorMapping((table,), (), TheirsOnly(Sinusoids(*file.arrays[table].shape)))]
     if part.norm_first:
         tensors += _norm(f"{side}/layer_norm", f"{side}.norm", part)
     for number in range(part.layers):
@@ -229,7 +229,7 @@ def _layer_mapping(theirs: str, ours: str, part: Any, *, side: str) -> list[Tens
 
 
 def _linear(theirs: str, *ours: str) -> list[TensorMapping]:
-    """A linear layer; several of ours are one there."""
+    """A linear layer; several of ours are one of theirs."""
     transform = SplitRows(len(ours)) if len(ours) > 1 else Identity()
     return [
         TensorMapping((f"{theirs}/{parameter}",), tuple(f"{name}.{parameter}" for name in ours), transform)
@@ -238,7 +238,7 @@ def _linear(theirs: str, *ours: str) -> list[TensorMapping]:
 
 
 def _gated(theirs: str, ours: str) -> list[TensorMapping]:
-    """A gated layer: what is activated and what is multiplied with it are two layers there."""
+    """A gated layer: the activated half and the linear half are two layers in theirs."""
     return [
         TensorMapping(
             (f"{theirs}/{parameter}", f"{theirs}_noact/{parameter}"),
@@ -258,7 +258,7 @@ def _norm(theirs: str, ours: str, part: Any) -> list[TensorMapping]:
 
 
 def _load_tokenizer(folder: Path, config: Mapping[str, Any], side: str, *, zero_start: bool) -> ImportedTokenizer:
-    """A sentencepiece model, its pieces numbered as the model has them."""
+    """A SentencePiece tokenizer with the token ids of the model."""
     pieces = _read_pieces(folder, side)
     entries = {piece: entry for entry, piece in reversed(list(enumerate(pieces)))}  # of several the first
     names = {

@@ -1,7 +1,7 @@
-"""Checkpoints of fairseq's Transformers (Ott et al. 2019, arXiv:1904.01038), converted to a folder that import reads.
+"""Conversion of fairseq's Transformers (Ott et al. 2019, arXiv:1904.01038) to a folder that can be imported.
 
-A checkpoint's format can run anything when it is opened. So this is a step of its own: nothing but tensors, plain
-values and argparse's Namespace is allowed, and the result is a folder of safetensors, dictionaries and settings.
+Opening a checkpoint can execute code. So this is a separate step: only tensors, plain values and argparse's
+Namespace are allowed, and the result is a folder of safetensors, dictionaries and settings.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from torch import Tensor
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
 from regard.interop.family import MAX_LAYERS, MAX_ROWS, MAX_WIDTH
-from regard.interop.new_run import check_is_new
+from regard.interop.imported_run import check_is_new
 from regard.interop.tensor_map import PARAMETERS
 from regard.interop.tokenizer_import import read_bytes
 from regard.runs.bundle import serialize_tensors
@@ -28,14 +28,14 @@ from regard.runs.folder import write_durably
 
 MODEL_TYPE = "fairseq-transformer"  # in the config.json of a converted checkpoint
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")  # with which every dictionary of fairseq's begins
-FIRST_POSITION = 2  # the row of a text's first token in a table of positions; those before are padding's
+FIRST_POSITION = 2  # the row of a text's first token among the position embeddings; those before are for padding
 DEFAULT_POSITIONS = 1024
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu-tanh", "gelu_fast": "gelu-tanh", "swish": "silu"}
-UNSUPPORTED = (  # settings of models with other parts
+UNSUPPORTED = (  # settings of unsupported variants
     *("adaptive_input", "adaptive_softmax_cutoff", "no_cross_attention", "cross_self_attention", "base_layers"),
     *("no_token_positional_embeddings", "scale_resids", "scale_heads", "scale_fc", "scale_attn"),
 )
-NORM_NAMES = {  # by the numbers that older versions gave them
+NORM_NAMES = {  # in the order of their numbers in older versions
     "encoder": ("self_attn_layer_norm", "final_layer_norm"),
     "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
 }
@@ -112,7 +112,7 @@ def _language(settings: Mapping[str, Any], name: str) -> str:
 
 
 def _configuration(settings: Mapping[str, Any], languages: tuple[str, ...]) -> dict[str, Any]:
-    """The config.json that import reads. Raises RegardError for a model that is not known here."""
+    """The config.json of the converted folder. Raises RegardError for an unsupported model."""
     for name in UNSUPPORTED:
         if settings.get(name):
             raise RegardError(f"the checkpoint's {name} = {settings[name]!r} is not supported.")
@@ -136,7 +136,7 @@ def _configuration(settings: Mapping[str, Any], languages: tuple[str, ...]) -> d
 
 
 def _side_settings(settings: Mapping[str, Any], side: str, positions: str) -> dict[str, Any]:
-    """The settings of encoder or decoder, by our names."""
+    """The settings of the encoder or the decoder, by regard's names."""
     try:
         found = {
             "width": int(settings[f"{side}_embed_dim"]),
@@ -159,7 +159,7 @@ def _side_settings(settings: Mapping[str, Any], side: str, positions: str) -> di
 
 
 def check_sizes(side: str, settings: Mapping[str, Any]) -> None:
-    """Raises RegardError for sizes that no model has."""
+    """Raises RegardError for sizes above those of any real model."""
     limits = {
         "width": MAX_WIDTH,
         "layers": MAX_LAYERS,
@@ -195,7 +195,7 @@ def _normalize_tensors(theirs: Mapping[str, Tensor], config: Mapping[str, Any]) 
 
 
 def _write_positions(tensors: dict[str, Tensor], side: str, settings: Mapping[str, Any]) -> None:
-    """The table of positions from a text's first token on, computed where the checkpoint has none."""
+    """The position embeddings from a text's first token on, computed where the checkpoint has none."""
     tensors.pop(f"{side}.embed_positions.weights", None)
     table = tensors.pop(f"{side}.embed_positions.weight", None)
     if table is None:
@@ -204,7 +204,7 @@ def _write_positions(tensors: dict[str, Tensor], side: str, settings: Mapping[st
 
 
 def _rename_norms(tensors: dict[str, Tensor], layer: str, names: tuple[str, ...]) -> None:
-    """Norms had numbers in older versions."""
+    """Older versions numbered the norms."""
     for number, name in enumerate(names):
         for parameter in PARAMETERS:
             old = f"{layer}.layer_norms.{number}.{parameter}"
@@ -213,7 +213,7 @@ def _rename_norms(tensors: dict[str, Tensor], layer: str, names: tuple[str, ...]
 
 
 def _split_projections(tensors: dict[str, Tensor], layer: str) -> None:
-    """Queries, keys and values were one projection in older versions."""
+    """Older versions had one projection for queries, keys and values."""
     for attention in ("self_attn", "encoder_attn"):
         for parameter in PARAMETERS:
             joint = tensors.pop(f"{layer}.{attention}.in_proj_{parameter}", None)
@@ -223,7 +223,7 @@ def _split_projections(tensors: dict[str, Tensor], layer: str) -> None:
 
 
 def _drop_shared(tensors: dict[str, Tensor], tie: str) -> None:
-    """Remove tensors that are another one. Raises RegardError if they are not."""
+    """Remove tensors that are shared with another one. Raises RegardError if they differ."""
     output = "decoder.output_projection.weight"
     shared = {"all": ("decoder.embed_tokens.weight", output), "target": (output,), "none": ()}[tie]
     original = f"{'encoder' if tie == 'all' else 'decoder'}.embed_tokens.weight"
@@ -233,8 +233,8 @@ def _drop_shared(tensors: dict[str, Tensor], tie: str) -> None:
 
 
 def fairseq_sinusoids(length: int, width: int) -> Tensor:
-    """Sinusoidal positions as fairseq has them: all sines, then all cosines, of frequencies from 1 to 1/10,000;
-    padding's is zero. [length, width]"""
+    """Sinusoidal positions as in fairseq: all sines, then all cosines, of frequencies from 1 to 1/10,000; zero for
+    padding. [length, width]"""
     half = width // 2
     frequencies = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / max(1, half - 1)))
     angles = torch.arange(length, dtype=torch.float)[:, None] * frequencies
@@ -247,8 +247,8 @@ def fairseq_sinusoids(length: int, width: int) -> Tensor:
 
 
 def load_dictionary(folder: Path, side: str) -> ImportedTokenizer:
-    """A dictionary of a converted checkpoint, with its sentencepiece model; without one, texts must be tokenized
-    already, with blanks between the pieces."""
+    """A dictionary of a converted checkpoint, with its sentencepiece model; without one, texts must
+    already be tokenized into pieces separated by blanks."""
     path, model = folder / f"{side}.dict.txt", folder / f"{side}.spm"
     try:
         lines = read_bytes(path).decode("utf-8").split("\n")

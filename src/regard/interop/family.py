@@ -1,8 +1,8 @@
-"""Families: other projects' kinds of models, by Hugging Face's `model_type`.
+"""Families of imported models, by Hugging Face's `model_type`.
 
-A family is one class in one file of `interop/families/`. It says what a configuration means here, which tensors are
-which, and, if runs that were trained here can be exported as such models, which ones. A configuration that asks for
-anything else than what is described is refused, not guessed.
+A family is one class in one file of `interop/families/`. It maps a configuration to settings and their tensors to ours,
+and defines which runs trained with regard can be exported as such models. An unsupported configuration is an error,
+never guessed.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ ACTIVATIONS = {
     "swish": "silu",
 }
 THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
-MAX_LAYERS, MAX_WIDTH, MAX_ROWS = 1_000, 1 << 16, 1 << 20  # no model has more
+MAX_LAYERS, MAX_WIDTH, MAX_ROWS = 1_000, 1 << 16, 1 << 20  # above those of any real model
 LIMITS = {
     **dict.fromkeys(("num_hidden_layers", "n_layers", "n_layer", "encoder_layers", "decoder_layers"), MAX_LAYERS),
     **dict.fromkeys(("hidden_size", "dim", "n_embd", "d_model", "num_attention_heads", "n_heads", "n_head"), MAX_WIDTH),
@@ -39,15 +39,15 @@ LIMITS = {
 
 
 class Family(ABC):
-    """A model of one family, by its configuration."""
+    """A model of one family, given its configuration."""
 
-    # The special tokens, by the names that tokenizer_config.json has for them, where a folder does not say them.
+    # The special tokens, by their names in tokenizer_config.json, where a folder does not define them.
     special_tokens: ClassVar[Mapping[str, str | None]] = {}
     # The names of the tokens that begin and end a text.
     begin_and_end: ClassVar[tuple[str, str]] = ("bos_token", "eos_token")
-    # Whether an imported model can be exported again as it came.
+    # Whether an imported model can be exported again unchanged.
     exports_imported: ClassVar[bool] = True
-    # The architecture of runs trained here that can be exported as this family; None if none can be.
+    # The architecture of trained runs that can be exported as this family; None if none can be.
     exports: ClassVar[Architecture | None] = None
 
     def __init__(self, config: Config) -> None:
@@ -55,23 +55,23 @@ class Family(ABC):
 
     @abstractmethod
     def mapping(self, names: set[str], tokenizers: TokenizerPair) -> ModelMapping:
-        """The model in both projects. names: of the tensors that are there. Raises RegardError for what is unknown
-        here, KeyError for what config.json lacks."""
+        """The mapping of the model. names: of their tensors. Raises RegardError for an unsupported configuration,
+        KeyError for a missing setting."""
 
     def tokenizers(self, folder: Path) -> TokenizerPair:
-        """From the files that lie beside the model. Raises RegardError."""
-        one = import_tokenizer(folder, self.config, self.special_tokens, self.begin_and_end)
-        return TokenizerPair(one, one)
+        """The tokenizers, from the files in the model's folder. Raises RegardError."""
+        tokenizer = import_tokenizer(folder, self.config, self.special_tokens, self.begin_and_end)
+        return TokenizerPair(tokenizer, tokenizer)
 
     def languages(self, folder: Path) -> tuple[str | None, str | None]:
         """Of source and target, where they are known."""
         return None, None
 
-    # --- runs that were trained here, as models of this family ------------------------------------------------------
+    # --- export of trained runs ------------------------------------------------------------------------------------
 
     @classmethod
     def difference(cls, model: ModelSettings) -> str:
-        """Why a model with the architecture `exports` is none of this family; empty if it is one."""
+        """Why a model with the architecture `exports` does not match this family; empty if it does."""
         raise NotImplementedError
 
     @classmethod
@@ -81,19 +81,19 @@ class Family(ABC):
 
     @property
     def max_positions(self) -> int:
-        """The length of its table of positions, or the longest text where it has none."""
+        """The number of position embeddings, or the maximum length without them."""
         return int(self.config["max_position_embeddings"])
 
     def exported_names(self) -> set[str]:
-        """Names of tensors, as far as `mapping` asks for them, of a run's model."""
+        """The names that `mapping` needs for the export of a run."""
         return set()
 
     def adapt(self, tensors: dict[str, Tensor], model: ModelSettings) -> dict[str, Tensor]:
-        """A run's tensors as those of the same model without what the family lacks; may change what it is given."""
+        """A run's tensors, adapted to what the family supports; may modify its argument."""
         return tensors
 
     def unused_tensors(self) -> dict[str, Tensor]:
-        """Tensors of the family that nothing here uses."""
+        """Tensors of the family that a run does not have, for its export."""
         return {}
 
 
@@ -101,7 +101,7 @@ FAMILIES: Registry[type[Family]] = Registry("family", "regard.interop.families")
 
 
 def family_of(config: Config) -> Family:
-    """The family of a config.json. Raises RegardError for one that is not known here."""
+    """The family of a config.json. Raises RegardError for an unknown one."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise RegardError(f"config.json: model_type {kind!r} is not known; known are {', '.join(FAMILIES)}.")
@@ -120,7 +120,7 @@ def require(config: Config, **supported: Any) -> None:
 
 
 def activation_of(name: object) -> str:
-    """Our name of an activation. Raises RegardError."""
+    """regard's name of an activation. Raises RegardError."""
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise RegardError(f"config.json: the activation {name!r} is not known; known are {', '.join(ACTIVATIONS)}.")
     return ACTIVATIONS[name]

@@ -1,9 +1,9 @@
 """Runs in Hugging Face's format.
 
-A run that was imported is exported as it came, with its own configuration and vocabulary files and its present weights.
-A run that was trained here is exported as the family whose architecture is the same model:
+An imported run is exported with its original configuration and vocabulary files and its current weights. A trained run
+is exported as the family with the same architecture:
 
-| trained here | there |
+| trained run | Hugging Face |
 |---|---|
 | translation, norms before each sublayer | Pegasus |
 | translation, norms after each sublayer | Marian, its positions written as a table |
@@ -23,7 +23,7 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 from regard.interop.families._output import SPECIAL_TOKEN_IDS
 from regard.interop.family import FAMILIES, THEIR_ACTIVATIONS, Family, family_of
-from regard.interop.import_folder import IMPORTED, TENSOR_NAMES, UNUSED
+from regard.interop.folder_import import IMPORTED, TENSOR_NAMES, UNUSED
 from regard.interop.tensor_map import TokenizerPair, export_tensors
 from regard.interop.tokenizer_export import tokenizer_files
 from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
@@ -44,7 +44,7 @@ def export_huggingface(opened: RunFolder) -> dict[str, bytes]:
         raise RegardError(f"{opened.folder}: {error}") from None
 
 
-# --- runs that were imported ----------------------------------------------------------------------------------------
+# --- imported runs ---------------------------------------------------------------------------------------------------
 
 
 def _export_imported(opened: RunFolder) -> dict[str, bytes]:
@@ -80,11 +80,11 @@ def _comparable(model: ModelSettings) -> str:
     return json.dumps(model.model_dump(exclude={"output_bias"}), sort_keys=True, default=str)
 
 
-# --- runs that were trained here ------------------------------------------------------------------------------------
+# --- trained runs ----------------------------------------------------------------------------------------------------
 
 
 def export_trained(bundle: Bundle) -> dict[str, bytes]:
-    """Files by name. Raises RegardError, saying why, for a model that no family has."""
+    """Files by name. Raises RegardError with the reasons for a model that matches no family."""
     model, vocabulary = bundle.description.model, bundle.target_side
     if reason := _unsupported(model):
         raise RegardError(f"huggingface: no architecture there is this model, since {reason}.")
@@ -99,10 +99,10 @@ def export_trained(bundle: Bundle) -> dict[str, bytes]:
         masks=masks,
         max_length=family.max_positions,
     )
-    same = _as_imported(vocabulary, files["tokenizer.json"], masks=masks)
+    tokenizer = _as_imported(vocabulary, files["tokenizer.json"], masks=masks)
     tensors = {name: tensor.clone() for name, tensor in module_tensors(bundle.model).items()}
     tensors = family.adapt(tensors, model)
-    mapping = family.mapping(family.exported_names(), TokenizerPair(same, same))
+    mapping = family.mapping(family.exported_names(), TokenizerPair(tokenizer, tokenizer))
     theirs = export_tensors(mapping, tensors, family.unused_tensors(), "huggingface")
     files["config.json"] = json.dumps(family.config, indent=2).encode()
     files["model.safetensors"] = serialize_tensors(theirs, {"format": "pt"})
@@ -113,7 +113,7 @@ def export_trained(bundle: Bundle) -> dict[str, bytes]:
 
 
 def _family_for(bundle: Bundle) -> Family:
-    """The family that a run's model belongs to. Raises RegardError, saying what each one has otherwise."""
+    """The family that matches a run's model. Raises RegardError with how each family differs."""
     model, reasons = bundle.description.model, []
     for name, family in FAMILIES.items():
         if family.exports == model.architecture:
@@ -126,14 +126,14 @@ def _family_for(bundle: Bundle) -> Family:
 
 
 def _as_imported(vocabulary: SubwordTokenizer, tokenizer: bytes, *, masks: bool) -> ImportedTokenizer:
-    """A run's vocabulary as an import of its exported tokenizer gives it."""
+    """A run's vocabulary, as it is when its exported tokenizer is imported."""
     special = [PAD, UNKNOWN, BEGIN, END, *([MASK] if masks else [])]
     description = {"kind": "metaspace", "size": len(vocabulary), "special": special}
     return ImportedTokenizer.from_description({**description, "tokenizer": json.loads(tokenizer)})
 
 
 def _unsupported(model: ModelSettings) -> str:
-    """What none of the families has, as a clause; empty if nothing."""
+    """What no family supports, as a clause; empty if nothing."""
     if not (model.source.is_text or model.source.is_empty):
         return f"it reads {model.source.description}"
     if not model.decoder.predicts_tokens:
@@ -152,11 +152,11 @@ def _unsupported(model: ModelSettings) -> str:
 
 
 def _unsupported_part(part: Any, *, masks: bool) -> str:
-    """The same of an encoder or a decoder."""
+    """The same for an encoder or a decoder."""
     if not isinstance(part, TransformerEncoder | TransformerDecoder):
         return f"it has a {part.kind} part"
-    for name, usual in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("share_layers", False)):
-        if getattr(part, name) != usual:
+    for name, supported in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("share_layers", False)):
+        if getattr(part, name) != supported:
             return f"its {name} is {getattr(part, name)}"
     if part.activation not in THEIR_ACTIVATIONS:
         return f"its activation is {part.activation}"

@@ -1,8 +1,8 @@
 """Models as ONNX graphs, which onnxruntime runs without PyTorch.
 
 A translation model has two graphs: `encoder.onnx` (tokens, mask -> states) and `decoder.onnx` (the target so far as
-`words`, states, mask -> logits of the next token). A decoder alone has only the second, an encoder alone one
-`model.onnx` from tokens to its output. `export.json` names the graphs and the special tokens.
+`words`, states, mask -> logits of the next token). A decoder-only model has only the second, an encoder-only
+model one `model.onnx` from tokens to its output. `export.json` names the graphs and the special tokens.
 """
 
 import io
@@ -51,15 +51,15 @@ class _Decoder(_Graph):
         return self.next_logits(words, EncoderOutput(states=states, mask=mask, pooled=states.mean(1), values=states))
 
 
-class _DecoderAlone(_Graph):
+class _DecoderOnly(_Graph):
     def forward(self, words: Tensor) -> Tensor:
-        nothing = torch.zeros(words.shape[0], 0, self.model.encoder.memory_width)
-        memory = EncoderOutput(states=nothing, mask=nothing[..., 0].bool(), pooled=nothing.sum(1), values=nothing)
+        empty = torch.zeros(words.shape[0], 0, self.model.encoder.memory_width)
+        memory = EncoderOutput(states=empty, mask=empty[..., 0].bool(), pooled=empty.sum(1), values=empty)
         return self.next_logits(words, memory)
 
 
-class _EncoderAlone(_Graph):
-    """An encoder with its head: logits at every position, logits of a class, or the mean vector."""
+class _EncoderOnly(_Graph):
+    """An encoder with its head: logits at every position, logits of classes, or the mean of the states."""
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         memory = self.model.encode(tokens, mask)
@@ -96,7 +96,7 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
 
 
 def _trace(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
-    """The graphs, with attention in plain tensor algebra, which every runtime has."""
+    """The graphs, with attention in plain tensor operations, which every runtime supports."""
     backends = [(part, part.backend) for part in model.modules() if isinstance(part, Attention)]
     for part, _ in backends:
         part.backend = "dense"
@@ -113,16 +113,16 @@ def _trace(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
 def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
     tokens = torch.full((2, EXAMPLE_LENGTH), END)
     mask = torch.ones(2, EXAMPLE_LENGTH, dtype=torch.bool)
-    mask[1, 4:] = False  # so that the graph applies the mask
+    mask[1, 4:] = False  # so that the traced graph applies the mask
     words = torch.full((2, 5), BEGIN)
     architecture = settings.architecture
     if architecture == "decoder":
-        return {"decoder.onnx": _graph(_DecoderAlone(model), (words,), {"words": STEPS}, {"logits": BATCH})}
+        return {"decoder.onnx": _graph(_DecoderOnly(model), (words,), {"words": STEPS}, {"logits": BATCH})}
     inputs = {"tokens": POSITIONS, "mask": POSITIONS}
     if architecture == "encoder":
         head = settings.decoder
         outputs = {"logits" if head.has_output else "vectors": POSITIONS if head.per_position else BATCH}
-        return {"model.onnx": _graph(_EncoderAlone(model), (tokens, mask), inputs, outputs)}
+        return {"model.onnx": _graph(_EncoderOnly(model), (tokens, mask), inputs, outputs)}
     states = torch.randn(2, EXAMPLE_LENGTH, model.encoder.memory_width)
     decoder_inputs = {"words": STEPS, "states": POSITIONS, "mask": POSITIONS}
     return {
@@ -132,7 +132,7 @@ def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
 
 
 def _graph(module: nn.Module, example: tuple[Tensor, ...], inputs: dict[str, Any], outputs: dict[str, Any]) -> bytes:
-    """inputs, outputs: names, each with its axes of any length."""
+    """inputs, outputs: names, each with its dynamic axes."""
     content: Any = io.BytesIO()
     with torch.inference_mode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

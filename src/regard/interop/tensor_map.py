@@ -1,7 +1,7 @@
 """Which tensors of another project's model are which of regard's.
 
-A family describes both sides once, as a list of names with a transform; import goes through the list in one direction,
-export in the other. A tensor that is not described is refused by name, in both directions.
+A family describes the mapping once, as a list of names with a transform, which import applies in one direction and
+export in the other. A tensor that is not in the list is an error in both directions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ PARAMETERS = ("weight", "bias")  # of a linear layer or a norm
 
 
 class TokenizerPair(NamedTuple):
-    """The tokenizers of source and target; often one and the same."""
+    """The tokenizers of source and target; often the same object."""
 
     source: ImportedTokenizer
     target: ImportedTokenizer
@@ -28,7 +28,7 @@ class TokenizerPair(NamedTuple):
 
 @dataclass(frozen=True)
 class TensorMapping:
-    """Tensors there, tensors here, and what happens between them."""
+    """The names of their tensors and of ours, and the transform between them."""
 
     theirs: tuple[str, ...]
     ours: tuple[str, ...]
@@ -37,26 +37,26 @@ class TensorMapping:
 
 @dataclass(frozen=True)
 class ModelMapping:
-    """One model in both projects."""
+    """A model's settings, and the mapping between their tensors and ours."""
 
     settings: ModelSettings
     tensors: list[TensorMapping]
     labels: tuple[str, ...] = ()  # of a classifier
-    # Names there under which another tensor may be stored once more, each with that tensor's name.
+    # Their names under which another tensor may be stored again, each with the name of that tensor.
     duplicates: Mapping[str, str] = field(default_factory=dict)
-    max_length: int | None = None  # in tokens, where the settings do not say it
-    # Tensors there that nothing here uses. They are kept for an export, if they are there. A TensorMapping may name
-    # one of them among `ours`, for the part of a tensor that is not used.
+    max_length: int | None = None  # in tokens, where the settings do not determine it
+    # Their tensors that ours do not need; they are kept for export. A TensorMapping may name one of them in `ours`, for
+    # the unused rows of a tensor.
     unused: Sequence[str] = ()
 
 
 def tensor(theirs: str, ours: str, transform: Transform | None = None) -> TensorMapping:
-    """One tensor there, one here."""
+    """A mapping of one tensor."""
     return TensorMapping((theirs,), (ours,), transform or Identity())
 
 
 def layer(theirs: str, *ours: str, transposed: bool = False) -> list[TensorMapping]:
-    """The weight and the bias of a linear layer or a norm; several of ours are one layer there."""
+    """The weight and the bias of a linear layer or a norm; several layers of ours are one of theirs."""
     split: tuple[Transform, ...] = (SplitRows(len(ours)),) if len(ours) > 1 else ()
     transforms: tuple[tuple[Transform, ...], ...] = ((Transpose(), *split) if transposed else split, split)
     return [
@@ -72,7 +72,7 @@ def layer(theirs: str, *ours: str, transposed: bool = False) -> list[TensorMappi
 def load_tensors(
     mapping: ModelMapping, theirs: Mapping[str, Tensor], where: str
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Their tensors under our names, and those that are unused. Raises RegardError, naming what does not fit."""
+    """Their tensors under our names, and the unused ones. Raises RegardError, which names the tensor."""
     _check_duplicates(mapping, theirs, where)
     ours: dict[str, Tensor] = {}
     unused = {name: theirs[name] for name in mapping.unused if name in theirs}
@@ -104,7 +104,7 @@ def _check_duplicates(mapping: ModelMapping, theirs: Mapping[str, Tensor], where
 def export_tensors(
     mapping: ModelMapping, ours: Mapping[str, Tensor], unused: Mapping[str, Tensor], where: str
 ) -> dict[str, Tensor]:
-    """Our tensors under their names, with those that are unused here. Raises RegardError, naming what does not fit."""
+    """Our tensors under their names, with the unused ones. Raises RegardError, which names the tensor."""
     theirs = {name: value for name, value in unused.items() if name in mapping.unused}
     available = {**theirs, **ours}
     for each in mapping.tensors:

@@ -1,8 +1,7 @@
-"""A run's subwords as a tokenizer of Hugging Face's package `tokenizers`, which tokenizes texts alike without
-sentencepiece.
+"""A run's SentencePiece tokenizer as an equivalent tokenizer of Hugging Face's package `tokenizers`.
 
-BPE's merges are not in sentencepiece's file, but follow from it: of all neighbors, those are merged first whose union
-has the best score. Unigram's scores are its model.
+The merges of BPE are not in the SentencePiece model, but follow from its scores: the adjacent pieces whose union has
+the best score are merged first. For unigram models, the scores are the model.
 """
 
 import json
@@ -16,7 +15,7 @@ from regard.models.settings import Architecture
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 
 BLANKS = r"[ \t\r\n\u2028\u2029]+"
-UNUSED_SCORE = -10.0  # below the lowest, of pieces that a text never gives
+UNUSED_SCORE = -10.0  # relative to the lowest score, for pieces that never occur in a tokenized text
 
 
 def tokenizer_files(
@@ -77,7 +76,7 @@ def _tokenizer(
 
 
 def _model(processor: Any, pieces: list[str]) -> dict[str, Any]:
-    """BPE, if all scores are ranks of merges or no piece has two letters; otherwise unigram."""
+    """BPE, if all scores are ranks of merges or every piece is a single character; otherwise unigram."""
     normal = [token for token in range(len(pieces)) if _is_normal(processor, token)]
     if all(pieces[token].startswith(SPACE) for token in normal) and len(normal) > 1:
         raise RegardError("its vocabulary is of whole words, which have no form there; train with other subwords.")
@@ -120,7 +119,7 @@ def _is_normal(processor: Any, token: int) -> bool:
 
 
 def _merges(scores: dict[str, float]) -> list[list[str]]:
-    """Pairs of pieces that are merged, the first first."""
+    """Pairs of pieces that are merged, in order."""
     pairs = []
     for piece, score in scores.items():
         for cut in range(1, len(piece)):
@@ -149,8 +148,8 @@ def _added_tokens(processor: Any, pieces: list[str], *, masks: bool) -> list[dic
 
 
 def _template(architecture: Architecture, pieces: list[str]) -> dict[str, Any]:
-    """The special tokens around a text: an encoder reads both, an encoder before a decoder the end, a decoder alone the
-    beginning."""
+    """The special tokens around a text: BOS and EOS for an encoder, EOS for the source of an encoder-decoder, BOS for a
+    decoder."""
 
     def special(token: int) -> dict[str, Any]:
         return {"SpecialToken": {"id": pieces[token], "type_id": 0}}

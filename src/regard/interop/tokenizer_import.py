@@ -1,4 +1,4 @@
-"""The vocabulary files that lie beside Hugging Face's models, as one of regard's tokenizers."""
+"""The tokenizers of Hugging Face's models as regard's tokenizers."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """Raises RegardError for a file that is no JSON, or too large."""
+    """Raises RegardError for a file that is not JSON, or too large."""
     try:
         return json.loads(read_bytes(path).decode("utf-8"))
     except (RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -40,7 +40,7 @@ def import_tokenizer(
 ) -> ImportedTokenizer:
     """The tokenizer of a model's folder.
 
-    special_tokens: what its special tokens are where its files do not say it. begin_and_end: which of them begin and
+    special_tokens: the special tokens where its files do not define them. begin_and_end: which of them begin and
     end a text. Raises RegardError.
     """
     tokenizer = _read_tokenizer(folder, special_tokens)
@@ -69,7 +69,7 @@ def import_tokenizer(
 def _special_entries(
     folder: Path, tokenizer: dict[str, Any], names: Mapping[str, str | None], start: object, size: int
 ) -> list[int | None]:
-    """Which of their entries are our special tokens. start: the entry that a decoder begins with, if there is one."""
+    """The entries of their vocabulary that are our special tokens. start: the decoder's first entry, if any."""
     entries = _entries(tokenizer)
     special = [None if names.get(each) is None else entries.get(str(names[each])) for each in SPECIAL_TOKENS]
     if isinstance(start, int) and 0 <= start < size:
@@ -82,7 +82,7 @@ def _special_entries(
 
 
 def _is_metaspace(tokenizer: dict[str, Any]) -> bool:
-    """Whether a blank is a letter of its pieces, as in sentencepiece."""
+    """Whether blanks are part of its pieces, as in SentencePiece."""
     pre_tokenizer = tokenizer.get("pre_tokenizer")
     return isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Metaspace"
 
@@ -95,7 +95,7 @@ def _entries(tokenizer: dict[str, Any]) -> dict[str, int]:
 
 
 def _special_tokens_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
-    """What a folder's files say that these special tokens are."""
+    """These special tokens, as a folder's files define them."""
     found: dict[str, str] = {}
     for file in ("special_tokens_map.json", "tokenizer_config.json"):
         if (folder / file).exists():
@@ -109,7 +109,7 @@ def _special_tokens_in(folder: Path, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _read_tokenizer(folder: Path, special_tokens: Mapping[str, str | None]) -> Any:
-    """The content of tokenizer.json, or the same built from the files that came before there was one."""
+    """The content of tokenizer.json, or the same built from the older vocabulary files."""
     if (folder / "tokenizer.json").exists():
         return read_json(folder / "tokenizer.json")
     settings = read_json(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").exists() else {}

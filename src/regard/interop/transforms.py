@@ -1,8 +1,8 @@
-"""What happens to a tensor between another project's model and regard's.
+"""Transforms of tensors between other projects' models and regard's.
 
 A transform is a small class with two methods: `load` takes their tensors and returns ours, `export` takes ours and
 returns theirs. `export(*load(*theirs))` gives back `theirs`, bit by bit. Most transforms take and return one tensor,
-some split or join several. A tensor that does not fit is a TensorError.
+some split or join several. A tensor with an unexpected shape raises TensorError.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Tensors = tuple[Tensor, ...]
 
 
 class TensorError(RegardError):
-    """What is wrong with a tensor, without its name, which the caller puts before it."""
+    """What is wrong with a tensor; the caller prepends its name."""
 
 
 class Transform(Protocol):
@@ -36,7 +36,7 @@ class Transform(Protocol):
 
 @dataclass(frozen=True)
 class Identity:
-    """The same on both sides."""
+    """The same tensor in both."""
 
     def load(self, *theirs: Tensor) -> Tensors:
         return theirs
@@ -47,7 +47,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Transpose:
-    """A matrix [in, out] there, as GPT-2 has them; [out, in] here."""
+    """A matrix [in, out] in theirs, as in GPT-2; [out, in] in ours."""
 
     def load(self, *theirs: Tensor) -> Tensors:
         return tuple(_matrix(tensor).t() for tensor in theirs)
@@ -67,7 +67,7 @@ class FlipRows:
 
 @dataclass(frozen=True)
 class RemoveBatchAxis:
-    """[1, ...] there, [...] here."""
+    """[1, ...] in theirs, [...] in ours."""
 
     def load(self, *theirs: Tensor) -> Tensors:
         return tuple(tensor.squeeze(0) for tensor in theirs)
@@ -78,7 +78,7 @@ class RemoveBatchAxis:
 
 @dataclass(frozen=True)
 class VocabularyRows:
-    """A row for each entry of the vocabulary: in their order there, in ours here, special tokens first."""
+    """A row for each token of the vocabulary, in the order of its ids; in ours, special tokens are first."""
 
     tokenizer: ImportedTokenizer
 
@@ -93,7 +93,7 @@ class VocabularyRows:
         return tuple(tensor[entries] for tensor in theirs)
 
     def export(self, *ours: Tensor) -> Tensors:
-        # Where several of our tokens are one entry there, the last is written: END is predicted, BEGIN is only read.
+        # Where several of our tokens are one of theirs, the last is exported: END is predicted, BEGIN is input only.
         present = [token for token in range(len(self.tokenizer)) if token not in self.tokenizer.missing]
         entries = torch.from_numpy(self.tokenizer.original_ids[present])
         found = []
@@ -106,7 +106,7 @@ class VocabularyRows:
 
 @dataclass(frozen=True)
 class ClassRows:
-    """A row for each class; here after rows of zeros for the special tokens."""
+    """A row for each class; in ours after rows of zeros for the special tokens."""
 
     def load(self, *theirs: Tensor) -> Tensors:
         return tuple(torch.cat([tensor.new_zeros(END + 1, *tensor.shape[1:]), tensor]) for tensor in theirs)
@@ -117,7 +117,7 @@ class ClassRows:
 
 @dataclass(frozen=True)
 class RepeatRows:
-    """One segment's vector there, the same for two segments here."""
+    """One segment embedding in theirs; in ours the same for two segments."""
 
     def load(self, *theirs: Tensor) -> Tensors:
         return tuple(torch.cat([tensor, tensor]) for tensor in theirs)
@@ -128,8 +128,8 @@ class RepeatRows:
 
 @dataclass(frozen=True)
 class RotaryRows:
-    """The rows of queries or keys with rotary positions: the two numbers that are rotated together lie half a head
-    apart there, and next to each other here."""
+    """The rows of query or key projections with rotary positions: the two features of a pair are half a head apart in
+    theirs, and adjacent in ours."""
 
     heads: int
 
@@ -150,7 +150,7 @@ class RotaryRows:
 
 @dataclass(frozen=True)
 class SplitRows:
-    """One tensor there, several of the same size here: queries, keys and values."""
+    """One tensor in theirs, several of the same size in ours: queries, keys and values."""
 
     count: int
 
@@ -165,7 +165,7 @@ class SplitRows:
 
 @dataclass(frozen=True)
 class JoinRows:
-    """Several tensors of the same size there, one here: a gated layer's two halves."""
+    """Several tensors of the same size in theirs, one in ours: the two halves of a gated layer."""
 
     count: int
 
@@ -178,7 +178,7 @@ class JoinRows:
 
 @dataclass(frozen=True)
 class SplitFirstRows:
-    """One tensor there; its first rows and the others here."""
+    """One tensor in theirs; two in ours, its first rows and the rest."""
 
     count: int
 
@@ -194,7 +194,7 @@ class SplitFirstRows:
 
 @dataclass(frozen=True)
 class SplitHeads:
-    """Queries, keys and values in one tensor there, head after head; three tensors here."""
+    """Queries, keys and values in one tensor, head by head, in theirs; three tensors in ours."""
 
     heads: int
 
@@ -210,7 +210,7 @@ class SplitHeads:
 
 
 @dataclass(frozen=True)
-class Each:
+class PerTensor:
     """A transform for each of several tensors."""
 
     transforms: tuple[Transform, ...]
@@ -224,7 +224,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Compose:
-    """One transform after the other."""
+    """Transforms applied in sequence."""
 
     transforms: tuple[Transform, ...]
 
@@ -258,7 +258,7 @@ class Zeros:
 
 @dataclass(frozen=True)
 class Sinusoids:
-    """Sinusoidal positions, sine and cosine of each frequency next to each other. [length, width]"""
+    """Sinusoidal positions, sines and cosines interleaved. [length, width]"""
 
     length: int
     width: int
@@ -269,7 +269,7 @@ class Sinusoids:
 
 @dataclass(frozen=True)
 class SplitSinusoids:
-    """Sinusoidal positions as Marian has them: all sines, then all cosines. [length, width]"""
+    """Sinusoidal positions as in Marian: all sines, then all cosines. [length, width]"""
 
     length: int
     width: int
@@ -281,8 +281,8 @@ class SplitSinusoids:
 
 
 @dataclass(frozen=True)
-class AbsentThere:
-    """No tensor there; here one with a known value, which can be exported only while it has that value."""
+class OursOnly:
+    """A tensor that only ours has, with a known value; it can be exported only while it has that value."""
 
     constant: Constant
 
@@ -298,8 +298,8 @@ class AbsentThere:
 
 
 @dataclass(frozen=True)
-class AbsentHere:
-    """A tensor with a known value there; none here."""
+class TheirsOnly:
+    """A tensor that only theirs has, with a known value."""
 
     constant: Constant
 

@@ -1,4 +1,4 @@
-"""What a task is: one object in one file, which training, inference, evaluation, serving and views talk to.
+"""The base class of tasks: one object in one file, which training, inference, evaluation, serving and views use.
 
 Importing a task imports no PyTorch; what needs it is imported by the methods.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from regard.inference.predictor import Predictor
     from regard.models.settings import ModelSettings
     from regard.runs.folder import RunDescription
-    from regard.tasks.synthetic import SyntheticData
+    from regard.tasks.synthetic_data import SyntheticData
 
 # Groups of decoding options.
 SEARCH = frozenset({"search", "nbest", "sampling", "prefix", "forbidden", "language", "scores", "attention"})
@@ -52,8 +52,8 @@ class Preset:
         found = {"model": {**shape, **self.model}, "training": dict(self.training)}
         return {**found, "data": dict(self.data)} if self.data else found
 
-    def describe(self) -> str:
-        """One line of help."""
+    def help_text(self) -> str:
+        """One line for --help."""
         return self.summary or SHAPES[self.name].summary
 
 
@@ -61,7 +61,7 @@ class Task(ABC):
     """One task.
 
     name: in settings and over HTTP. verb: the command, and the predictor's method. summary: one line of help. output:
-    what its output is called on the page. options: groups of decoding options it accepts (`inference/options.py`).
+    the label of its output on the page. options: groups of decoding options it accepts (`inference/options.py`).
     metrics: what `regard evaluate` reports; the first one selects checkpoints. default_presets: the one for each
     modality that it reads. presets: all that it defines. served: whether `regard serve` serves it. loss: the name of
     its main loss (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by its "perplexity" or
@@ -85,7 +85,7 @@ class Task(ABC):
 
     @property
     def title(self) -> str:
-        """The name, as people write it."""
+        """The name with spaces."""
         return self.name.replace("_", " ")
 
     # --- data ------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Task(ABC):
         return TextPairs()
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
-        """How sure it is, from 0 to 1, that these files are for this task; the surest task wins."""
+        """The confidence, from 0 to 1, that these files are for this task; the task with the highest is chosen."""
         return 0.0
 
     def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Task(ABC):
     def preset(self, data: "DataSettings", modality: str) -> str:
         """The preset that suits these files. Raises RegardError if the task does not read such a modality."""
         if modality not in self.default_presets:
-            raise RegardError(wrong_modality(self, modality))
+            raise RegardError(modality_error(self, modality))
         return self.default_presets[modality]
 
     def configure(self, settings: dict[str, Any]) -> None:  # noqa: B027
@@ -121,18 +121,18 @@ class Task(ABC):
         return f"Use it with: regard {self.verb} {run} {self.input_example}"
 
     def describe_target(self, vocabulary: "Vocabulary") -> str:
-        """What is predicted, in a few words."""
+        """What is predicted, as a short phrase."""
         return f"{len(vocabulary):,} subwords"
 
     def synthetic(self) -> "SyntheticData | None":
-        """Data for a demonstration, if there is one."""
+        """Synthetic data for a demonstration, if there are any."""
         return None
 
     # --- inference -------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
-        """What turns inputs into results."""
+        """The pipeline from inputs to results."""
 
     def table_layout(self, path: Path, layout: "Layout") -> "Layout":
         """Where the inputs are in a table of a user. layout: as the run's own tables had them, or as the user says."""
@@ -143,7 +143,7 @@ class Task(ABC):
         return layout_with_question(path, layout)
 
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
-        """The methods that a predictor of this task has, beside `predict` and `attend`."""
+        """The methods of a predictor of this task besides `predict` and `attend`, by name."""
         found: dict[str, Callable[..., Any]] = {"translate": predictor.predict, self.verb: predictor.predict}
         if predictor.description.model.source.is_text:
             found["embed"] = _embed(predictor)
@@ -151,7 +151,7 @@ class Task(ABC):
 
 
 TASKS: Registry[type[Task]] = Registry(
-    "task", "regard.tasks", helpers=("base", "detection", "presets", "synthetic", "training_defaults")
+    "task", "regard.tasks", helpers=("base", "detection", "presets", "synthetic_data", "training_defaults")
 )
 
 
@@ -167,13 +167,13 @@ def all_tasks() -> list[Task]:
     return [get_task(name) for name in TASKS]
 
 
-def task_of(description: "RunDescription") -> Task:
-    """The task that a run was trained for; told by its model where an older or imported run does not name it."""
-    return get_task(description.task or inferred_task(description.model, whole=description.whole))
+def task_from_description(description: "RunDescription") -> Task:
+    """The task that a run was trained for, inferred from its model where an older or imported run does not name it."""
+    return get_task(description.task or infer_task(description.model, whole=description.whole))
 
 
-def inferred_task(model: "ModelSettings", *, whole: bool) -> str:
-    """The task of a run that names none: an older one, or an imported one."""
+def infer_task(model: "ModelSettings", *, whole: bool) -> str:
+    """The name of the task of a run that does not name it: an older or an imported one."""
     decoder, source = model.decoder.kind, model.source.kind
     by_decoder = {
         "masked-lm": "masked_lm",
@@ -198,15 +198,15 @@ MODALITIES = {
 }
 
 
-def wrong_modality(task: Task, modality: str) -> str:
-    """The error for files that a task does not read."""
+def modality_error(task: Task, modality: str) -> str:
+    """The error message for files of a modality that a task does not read."""
     needed = " or ".join(MODALITIES.get(each, each) for each in task.default_presets)
     hint = " (name their folder with --media, if it is not the table's)" if modality == "text" else ""
     return f"--task: {task.name} needs {needed}{hint}, and the sources of these files are {MODALITIES[modality]}."
 
 
-def inputs_for(run: "LoadedRun") -> "Inputs":
-    """How inputs of the modality that a run reads are encoded."""
+def build_inputs(run: "LoadedRun") -> "Inputs":
+    """The encoding of inputs of a run's modality."""
     source = run.description.model.source
     if source.is_text:
         from regard.inference.text_inputs import TextInputs
@@ -222,10 +222,10 @@ def inputs_for(run: "LoadedRun") -> "Inputs":
 
 
 def sequence_pipeline(run: "LoadedRun") -> "Pipeline":
-    """The pipeline of models that produce tokens one after the other, and of classifiers."""
+    """The pipeline of autoregressive models and of classifiers."""
     from regard.inference.sequence_pipeline import SequencePipeline
 
-    return SequencePipeline(run, inputs_for(run))
+    return SequencePipeline(run, build_inputs(run))
 
 
 def _embed(predictor: "Predictor") -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.tasks.base import SEARCH, TASKS, Preset, Task, sequence_pipeline
-from regard.tasks.synthetic import SyntheticData, SyntheticFiles
+from regard.tasks.synthetic_data import SyntheticData, SyntheticFiles
 from regard.tasks.training_defaults import RECURRENT, TRANSFORMER
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regard.inference.pipeline import Pipeline
 
 
-CAPTIONS = {"tokens": 4096, "metric": "chrf", "average": 0.999}
+CAPTION_TRAINING = {"tokens": 4096, "metric": "chrf", "average": 0.999}
 
 
 @TASKS.register("captioning")
@@ -27,9 +27,9 @@ class Captioning(Task):
     metrics = ("chrf", "bleu1", "bleu2", "bleu3", "bleu", "rougeL", "cider", "exact")
     default_presets = {"image": "show-attend-tell"}  # noqa: RUF012
     presets = (
-        Preset("show-attend-tell", {**RECURRENT, **CAPTIONS, "doubly_stochastic": 0.01}),
-        Preset("show-attend-tell-hard", {**RECURRENT, **CAPTIONS}),
-        Preset("vit-caption", {**TRANSFORMER, **CAPTIONS, "learning_rate": 1.5e-3}),
+        Preset("show-attend-tell", {**RECURRENT, **CAPTION_TRAINING, "doubly_stochastic": 0.01}),
+        Preset("show-attend-tell-hard", {**RECURRENT, **CAPTION_TRAINING}),
+        Preset("vit-caption", {**TRANSFORMER, **CAPTION_TRAINING, "learning_rate": 1.5e-3}),
     )
     input_example = "photo.jpg another.png"
 
@@ -44,21 +44,21 @@ class Captioning(Task):
 
 
 class Scenes(SyntheticFiles):
-    """Drawn scenes of coloured shapes, to captions."""
+    """Drawn scenes of colored shapes, to captions."""
 
     preset, steps = "show-attend-tell", 550
     counts: ClassVar = {"train": 5_000, "valid": 200, "test": 300}
     next_command = "train captions.jsonl --media pictures -o run"
 
     def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
-        """Few and simple things: fewer convolutions, and little dropout."""
-        given = preset["model"]
-        stem = {"stride": 4, "widths": [48, 96]} if given["source"]["stem"]["kind"] == "residual" else {}
+        """Few and simple objects: fewer convolutions, and little dropout."""
+        model = preset["model"]
+        stem = {"stride": 4, "widths": [48, 96]} if model["source"]["stem"]["kind"] == "residual" else {}
         return {
             "model": {
-                "source": {"kind": "image", "stem": {**given["source"]["stem"], **stem}},
-                "encoder": {"kind": given["encoder"]["kind"], "dropout": 0.1},
-                "decoder": {"kind": given["decoder"]["kind"], "dropout": 0.1},
+                "source": {"kind": "image", "stem": {**model["source"]["stem"], **stem}},
+                "encoder": {"kind": model["encoder"]["kind"], "dropout": 0.1},
+                "decoder": {"kind": model["decoder"]["kind"], "dropout": 0.1},
             },
             "data": {
                 "subwords": {"kind": "word"},
@@ -79,5 +79,5 @@ class Scenes(SyntheticFiles):
                 lines.append(json.dumps(record) + "\n")
             (folder / f"{split}.jsonl").write_text("".join(lines), "utf-8")
 
-    def describe_success(self, count: int) -> str:
+    def describe_accuracy(self, count: int) -> str:
         return f"{count:,} pictures of combinations that were held out are described exactly right"

@@ -61,7 +61,7 @@ class CausalLM(Task):
         def stream(
             prompt: str, on_text: Callable[[str], None], options: "Options | None" = None, **more: Any
         ) -> "Result":
-            """One text, reported piece by piece as it is generated, the prompt first."""
+            """One text, reported incrementally as it is generated, the prompt first."""
             chosen = Options.from_dict(more) if options is None else options.with_changes(**more)
             predictor.check_options(chosen)
             return pipeline.stream(prompt, on_text, chosen)

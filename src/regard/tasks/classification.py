@@ -56,7 +56,7 @@ class Classification(Task):
         return detect_class_columns(files[0])
 
     def configure(self, settings: dict[str, Any]) -> None:
-        """Two texts, one class: their segments are told apart."""
+        """Two texts, one class: the source has two segments."""
         if settings.get("data", {}).get("question_column") is not None:
             source = settings["model"].setdefault("source", {"kind": "text"})
             source["segments"] = max(2, source.get("segments", 1))

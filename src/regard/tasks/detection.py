@@ -1,4 +1,4 @@
-"""Which task and which modality files are for, if nobody says. Imports no PyTorch."""
+"""Detection of the task and the modality of files. Imports no PyTorch."""
 
 from collections import Counter
 from itertools import islice
@@ -15,7 +15,7 @@ from regard.tasks.base import Task, all_tasks
 
 
 def detect_modality(settings: DataSettings) -> str:
-    """What the sources of these files are, by their suffixes. Raises RegardError if they cannot be read."""
+    """The modality of the sources, by their suffixes. Raises RegardError if they cannot be read."""
     if settings.text:
         return "none"
     counts: Counter[str] = Counter()
@@ -28,15 +28,17 @@ def detect_modality(settings: DataSettings) -> str:
     for modality, suffixes in modalities.items():
         if counts and sum(counts[suffix] for suffix in suffixes) >= enough:
             return modality
-    unread = [suffix for suffix in UNSUPPORTED_MEDIA if counts[suffix]]
-    if unread and sum(counts[suffix] for suffix in MEDIA_SUFFIXES) >= enough:
+    unsupported = [suffix for suffix in UNSUPPORTED_MEDIA if counts[suffix]]
+    if unsupported and sum(counts[suffix] for suffix in MEDIA_SUFFIXES) >= enough:
         known = ", ".join(each.lstrip(".") for each in (*ImageMedium.suffixes, *AudioMedium.suffixes))
-        raise RegardError(f"the sources are {unread[0]} files, which are not read; convert them to one of {known}.")
+        raise RegardError(
+            f"the sources are {unsupported[0]} files, which are not read; convert them to one of {known}."
+        )
     return "text"
 
 
 def _suffix(example: Example, settings: DataSettings) -> str:
-    """The suffix of a file name; nothing for a text, even for one that ends in photo.png."""
+    """The suffix of a file name; empty for a text, even for one that ends in photo.png."""
     name = example.source.strip()
     if " " in name:
         try:
@@ -48,9 +50,9 @@ def _suffix(example: Example, settings: DataSettings) -> str:
 
 
 def detect_task(settings: DataSettings, modality: str) -> Task:
-    """The task that is surest of these files. Raises RegardError if two are equally sure, or none is."""
-    sure = sorted(((task.recognizes(settings, modality), task) for task in all_tasks()), key=lambda each: -each[0])
-    (best, task), (second, other) = sure[:2]
+    """The task with the highest confidence. Raises RegardError if two have the same, or none is above zero."""
+    ranked = sorted(((task.recognizes(settings, modality), task) for task in all_tasks()), key=lambda each: -each[0])
+    (best, task), (second, other) = ranked[:2]
     if not best:
         raise RegardError("--task: these files do not show what to train for; name a task.")
     if best == second:

@@ -1,4 +1,4 @@
-"""An encoder without a head: texts become vectors."""
+"""Text embedding: an encoder without a head."""
 
 from typing import TYPE_CHECKING
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.tasks.base import SEARCH, TASKS, Preset, Task, sequence_pipeline
-from regard.tasks.synthetic import SyntheticData, SyntheticFiles
+from regard.tasks.synthetic_data import SyntheticData, SyntheticFiles
 from regard.tasks.training_defaults import RECURRENT, TRANSFORMER
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regard.inference.pipeline import Pipeline
 
 
-CHARACTERS = {"subwords": {"kind": "character"}}
+CHARACTER_TOKENS = {"subwords": {"kind": "character"}}
 
 
 @TASKS.register("speech")
@@ -27,9 +27,13 @@ class Speech(Task):
     metrics = ("wer", "cer", "exact")
     default_presets = {"audio": "listen-attend-spell"}  # noqa: RUF012
     presets = (
-        Preset("listen-attend-spell", {**RECURRENT, "tokens": 2048, "metric": "wer", "average": 0.99}, CHARACTERS),
         Preset(
-            "speech-transformer", {**TRANSFORMER, "tokens": 4096, "metric": "wer", "learning_rate": 2e-3}, CHARACTERS
+            "listen-attend-spell", {**RECURRENT, "tokens": 2048, "metric": "wer", "average": 0.99}, CHARACTER_TOKENS
+        ),
+        Preset(
+            "speech-transformer",
+            {**TRANSFORMER, "tokens": 4096, "metric": "wer", "learning_rate": 2e-3},
+            CHARACTER_TOKENS,
         ),
     )
     input_example = "recording.wav"
@@ -45,7 +49,7 @@ class Speech(Task):
 
 
 class Digits(SyntheticFiles):
-    """Digits spoken by a synthesiser, to words."""
+    """Digits spoken by a synthesizer, to words."""
 
     preset, steps = "listen-attend-spell", 600
     counts: ClassVar = {"train": 3_000, "valid": 150, "test": 300}
@@ -71,5 +75,5 @@ class Digits(SyntheticFiles):
                 lines.append(json.dumps({"file": f"{split}/{number}.wav", "captions": [words]}) + "\n")
             (folder / f"{split}.jsonl").write_text("".join(lines), "utf-8")
 
-    def describe_success(self, count: int) -> str:
+    def describe_accuracy(self, count: int) -> str:
         return f"{count:,} recordings by voices that were held out are written down exactly right"

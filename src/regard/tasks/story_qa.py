@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.tasks.base import TASKS, TEXT_SEARCH, Preset, Task, sequence_pipeline
-from regard.tasks.synthetic import SyntheticData
+from regard.tasks.synthetic_data import SyntheticData
 from regard.tasks.training_defaults import TRANSFORMER
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from regard.inference.pipeline import Pipeline
 
 
-# Answers that are looked at; at least so many are needed; the share of them that may be distinct.
-EXAMPLES_LOOKED_AT, MIN_EXAMPLES, MAX_DISTINCT = 5000, 200, 0.1
+# Answers that are examined; how many are needed at least; the share of them that may be distinct.
+MAX_EXAMPLES, MIN_EXAMPLES, MAX_DISTINCT = 5000, 200, 0.1
 
 
 @TASKS.register("story_qa")
@@ -63,16 +63,16 @@ class StoryQA(Task):
         return detect_question_columns(files[0])
 
     def preset(self, data: "DataSettings", modality: str) -> str:
-        """Where few answers come again and again, as in synthetic stories, nothing need be copied, and attention over
-        sentences is better than over words; else answers are copied from the story."""
-        usual = super().preset(data, modality)
+        """With few distinct answers, as in synthetic stories, no copy mechanism is needed, and attention over sentences
+        is better than over words; otherwise answers are copied from the story."""
+        default = super().preset(data, modality)
         if not data.pairs:
-            return usual
+            return default
         from regard.data.input_validation import read_examples
 
-        answers = Counter(each.target.strip().lower() for each in islice(read_examples(data), EXAMPLES_LOOKED_AT))
-        few = answers.total() >= MIN_EXAMPLES and len(answers) <= MAX_DISTINCT * answers.total()
-        return "memory" if few else usual
+        answers = Counter(each.target.strip().lower() for each in islice(read_examples(data), MAX_EXAMPLES))
+        has_few_answers = answers.total() >= MIN_EXAMPLES and len(answers) <= MAX_DISTINCT * answers.total()
+        return "memory" if has_few_answers else default
 
     def synthetic(self) -> "SyntheticData":
         return Stories()
@@ -102,5 +102,5 @@ class Stories(SyntheticData):
             lines = ["\t".join(each) + "\n" for each in stories(count, split=split, seed=seed)]
             (folder / f"{split}.tsv").write_text("".join(lines), "utf-8")
 
-    def describe_success(self, count: int) -> str:
+    def describe_accuracy(self, count: int) -> str:
         return f"{count:,} questions about stories that were held out are answered right"

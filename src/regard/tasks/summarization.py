@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.tasks.base import TASKS, TEXT_SEARCH, Preset, Task, sequence_pipeline
-from regard.tasks.synthetic import SyntheticData
+from regard.tasks.synthetic_data import SyntheticData
 from regard.tasks.training_defaults import RECURRENT
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Summarization(Task):
 
 
 class Notices(SyntheticData):
-    """Notices, each to one line, with names that no other has."""
+    """Notices, each with a summary of one line; their names occur in no other notice."""
 
     preset, steps = "pointer-generator", 400
     counts: ClassVar = {"train": 8_000, "valid": 200, "test": 400}
@@ -44,8 +44,8 @@ class Notices(SyntheticData):
         from regard.data.synthetic.notices import notices
 
         for split, count in self.counts.items():
-            lines = [f"{text}\t{said}\n" for text, said in notices(count, split=split, seed=seed)]
+            lines = [f"{text}\t{summary}\n" for text, summary in notices(count, split=split, seed=seed)]
             (folder / f"{split}.tsv").write_text("".join(lines), "utf-8")
 
-    def describe_success(self, count: int) -> str:
+    def describe_accuracy(self, count: int) -> str:
         return f"{count:,} notices that were held out are put into one line exactly right"

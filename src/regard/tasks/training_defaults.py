@@ -1,4 +1,4 @@
-"""Training settings that suit a kind of model, from which the tasks' presets are made."""
+"""Default training settings by kind of model, for the presets of tasks."""
 
 from typing import Any
 
@@ -15,5 +15,5 @@ TRANSFORMER: Values = {"warmup": 1000, "schedule": "cosine", "smoothing": 0.1, "
 
 
 def transformer(width: int, **more: Any) -> Values:
-    """Of a Transformer of this width: wider ones need a lower learning rate."""
+    """For a Transformer of this width: wider ones need a lower learning rate."""
     return {**TRANSFORMER, "learning_rate": 3e-3 * (128 / width) ** 0.5, **more}

@@ -1,11 +1,11 @@
-"""Text to text in another language, or any other text that follows from it."""
+"""Text to text, in another language or otherwise transformed."""
 
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.tasks.base import TASKS, TEXT_SEARCH, Preset, Task, sequence_pipeline
-from regard.tasks.synthetic import SyntheticData
+from regard.tasks.synthetic_data import SyntheticData
 from regard.tasks.training_defaults import RECURRENT, transformer
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Translation(Task):
 
 
 class Dates(SyntheticData):
-    """Dates people write in many languages, to ISO 8601."""
+    """Dates as written in many languages, to ISO 8601."""
 
     preset, steps = "bahdanau", 900
     counts: ClassVar = {"train": 24_000, "valid": 500, "test": 1_000}
@@ -51,7 +51,7 @@ class Dates(SyntheticData):
     by_token = True
 
     def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
-        """Characters, small models and batches, a rate that falls to zero with the last step."""
+        """Characters, small models and batches, a learning rate that decays to zero."""
         model: dict[str, Any] = {}
         for side in ("encoder", "decoder"):
             kind = preset["model"][side]["kind"]
@@ -70,7 +70,7 @@ class Dates(SyntheticData):
             lines = [f"{text}\t{date}\n" for text, date in dates.pairs(count, split=split, seed=seed)]
             (folder / f"{split}.tsv").write_text("".join(lines), "utf-8")
 
-    def examples(self, folder: Path, seed: int) -> list[Any]:
+    def attention_examples(self, folder: Path, seed: int) -> list[Any]:
         from regard.data.synthetic import dates
 
         held_out = [date for _, date in dates.pairs(len(self.languages), split="test", seed=seed + 1)]
@@ -78,5 +78,5 @@ class Dates(SyntheticData):
         random.Random(seed).shuffle(texts)
         return texts
 
-    def describe_success(self, count: int) -> str:
+    def describe_accuracy(self, count: int) -> str:
         return f"{count:,} dates that were held out are read exactly right"

@@ -11,7 +11,7 @@ from regard.inference.predictor import Predictor
 from regard.loading import predictor_of
 from regard.tasks.base import all_tasks, get_task
 from regard.tasks.presets import preset_settings
-from regard.tasks.synthetic import SyntheticData
+from regard.tasks.synthetic_data import SyntheticData
 from regard.training.run import create_run, train
 from regard.training.settings import run_settings
 from regard.views.alignment_plot import Alignment, write_alignments
@@ -73,13 +73,13 @@ def run_demo(
     drawings = _draw_examples(predictor, data, output, seed)
     seconds = round(trained.state.seconds, 1)
     return DemoResult(
-        task, preset, output, exact, count, seconds, drawings, data.describe_success(count), data.next_command
+        task, preset, output, exact, count, seconds, drawings, data.describe_accuracy(count), data.next_command
     )
 
 
 def _evaluate(predictor: Predictor, data: SyntheticData, folder: Path) -> tuple[float, int]:
     """Exact matches of the test split in percent, and its size."""
-    tests = data.tests(folder)
+    tests = data.test_examples(folder)
     results = predictor.results([source for source, _ in tests], predictor.greedy_options())
     matches = [
         any(is_exact_match(result.text, reference) for reference in references)
@@ -93,7 +93,7 @@ def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed
     drawings: list[dict[str, Any]] = []
     alignments: list[Alignment] = []
     overlays: list[Any] = []
-    for example in data.examples(folder, seed):
+    for example in data.attention_examples(folder, seed):
         result = predictor.predict([example])[0]
         source = example.name if isinstance(example, Path) else str(example)
         record: dict[str, Any] = {"source": source, "text": result.text, "drawing": "(this model does not attend)"}

@@ -12,7 +12,7 @@ from regard.evaluation.metrics import METRICS
 from regard.models.settings import DECODERS, ModelSettings
 from regard.renames import migrated
 from regard.settings import Settings, changed, merged
-from regard.tasks.base import MODALITIES, all_tasks, get_task, inferred_task
+from regard.tasks.base import MODALITIES, all_tasks, get_task, infer_task
 from regard.tasks.detection import detect_modality, detect_task
 from regard.tasks.presets import preset_settings
 
@@ -72,7 +72,7 @@ class RunSettings(Settings):
     @model_validator(mode="after")
     def _resolve_task(self) -> "RunSettings":
         if not self.task:
-            object.__setattr__(self, "task", inferred_task(self.model, whole=self.data.whole))
+            object.__setattr__(self, "task", infer_task(self.model, whole=self.data.whole))
         task = get_task(self.task)
         documents = task.data().documents
         if self.data.text and not documents:

@@ -1,11 +1,11 @@
-"""An encoder alone, and the heads that BERT and its relatives put on it."""
+"""Encoder-only models: the mapping of the encoder, and of the heads of BERT and related families."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from regard.interop.family import Config, labels_of
 from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, layer, tensor
-from regard.interop.transforms import AbsentThere, ClassRows, VocabularyRows, Zeros
+from regard.interop.transforms import ClassRows, OursOnly, VocabularyRows, Zeros
 from regard.models.settings import ModelSettings
 from regard.special_tokens import PAD
 
@@ -14,7 +14,7 @@ DEFAULT_EPSILON = 1e-5  # of norms
 
 
 def post_norm_encoder(**settings: Any) -> dict[str, Any]:
-    """The settings of an encoder as BERT has it."""
+    """The settings of an encoder as in BERT."""
     return {
         "kind": "transformer",
         "norm_first": False,
@@ -27,7 +27,7 @@ def post_norm_encoder(**settings: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class MaskedLMHead:
-    """The names of its tensors: a layer, a norm, and the bias of an output whose weight is the embedding."""
+    """The names of their tensors: a layer, a norm, and the bias of an output layer that is tied to the embedding."""
 
     dense: str
     norm: str
@@ -39,7 +39,7 @@ class MaskedLMHead:
 
 @dataclass(frozen=True)
 class EncoderMapping:
-    """An encoder in both projects; the methods add a head. The first tensor is the embedding."""
+    """The mapping of an encoder; the methods add a head. The first tensor is the embedding."""
 
     source: dict[str, Any]
     encoder: dict[str, Any]
@@ -47,7 +47,7 @@ class EncoderMapping:
     unused: list[str] = field(default_factory=list)
 
     def without_head(self) -> ModelMapping:
-        return self._with({"kind": "none", "width": self.encoder["width"]}, [])
+        return self._build_mapping({"kind": "none", "width": self.encoder["width"]}, [])
 
     def masked_lm(
         self, head: MaskedLMHead, vocabulary: VocabularyRows, *, next_sentence: list[TensorMapping] | None = None
@@ -70,20 +70,20 @@ class EncoderMapping:
         duplicates = {f"{head.output}.weight": embedding}
         if head.bias != f"{head.output}.bias":
             duplicates[f"{head.output}.bias"] = head.bias
-        return self._with(decoder, tensors, duplicates=duplicates, tie="all", output_bias=True)
+        return self._build_mapping(decoder, tensors, duplicates=duplicates, tie="all", output_bias=True)
 
     def token_classifier(self, config: Config) -> ModelMapping:
         decoder = {"kind": "token-classification", "width": self.encoder["width"], "dense": False}
-        return self._with(decoder, class_output("classifier"), labels=labels_of(config))
+        return self._build_mapping(decoder, class_output("classifier"), labels=labels_of(config))
 
     def span_classifier(self) -> ModelMapping:
-        """Where an answer begins and ends in a passage: the source has two segments."""
+        """Start and end of an answer in a passage: the source has two segments."""
         decoder = {"kind": "span", "width": self.encoder["width"], "dense": False}
         source = {**self.source, "segments": max(2, self.source.get("segments", 1))}
         tensors = class_output("qa_outputs")
         if not any(SEGMENTS in each.ours for each in self.tensors):
-            tensors.append(TensorMapping((), (SEGMENTS,), AbsentThere(Zeros((2, self.encoder["width"])))))
-        return self._with(decoder, tensors, source=source)
+            tensors.append(TensorMapping((), (SEGMENTS,), OursOnly(Zeros((2, self.encoder["width"])))))
+        return self._build_mapping(decoder, tensors, source=source)
 
     def sequence_classifier(self, config: Config, dense: str, output: str, activation: str) -> ModelMapping:
         """A class of the whole text, from the state of its first token."""
@@ -96,9 +96,9 @@ class EncoderMapping:
             "dropout": self.encoder["dropout"],
         }
         tensors = [*layer(dense, "decoder.inner"), *class_output(output)]
-        return self._with(decoder, tensors, labels=labels_of(config))
+        return self._build_mapping(decoder, tensors, labels=labels_of(config))
 
-    def _with(
+    def _build_mapping(
         self,
         decoder: dict[str, Any],
         tensors: list[TensorMapping],
@@ -126,7 +126,7 @@ class EncoderMapping:
 
 
 def head_difference(model: ModelSettings) -> str:
-    """Why a masked LM's head is not one that shares its settings with the encoder; empty if it is."""
+    """How the settings of a masked LM's head differ from those of the encoder; empty if they do not."""
     encoder: Any = model.encoder
     decoder: Any = model.decoder
     if decoder.activation != encoder.activation:
@@ -136,7 +136,7 @@ def head_difference(model: ModelSettings) -> str:
 
 
 def encoder_configuration(encoder: Any, vocabulary_size: int) -> Config:
-    """The part of a run's config.json that BERT and ESM have in common."""
+    """The settings of a config.json that BERT and ESM have in common."""
     return {
         "vocab_size": vocabulary_size,
         "hidden_size": encoder.width,

@@ -1,10 +1,10 @@
-"""Layers of Transformers with encoder and decoder, by the names that fairseq gave them and others took over."""
+"""Layers of Transformers with encoder and decoder, by the tensor names of fairseq, which others use too."""
 
 from regard.interop.tensor_map import TensorMapping, layer
 
 
 def layer_mapping(theirs: str, ours: str, *, cross_attention: bool) -> list[TensorMapping]:
-    """One layer of an encoder, or, with cross-attention, of a decoder."""
+    """One layer of an encoder or, with cross-attention, of a decoder."""
     tensors: list[TensorMapping] = []
     attentions = [("self_attn", "itself"), *([("encoder_attn", "memory")] if cross_attention else [])]
     for their_name, our_name in attentions:

@@ -1,4 +1,4 @@
-"""Parts of an exported run that several families share: the output layer and tables of sinusoidal positions."""
+"""Export of the output layer and of sinusoidal positions, for several families."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ SPECIAL_TOKEN_IDS = {"pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id":
 
 @torch.no_grad()
 def untie_output(tensors: dict[str, Tensor], side: str, part: Any) -> None:
-    """Give the output a weight of its own and a bias, and multiply a scaled embedding by its scale: not every
-    architecture scales embeddings when they are read."""
+    """Give the output layer its own weight and a bias, and multiply the embedding by its scale if there is one: not
+    every architecture scales embeddings."""
     embedding = tensors[f"{side}.embedding.weight"]
     tensors.setdefault("output.weight", embedding.clone())
     tensors.setdefault("output.bias", torch.zeros(len(embedding)))
@@ -23,6 +23,6 @@ def untie_output(tensors: dict[str, Tensor], side: str, part: Any) -> None:
 
 
 def write_sinusoids(tensors: dict[str, Tensor], side: str, part: Any, length: int) -> None:
-    """A table of positions, if a model computes them."""
+    """Add a table of position embeddings, if the model computes them."""
     if part.position == "sinusoidal":
         tensors[f"{side}.embedding.place.table.weight"] = Sinusoids(length, part.width).value()

@@ -44,7 +44,7 @@ class Bert(Family):
 
     @property
     def first_position(self) -> int:
-        """The row of a text's first token in the table of positions."""
+        """The row of a text's first token among the position embeddings."""
         return 0
 
     def mapping(self, names: set[str], tokenizers: TokenizerPair) -> ModelMapping:
@@ -115,7 +115,7 @@ class Bert(Family):
         )
 
     def next_sentence_head(self, prefix: str) -> list[TensorMapping]:
-        """Class 0 there, 1 here: the second segment follows the first."""
+        """Class 0 in theirs, 1 in ours: the second segment follows the first."""
         return [
             *layer(f"{prefix}pooler.dense", "decoder.whole"),
             *(

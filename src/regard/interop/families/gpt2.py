@@ -15,7 +15,7 @@ from regard.interop.family import (
     require,
 )
 from regard.interop.tensor_map import ModelMapping, TensorMapping, TokenizerPair, layer, tensor
-from regard.interop.transforms import AbsentThere, VocabularyRows, Zeros
+from regard.interop.transforms import OursOnly, VocabularyRows, Zeros
 from regard.models.settings import ModelSettings
 
 
@@ -110,7 +110,7 @@ class GPT2(Family):
 
 
 def decoder_settings(config: Config, decoder: dict[str, Any], *, tie: str) -> ModelSettings:
-    """A decoder alone, which begins with a token of its own where that is not the token that ends a text."""
+    """A decoder-only model; texts begin with BOS if it is a different token than EOS."""
     return ModelSettings.parse(
         {
             "source": {"kind": "none", "bos": config.get("bos_token_id") != config.get("eos_token_id")},
@@ -122,10 +122,10 @@ def decoder_settings(config: Config, decoder: dict[str, Any], *, tie: str) -> Mo
 
 
 def untied_output(theirs: str, tokenizers: TokenizerPair) -> list[TensorMapping]:
-    """An output layer that is not the embedding, without a bias there."""
+    """An output layer that is not tied to the embedding, without a bias in theirs."""
     return [
         tensor(theirs, "output.weight", VocabularyRows(tokenizers.target)),
-        TensorMapping((), ("output.bias",), AbsentThere(Zeros((len(tokenizers.target),)))),
+        TensorMapping((), ("output.bias",), OursOnly(Zeros((len(tokenizers.target),)))),
     ]
 
 

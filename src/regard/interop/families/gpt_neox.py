@@ -17,7 +17,7 @@ from regard.interop.family import (
     require,
 )
 from regard.interop.tensor_map import PARAMETERS, ModelMapping, TensorMapping, TokenizerPair, layer, tensor
-from regard.interop.transforms import Compose, Each, Identity, RotaryRows, SplitHeads, VocabularyRows
+from regard.interop.transforms import Compose, Identity, PerTensor, RotaryRows, SplitHeads, VocabularyRows
 from regard.models.settings import ModelSettings
 
 FREQUENCY_BASE = 10000
@@ -102,7 +102,7 @@ class GPTNeoX(Family):
 
 
 def _check_rotary(config: Config) -> None:
-    """Raises RegardError for rotary positions that are not those here."""
+    """Raises RegardError for unsupported rotary positions."""
     rotary = config.get("rope_parameters") or {}
     if not isinstance(rotary, dict) or rotary.get("rope_type", "default") != "default":
         raise RegardError(f"config.json: rope_parameters = {rotary!r} are not supported, only the default type.")
@@ -113,7 +113,7 @@ def _check_rotary(config: Config) -> None:
 
 
 def _layer_mapping(theirs: str, ours: str, heads: int) -> list[TensorMapping]:
-    split = Compose((SplitHeads(heads), Each((RotaryRows(heads), RotaryRows(heads), Identity()))))
+    split = Compose((SplitHeads(heads), PerTensor((RotaryRows(heads), RotaryRows(heads), Identity()))))
     attention = [
         TensorMapping(
             (f"{theirs}.attention.query_key_value.{parameter}",),

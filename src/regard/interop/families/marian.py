@@ -22,13 +22,13 @@ from regard.interop.family import (
 )
 from regard.interop.tensor_map import ModelMapping, TensorMapping, TokenizerPair, layer, tensor
 from regard.interop.tokenizer_import import read_bytes, read_json
-from regard.interop.transforms import AbsentThere, Compose, RemoveBatchAxis, SplitSinusoids, VocabularyRows
+from regard.interop.transforms import Compose, OursOnly, RemoveBatchAxis, SplitSinusoids, VocabularyRows
 from regard.models.settings import ModelSettings
 from regard.runs.conversion import NEVER_PREDICTED
 from regard.special_tokens import BEGIN, PAD
 
 SIDES = ("encoder", "decoder")
-MAX_TABLE = 1 << 28  # numbers in a table of positions that is computed
+MAX_TABLE = 1 << 28  # numbers in a computed table of position embeddings
 
 
 @FAMILIES.register("marian")
@@ -67,7 +67,7 @@ class Marian(Family):
                 raise RegardError(
                     f"config.json: max_position_embeddings = {length:,} with d_model {width:,} is too large."
                 )
-            tensors = [TensorMapping((), (table,), AbsentThere(SplitSinusoids(length, width)))]
+            tensors = [TensorMapping((), (table,), OursOnly(SplitSinusoids(length, width)))]
         if self.norm_first:
             tensors += layer(f"model.{side}.layer_norm", f"{side}.norm")
         for number in range(self.config[f"{side}_layers"]):
@@ -85,7 +85,7 @@ class Marian(Family):
             "feedforward": config[f"{side}_ffn_dim"],
             "activation": activation_of(config.get("activation_function", "gelu")),
             "norm_first": self.norm_first,
-            "position": "learned",  # their sinusoids are in another order than ours, so they become a table
+            "position": "learned",  # sines and cosines are in another order than ours, so they become a table
             "max_positions": config["max_position_embeddings"],
             "dropout": config.get("dropout", 0.1),
             "attention_dropout": config.get("attention_dropout", 0.0),
@@ -100,7 +100,7 @@ class Marian(Family):
         return TokenizerPair(source, target)
 
     def languages(self, folder: Path) -> tuple[str | None, str | None]:
-        """As the tokenizer's configuration names them, or the model's name: opus-mt-en-de."""
+        """From the tokenizer's configuration, or from the model's name: opus-mt-en-de."""
         path = folder / "tokenizer_config.json"
         content = read_json(path) if path.exists() else {}
         named = [content.get(f"{side}_lang") if isinstance(content, dict) else None for side in ("source", "target")]
@@ -176,7 +176,7 @@ class Marian(Family):
 
 
 def _load_sentencepiece(folder: Path, config: Config, side: str) -> ImportedTokenizer:
-    """A side's sentencepiece model, its pieces numbered by vocab.json, which both sides share."""
+    """The SentencePiece tokenizer of a side, with token ids from vocab.json, which both sides share."""
     path = folder / "vocab.json"
     entries = read_json(path)
     size = int(config["vocab_size"])

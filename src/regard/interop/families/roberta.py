@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019, arXiv:1907.11692): BERT whose positions are counted from the one after padding's."""
+"""RoBERTa (Liu et al. 2019, arXiv:1907.11692): BERT whose position ids start after that of padding."""
 
 from regard.interop.families._encoder import MaskedLMHead
 from regard.interop.families.bert import Bert

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
-SCHEDULE = {
+DEMO_SCHEDULE = {
     "metric": "exact",
     "schedule": "cosine",
     "warmup": 50,
@@ -16,10 +16,10 @@ SCHEDULE = {
 
 
 class SyntheticData(ABC):
-    """What is generated, and how a model is trained on it.
+    """Generated data, and the training of a model on it.
 
-    steps: of training that are enough. counts: examples of each split. suffix: of the tables. next_command: what a
-    user may run after the demonstration. by_token: attention is drawn over tokens, not words.
+    steps: of training. counts: examples of each split. suffix: of the tables. next_command: what a user may run after
+    the demonstration. by_token: attention is drawn over tokens, not words.
     """
 
     preset: ClassVar[str]
@@ -35,28 +35,28 @@ class SyntheticData(ABC):
 
         files = {split: str((folder / f"{split}.{self.suffix}").absolute()) for split in ("train", "valid")}
         data = {"pairs": [files["train"]], "valid_pairs": [files["valid"]]}
-        return merged({"data": data, "training": SCHEDULE}, self.settings(preset))
+        return merged({"data": data, "training": DEMO_SCHEDULE}, self.settings(preset))
 
     @abstractmethod
     def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
-        """What is set beside a preset."""
+        """Settings that differ from the preset."""
 
     @abstractmethod
     def write(self, folder: Path, seed: int) -> None:
         """Write the files of all splits."""
 
-    def tests(self, folder: Path) -> list[tuple[Any, list[str]]]:
+    def test_examples(self, folder: Path) -> list[tuple[Any, list[str]]]:
         """The inputs of the test split, each with its references."""
         lines = [line.split("\t") for line in (folder / "test.tsv").read_text("utf-8").splitlines()]
         return [("\t".join(inputs), [target]) for *inputs, target in lines]
 
     @abstractmethod
-    def describe_success(self, count: int) -> str:
-        """What was predicted right, in words: "1,000 dates are read right"."""
+    def describe_accuracy(self, count: int) -> str:
+        """How many predictions are correct, as a clause."""
 
-    def examples(self, folder: Path, seed: int) -> list[Any]:
-        """Inputs whose attention is drawn."""
-        return [given for given, _ in self.tests(folder)[:3]]
+    def attention_examples(self, folder: Path, seed: int) -> list[Any]:
+        """Inputs to draw the attention of."""
+        return [given for given, _ in self.test_examples(folder)[:3]]
 
 
 class SyntheticFiles(SyntheticData):
@@ -64,6 +64,6 @@ class SyntheticFiles(SyntheticData):
 
     suffix = "jsonl"
 
-    def tests(self, folder: Path) -> list[tuple[Any, list[str]]]:
+    def test_examples(self, folder: Path) -> list[tuple[Any, list[str]]]:
         records = [json.loads(line) for line in (folder / "test.jsonl").read_text("utf-8").splitlines()]
         return [(folder / record["file"], record["captions"]) for record in records]

@@ -1,8 +1,7 @@
-"""Folders of other projects' models as runs. Nothing in them is executed, and nothing is downloaded.
+"""Import of Hugging Face and CTranslate2 folders as runs. Nothing in them is executed, and nothing is downloaded.
 
-A folder of Hugging Face's has a config.json, weights as safetensors, and vocabulary files. What has no use here but
-belongs to the model (its configuration, its vocabulary files, tensors that only training there needs) is kept in the
-run's folder `imported`, so that an export gives back what came.
+A Hugging Face folder has a config.json, weights as safetensors, and vocabulary files. Its configuration, vocabulary
+files and unused tensors are kept in the run's folder `imported`, so that an export restores the original folder.
 """
 
 import json
@@ -14,19 +13,19 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.interop.family import Family, family_of
-from regard.interop.new_run import build_bundle, check_is_new, save_run
+from regard.interop.imported_run import build_bundle, check_is_new, save_run
 from regard.interop.tensor_map import ModelMapping, TokenizerPair
 from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
 from regard.runs.bundle import Bundle, read_tensors, serialize_tensors
 from regard.runs.folder import write_durably
 
-IMPORTED = "imported"  # the folder with what an export gives back
-UNUSED = "rest.safetensors"  # in it: the tensors that are unused here
-TENSOR_NAMES = "tensors.json"  # in it: the names of all tensors that came
+IMPORTED = "imported"  # the folder with what an export needs
+UNUSED = "rest.safetensors"  # in it: the unused tensors
+TENSOR_NAMES = "tensors.json"  # in it: the names of all original tensors
 
 
 def import_folder(folder: Path, run: Path) -> Bundle:
-    """Import a model of Hugging Face's or CTranslate2's into a new run. Raises RegardError for what does not fit."""
+    """Import a Hugging Face or CTranslate2 model into a new run. Raises RegardError for an unsupported folder."""
     if not folder.is_dir():
         raise RegardError(f"{folder}: there is no such folder; give one with a config.json.")
     if not (folder / "config.json").exists():

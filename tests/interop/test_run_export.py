@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from regard.interop.export_run import export_run
+from regard.interop.run_export import export_run
 from regard.loading import load
 from tests.interop.huggingface_models import LINES
 

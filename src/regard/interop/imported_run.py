@@ -1,4 +1,4 @@
-"""A new run from imported tensors: the last step of every import."""
+"""Runs from imported tensors: the last step of every import."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +14,13 @@ from regard.runs.bundle import Bundle, check_tensors, copy_tensors_into, new_mod
 from regard.runs.conversion import NEVER_PREDICTED
 from regard.runs.folder import RunDescription
 from regard.special_tokens import UNKNOWN
-from regard.tasks.base import task_of
+from regard.tasks.base import task_from_description
 
-DEFAULT_MAX_LENGTH = 512  # tokens, of a model that says nothing of it
+DEFAULT_MAX_LENGTH = 512  # tokens, for a model that does not define it
 
 
 def check_is_new(folder: Path) -> None:
-    """Raises RegardError if something is there already."""
+    """Raises RegardError if a folder exists and is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RegardError(f"{folder}: it exists; choose another folder with -o.")
 
@@ -32,14 +32,14 @@ def build_bundle(
     where: str,
     languages: tuple[str | None, str | None] = (None, None),
 ) -> tuple[Bundle, dict[str, Tensor]]:
-    """A model with their tensors, and the tensors that are unused. Raises RegardError, naming what does not fit."""
+    """A model with their tensors, and the unused tensors. Raises RegardError, which names the tensor."""
     ours, unused = load_tensors(mapping, theirs, where)
     for name, value in ours.items():
         if not bool(torch.isfinite(value).all()):
             raise RegardError(f"{where}: {name} has numbers that are not finite; copy the model again.")
     settings, (source, target) = mapping.settings, tokenizers
     if settings.decoder.autoregressive and UNKNOWN in target.missing:
-        # Their vocabulary has no entry for unknown words; ours has one, which must never be predicted.
+        # Their vocabulary has no unknown token; ours has one, which must never be predicted.
         settings = settings.model_copy(update={"output_bias": True})
         ours["output.bias"] = torch.zeros(len(target))
         ours["output.bias"][target.missing] = NEVER_PREDICTED
@@ -52,7 +52,7 @@ def build_bundle(
         model=settings,
     )
     source_side = medium_for(settings.source) or source
-    target_side = task_of(description).data().target_vocabulary_from_labels(mapping.labels, target)
+    target_side = task_from_description(description).data().target_vocabulary_from_labels(mapping.labels, target)
     with torch.device("meta"):  # checks names and shapes before memory is allocated
         check_tensors(new_model(settings, source_side, target_side), ours, where)
     with torch.random.fork_rng(devices=[]):
@@ -62,7 +62,7 @@ def build_bundle(
 
 
 def save_run(run: Path, bundle: Bundle) -> None:
-    """Write a new run's folder."""
+    """Write the folder of a new run."""
     run.mkdir(parents=True, exist_ok=True)
     save_bundle(run, bundle)
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.interop.import_folder import import_folder
+from regard.interop.folder_import import import_folder
 from tests.interop.conftest import Imported
 
 Change = Callable[[Path], object]
