@@ -101,10 +101,10 @@ def mel_filters(rate: int, size: int, mels: int) -> torch.Tensor:
 
 
 def log_mel_frames(
-    given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource
+    audio: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource
 ) -> NDArray[np.float16]:
     """The log-mel spectrogram [frames, mels] of samples at the model's rate, or of (samples, rate)."""
-    samples, rate = _validated(given, settings)
+    samples, rate = _validated(audio, settings)
     if not MIN_SECONDS * rate <= len(samples) <= settings.max_seconds * rate + 1:
         raise RegardError(
             f"the recording lasts {len(samples) / rate:,.2f} seconds; from {MIN_SECONDS} to {settings.max_seconds:g} "
@@ -124,9 +124,9 @@ def log_mel_frames(
         return logs.clamp(-20, 20).to(torch.float16).numpy()
 
 
-def _validated(given: Any, settings: AudioSource) -> tuple[NDArray[np.floating[Any]], int]:
+def _validated(audio: Any, settings: AudioSource) -> tuple[NDArray[np.floating[Any]], int]:
     """Mono samples as floats, and their rate. Integers of 8, 16 or 32 bits are scaled; channels are averaged."""
-    samples, rate = given if isinstance(given, tuple) and len(given) == 2 else (given, settings.sample_rate)
+    samples, rate = audio if isinstance(audio, tuple) and len(audio) == 2 else (audio, settings.sample_rate)
     samples = np.asarray(samples)
     if isinstance(rate, bool) or not isinstance(rate, Real) or not SAMPLE_RATES[0] <= float(rate) <= SAMPLE_RATES[1]:
         raise RegardError(
@@ -146,9 +146,9 @@ def _validated(given: Any, settings: AudioSource) -> tuple[NDArray[np.floating[A
     return samples, round(float(rate))
 
 
-def encode_wav(given: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource) -> bytes:
+def encode_wav(audio: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource) -> bytes:
     """Samples at the model's rate, or (samples, rate), as a WAV file of 16 bits at the model's rate."""
-    samples, rate = _validated(given, settings)
+    samples, rate = _validated(audio, settings)
     x = resample(torch.from_numpy(np.ascontiguousarray(samples, np.float32)), rate, settings.sample_rate)
     file = io.BytesIO()
     soundfile.write(file, x.clamp(-1, 1).numpy(), settings.sample_rate, format="WAV", subtype="PCM_16")

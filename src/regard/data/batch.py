@@ -26,8 +26,8 @@ class Batch:
 
     source: Tensor  # [B, Ts] tokens, [B, C, S, S] images, or [B, Ts, F] frames
     mask: Tensor  # [B, Ts], True where there is a token, a frame, a cell of an image
-    decoder_input: Tensor  # [B, Tt], the target shifted right: what comes before each step
-    labels: Tensor  # [B, Tt], what each step should predict; PAD for nothing
+    decoder_input: Tensor  # [B, Tt], the target shifted right
+    labels: Tensor  # [B, Tt]; PAD where nothing is predicted
     indices: NDArray[np.int64]  # which examples these are
     document: Tensor | None = (
         None  # [B, Tt], of texts that share rows: the index of each step's text, from 1; 0 at padding
@@ -97,7 +97,7 @@ def collate_pairs(
     settings: DataSettings | None,
     key: int,
 ) -> Batch:
-    """Sources and targets as a batch; media are augmented as the settings and the key say, if given."""
+    """Sources and targets as a batch; media are augmented if there are settings, as a function of `key`."""
     source, mask = collate_sources(corpus.source_side, sources)
     if settings is not None and dataset.medium is not None:
         source = augment(source, mask, settings.augment, key)

@@ -24,7 +24,7 @@ SENTENCE_PAIR_NAMES = (  # of two texts that are classified together
 
 
 def describe_columns(path: Path, layout: Layout) -> str:
-    """A sentence on which columns are read, of a table that has more than two, if nobody named them; else nothing."""
+    """A sentence on which columns of a table with more than two are read if none are named; else empty."""
     table = preview_table(path)
     if table is None or not table.rows or layout.source_column is not None or layout.target_column is not None:
         return ""
@@ -52,8 +52,8 @@ def detect_question_columns(path: Path) -> dict[str, Any]:
     passages = [named[name] for name in SOURCE_NAMES if name in named and name != "question"]
     if "question" in named and passages:
         answers = [named[name] for name in TARGET_NAMES if name in named]
-        found: dict[str, Any] = {"source_column": passages[0], "question_column": named["question"]}
-        return {**found, "target_column": answers[0]} if answers else found
+        settings: dict[str, Any] = {"source_column": passages[0], "question_column": named["question"]}
+        return {**settings, "target_column": answers[0]} if answers else settings
     if len(first) == 3:
         return {"source_column": 1, "question_column": 2, "target_column": 3}
     return {}
@@ -61,8 +61,8 @@ def detect_question_columns(path: Path) -> dict[str, Any]:
 
 def has_question_columns(path: Path) -> bool:
     """Whether a table's columns are a passage, a question and an answer, by their names."""
-    found = detect_question_columns(path)
-    return isinstance(found.get("question_column"), str) and "target_column" in found
+    columns = detect_question_columns(path)
+    return isinstance(columns.get("question_column"), str) and "target_column" in columns
 
 
 def layout_with_question(path: Path, layout: Layout) -> Layout:
@@ -74,13 +74,13 @@ def layout_with_question(path: Path, layout: Layout) -> Layout:
     if table is None:
         return layout
     first = table.first_row
-    wanted = [column for column in (layout.source_column, layout.question_column) if isinstance(column, str)]
-    if layout.question_column is not None and all(column in first for column in wanted):
+    named = [column for column in (layout.source_column, layout.question_column) if isinstance(column, str)]
+    if layout.question_column is not None and all(column in first for column in named):
         return layout
-    found = detect_question_columns(path)
-    if not found and len(first) >= 2:
-        found = {"source_column": 1, "question_column": 2, "target_column": 3 if len(first) > 2 else None}
-    return replace(layout, **{"target_column": layout.target_column, **found}) if found else layout
+    columns = detect_question_columns(path)
+    if not columns and len(first) >= 2:
+        columns = {"source_column": 1, "question_column": 2, "target_column": 3 if len(first) > 2 else None}
+    return replace(layout, **{"target_column": layout.target_column, **columns}) if columns else layout
 
 
 def detect_class_columns(path: Path) -> dict[str, Any]:

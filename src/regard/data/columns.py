@@ -40,8 +40,8 @@ def detect_header(rows: list[list[str]], layout: Layout) -> bool:
     It does if the layout names a column, if it has usual names or the names of languages, or if it is unlike the rows
     below.
     """
-    wanted = (layout.source_column, layout.target_column, layout.question_column)
-    if any(isinstance(column, str) for column in wanted):
+    selected = (layout.source_column, layout.target_column, layout.question_column)
+    if any(isinstance(column, str) for column in selected):
         return True
     names = [name.strip().lower() for name in rows[0]] if rows else []
     languages = {language.lower() for language in (layout.source_language, layout.target_language) if language}
@@ -108,7 +108,7 @@ def detect_columns(path: Path, header: list[str] | None, rows: list[list[str]], 
     by_language = _language_columns([name.lower() for name in names])
     if source is None and target is None and len(by_language) >= 2:
         source, target = by_language[:2]
-    # Where nothing tells, a side is the first column, or the first that the other side has not taken.
+    # Otherwise a side is the first column that the other side does not have.
     source = source if source is not None else next(column for column in (0, 1) if column != target)
     if target is not None and target != source:
         return source, target
@@ -116,7 +116,7 @@ def detect_columns(path: Path, header: list[str] | None, rows: list[list[str]], 
 
 
 def check_column(path: Path, header: list[str] | None, width: int, wanted: Column | None) -> int | None:
-    """A wanted column, counted from 0. Raises RegardError if it is missing."""
+    """The index of a requested column. Raises RegardError if it is missing."""
     if wanted is None:
         return None
     names = [name.strip() for name in header or []]
@@ -127,20 +127,20 @@ def check_column(path: Path, header: list[str] | None, width: int, wanted: Colum
 
 
 def match_fields(names: list[str], layout: Layout) -> tuple[int | None, int | None]:
-    """Which of the names are source and target: by column, by language, by a usual name, or as the one of two left."""
+    """Which of the names are source and target: by column, by language, by a usual name, or as the other one of two."""
     lower = [name.lower() for name in names]
-    found: list[int | None] = []
+    matches: list[int | None] = []
     for wanted, language, usual in (
         (layout.source_column, layout.source_language, SOURCE_NAMES),
         (layout.target_column, layout.target_language, TARGET_NAMES),
     ):
         if wanted is not None:
-            found.append(wanted - 1 if isinstance(wanted, int) else names.index(wanted) if wanted in names else None)
+            matches.append(wanted - 1 if isinstance(wanted, int) else names.index(wanted) if wanted in names else None)
             continue
         known = (_column_names_of(language) if language else []) + list(usual)
         columns = [lower.index(name) for name in known if name in lower]
-        found.append(next((column for column in columns if column not in found), None))
-    source, target = found
+        matches.append(next((column for column in columns if column not in matches), None))
+    source, target = matches
     if len(names) == 2:  # the other of the two, unless another one was requested
         if source is None and target is not None and not layout.source_language and layout.source_column is None:
             source = 1 - target

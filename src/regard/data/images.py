@@ -25,17 +25,21 @@ MAX_ASPECT_RATIO = 50  # of the longer side to the shorter one
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 
 
-def to_square_array(given: Any, medium: "ImageMedium") -> NDArray[np.uint8]:
+def to_square_array(source: Any, medium: "ImageMedium") -> NDArray[np.uint8]:
     """[C, S, S] of a file's bytes, a Pillow image, or an array [H, W] or [H, W, C] of bytes. Raises RegardError."""
     settings = medium.settings
-    if isinstance(given, np.ndarray):
-        if given.dtype != np.uint8 or given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[2] not in (1, 3, 4)):
+    if isinstance(source, np.ndarray):
+        if (
+            source.dtype != np.uint8
+            or source.ndim not in (2, 3)
+            or (source.ndim == 3 and source.shape[2] not in (1, 3, 4))
+        ):
             raise RegardError(
-                f"an array {given.shape} of {given.dtype} is not a picture: bytes [H, W] or [H, W, 3] are."
+                f"an array {source.shape} of {source.dtype} is not a picture: bytes [H, W] or [H, W, 3] are."
             )
-        image = Image.fromarray(given[..., 0] if given.ndim == 3 and given.shape[2] == 1 else given)
+        image = Image.fromarray(source[..., 0] if source.ndim == 3 and source.shape[2] == 1 else source)
     else:
-        image = _decode(given) if isinstance(given, io.BytesIO) else _decode_upright(given)
+        image = _decode(source) if isinstance(source, io.BytesIO) else _decode_upright(source)
     if min(image.size) < MIN_SIDE or max(image.size) > MAX_ASPECT_RATIO * min(image.size):
         raise RegardError(f"a picture of {image.width} × {image.height} pixels has nothing to see.")
     mode = "RGB" if settings.color else "L"

@@ -20,7 +20,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 WHITESPACE = re.compile(r"[ \t\r\n\u2028\u2029]+")
 MAX_SHOWN = 500  # characters of a side in the file of rejected examples
-RATIO_SMOOTHING = 10  # characters added to both sides before a ratio: "no" → "nicht" is not absurd
+RATIO_SMOOTHING = 10  # characters added to both sides before a ratio: "no" → "nicht" is not unusual
 
 
 class RejectedExamples:
@@ -40,7 +40,7 @@ class RejectedExamples:
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of rejected examples."""
         return sum(self.counts.values())
 
     def __enter__(self) -> Self:

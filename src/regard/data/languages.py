@@ -1,4 +1,4 @@
-"""Language codes, as files and people write them: en, en-US, pt_BR."""
+"""Language codes, as they are written in files and options: en, en-US, pt_BR."""
 
 from collections.abc import Iterable
 
@@ -8,10 +8,9 @@ def normalize_language(code: str) -> str:
     return code.lower().replace("_", "-")
 
 
-def find_language(languages: Iterable[str], wanted: str) -> str | None:
-    """The one of these codes that is the wanted language: the same code, or one that has a region where the other has
-    none."""
-    code = normalize_language(wanted)
+def find_language(languages: Iterable[str], code: str) -> str | None:
+    """The one of these codes that is the same language: the same code, or with a region where the other has none."""
+    code = normalize_language(code)
     known = {normalize_language(language): language for language in languages}
     if code in known:
         return known[code]

@@ -35,7 +35,7 @@ class Medium(ABC):
     suffixes: ClassVar[tuple[str, ...]]
 
     @abstractmethod
-    def read(self, given: Any) -> Array:
+    def read(self, media: Any) -> Array:
         """An array from a file's name, its bytes, or an object in memory (a Pillow image). Raises RegardError."""
 
     @abstractmethod
@@ -62,12 +62,12 @@ class ImageMedium(Medium):
         self.settings = settings
         self.shape = (settings.channels, settings.size, settings.size)
 
-    def read(self, given: Any) -> Array:
+    def read(self, media: Any) -> Array:
         """[C, S, S], uint8."""
         from regard.data.images import to_square_array
 
         return to_square_array(
-            given if isinstance(given, np.ndarray) or hasattr(given, "convert") else open_media(given), self
+            media if isinstance(media, np.ndarray) or hasattr(media, "convert") else open_media(media), self
         )
 
     def reshape(self, flat: Array) -> Array:
@@ -91,19 +91,19 @@ class AudioMedium(Medium):
     def __init__(self, settings: AudioSource) -> None:
         self.settings = settings
 
-    def read(self, given: Any) -> Array:
+    def read(self, media: Any) -> Array:
         """[frames, mels], float16."""
         from regard.data.audio import log_mel_frames, read_samples
 
-        has_samples = isinstance(given, np.ndarray | tuple)
-        return log_mel_frames(given if has_samples else read_samples(open_media(given), self.settings), self.settings)
+        has_samples = isinstance(media, np.ndarray | tuple)
+        return log_mel_frames(media if has_samples else read_samples(open_media(media), self.settings), self.settings)
 
-    def to_wav(self, given: Any) -> bytes:
+    def to_wav(self, media: Any) -> bytes:
         """The recording as a WAV file at the model's sample rate, which any browser plays."""
         from regard.data.audio import encode_wav, read_samples
 
-        has_samples = isinstance(given, np.ndarray | tuple)
-        return encode_wav(given if has_samples else read_samples(open_media(given), self.settings), self.settings)
+        has_samples = isinstance(media, np.ndarray | tuple)
+        return encode_wav(media if has_samples else read_samples(open_media(media), self.settings), self.settings)
 
     def reshape(self, flat: Array) -> Array:
         return flat.reshape(-1, self.settings.mel_bins)
@@ -128,7 +128,7 @@ class NoMedium(Medium):
     dtype = np.uint8
     suffixes = ()
 
-    def read(self, given: Any) -> Array:
+    def read(self, media: Any) -> Array:
         return np.zeros(0, np.uint8)
 
     def reshape(self, flat: Array) -> Array:
@@ -150,12 +150,12 @@ def medium_for(source: SourceSettings) -> Medium | None:
     return AudioMedium(source) if isinstance(source, AudioSource) else None
 
 
-def open_media(given: Path | str | bytes) -> io.BytesIO:
+def open_media(media: Path | str | bytes) -> io.BytesIO:
     """A file's bytes, or bytes. Raises RegardError if there is no such file, or it is too large."""
-    if isinstance(given, bytes):
-        size, name = len(given), "the file"
+    if isinstance(media, bytes):
+        size, name = len(media), "the file"
     else:
-        path, name = Path(given), str(given)
+        path, name = Path(media), str(media)
         try:
             if path.exists() and not path.is_file():
                 raise RegardError(f"{name}: this is not a file.")
@@ -168,8 +168,8 @@ def open_media(given: Path | str | bytes) -> io.BytesIO:
         raise RegardError(f"{name}: it has {size >> 20:,} MB; {MAX_FILE_BYTES >> 20} is the most that is read.")
     if not size:
         raise RegardError(f"{name}: it is empty.")
-    if isinstance(given, bytes):
-        return io.BytesIO(given)
+    if isinstance(media, bytes):
+        return io.BytesIO(media)
     try:
         return io.BytesIO(path.read_bytes())
     except OSError as error:

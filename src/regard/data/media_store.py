@@ -1,4 +1,4 @@
-"""The images or recordings of a corpus, each stored once however many examples it has."""
+"""The images or recordings of a corpus, each stored once even if several examples have it."""
 
 import hashlib
 from collections.abc import Iterator

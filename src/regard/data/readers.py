@@ -85,8 +85,8 @@ def read_pairs(path: Path, layout: Layout) -> Iterator[Example]:
 
 def read_aligned(source: Path, target: Path) -> Iterator[Example]:
     """A file of sources and a file of targets, in the same order. Raises RegardError if one is longer."""
-    found = (reader_for(path) for path in (source, target))
-    reader = next((each for each in found if each is not None and each.two_files), None)
+    readers = (reader_for(path) for path in (source, target))
+    reader = next((each for each in readers if each is not None and each.two_files), None)
     return (reader or READERS.get("text")()).read_two_files(source, target)
 
 

@@ -20,7 +20,7 @@ def has_segments(source: SourceSettings) -> bool:
 
 
 def separate_segments(text: str, source: SourceSettings) -> str:
-    """A text with separators between its segments, which people separate by tabs.
+    """A text with separators between its segments, which users separate by tabs.
 
     Unchanged where a model has no segment embeddings.
     """

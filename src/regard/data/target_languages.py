@@ -24,11 +24,11 @@ def strip_language_tag(text: str) -> str:
     return LANGUAGE_TAG.sub("", text)
 
 
-def language_tokens(wanted: str, known: Sequence[str], vocabulary: Vocabulary) -> tuple[int, ...]:
-    """The first tokens of an output in a wanted language, or in the first known one if none is wanted."""
-    if wanted and wanted not in known:
+def language_tokens(language: str, known: Sequence[str], vocabulary: Vocabulary) -> tuple[int, ...]:
+    """The first tokens of an output in a language, or in the first known one if it is empty."""
+    if language and language not in known:
         raise RegardError(
-            f"to: there is no {wanted!r}; this model says it in {', '.join(known) or 'one language only'}."
+            f"to: there is no {language!r}; this model says it in {', '.join(known) or 'one language only'}."
         )
     # Tokenized as in training, where a space may come before the tag.
-    return tuple(vocabulary.encode([LANGUAGE_SIGN.format(wanted or known[0])])[0]) if known else ()
+    return tuple(vocabulary.encode([LANGUAGE_SIGN.format(language or known[0])])[0]) if known else ()

@@ -52,18 +52,18 @@ def local_name(element: Element) -> str:
 
 def text_of(element: Element) -> str:
     """The text inside, without the codes of the translated document. Iterative, since markup may be of any depth."""
-    parts = [element.text or ""]
-    waiting = [iter(element)]
+    texts = [element.text or ""]
+    stack = [iter(element)]
     tails: list[str] = []
-    while waiting:
-        child = next(waiting[-1], None)
+    while stack:
+        child = next(stack[-1], None)
         if child is None:
-            waiting.pop()
-            parts.append(tails.pop() if tails else "")
+            stack.pop()
+            texts.append(tails.pop() if tails else "")
         elif local_name(child) in CODES:
-            parts.append(child.tail or "")
+            texts.append(child.tail or "")
         else:
-            parts.append(child.text or "")
+            texts.append(child.text or "")
             tails.append(child.tail or "")
-            waiting.append(iter(child))
-    return "".join(parts)
+            stack.append(iter(child))
+    return "".join(texts)

@@ -50,7 +50,7 @@ class DelimitedReader(Reader):
             text = row[source]
             if question is not None:
                 text = append_question(text, row[question] if question < len(row) else "")
-            # A separator in a text: nobody knows where the sides are.
+            # With a separator inside a text, the columns of the sides are not known.
             more = f"{len(row)} columns, where the first line has {len(first)}" if len(row) > len(first) else ""
             yield Example(text, row[target], str(path), number, problem or more)
 
@@ -84,7 +84,7 @@ def _regularity(lines: list[str], delimiter: str) -> float:
 
 def read_rows(path: Path, delimiter: str) -> Iterator[Row]:
     """The rows that are not blank. Raises RegardError for CSV that is malformed."""
-    if delimiter == TAB:  # no quoting in TSV: a quotation mark is a quotation mark
+    if delimiter == TAB:  # TSV has no quoting
         for number, (line, problem) in enumerate(read_lines(path), 1):
             if line.strip() or problem:
                 yield number, line.split(TAB), problem

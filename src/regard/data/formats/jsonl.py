@@ -94,9 +94,9 @@ def _parse_record(path: Path, number: int, content: Any, layout: Layout) -> _Rec
 def _side_fields(path: Path, number: int, names: list[str], layout: Layout) -> tuple[str, str] | None:
     """The names of the fields of source and target."""
     source, target = match_fields(names, layout)
-    wanted = (layout.source_column, layout.target_column, layout.source_language, layout.target_language)
+    selected = (layout.source_column, layout.target_column, layout.source_language, layout.target_language)
     is_list = names == ["1", "2"]  # in which languages cannot be found
-    if source is None and target is None and len(names) == 2 and (is_list or all(each is None for each in wanted)):
+    if source is None and target is None and len(names) == 2 and (is_list or all(each is None for each in selected)):
         source, target = 0, 1
     for side, position in (("source", source), ("target", target)):
         if (position is None or not 0 <= position < len(names)) and number == 1:

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 
 @READERS.register("squad")
 class SquadReader(Reader):
-    """Passages, their questions and their answers; each question counts as a line, however many answers it has."""
+    """Passages, their questions and their answers; each question counts as one line, even if it has several answers."""
 
     suffixes = (".json",)
 
@@ -41,8 +41,8 @@ class SquadReader(Reader):
 
 
 def _list(record: Any, name: str) -> list[Any]:
-    found = record.get(name) if isinstance(record, dict) else None
-    return found if isinstance(found, list) else []
+    values = record.get(name) if isinstance(record, dict) else None
+    return values if isinstance(values, list) else []
 
 
 def _examples(passage: Any, entry: Any, file: str, number: int) -> Iterator[Example]:

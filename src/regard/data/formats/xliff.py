@@ -46,10 +46,10 @@ class XliffReader(Reader):
 
 
 def _is_reversed(path: Path, source: str | None, target: str | None, layout: Layout) -> bool:
-    """Whether the file's target is the wanted source. Raises RegardError if the file has other languages."""
+    """Whether the file's target is the requested source. Raises RegardError if the file has other languages."""
 
-    def matches(wanted: str | None, language: str | None) -> bool:
-        return wanted is None or language is None or find_language([language], wanted) is not None
+    def matches(requested: str | None, language: str | None) -> bool:
+        return requested is None or language is None or find_language([language], requested) is not None
 
     if matches(layout.source_language, source) and matches(layout.target_language, target):
         return False

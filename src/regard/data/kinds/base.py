@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Prompt(NamedTuple):
-    """One validation example as it is given to the model."""
+    """A validation example as the input of a predictor."""
 
     source: str  # as a person reads it
     reference: str
@@ -116,7 +116,7 @@ class DatasetKind(ABC):
         """The examples of these numbers as tensors. settings: in training, how they are varied at random."""
 
     def prompt(self, dataset: Any, number: int) -> Prompt:
-        """One validation example as it is given to the model."""
+        """A validation example as the input of a predictor."""
         source, reference = dataset.texts(number)
         return Prompt(source, reference, dataset.predictor_input(number))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TagPairs(DatasetKind):
-    """Words, separated by blanks, and as many tags."""
+    """Words separated by spaces, and as many tags."""
 
     def usable_examples(
         self, folder: Path, name: str, origins: Origins, rejected: RejectedExamples, count: int

@@ -121,8 +121,8 @@ def _resonance(frequency: Any, formants: list[float]) -> NDArray[np.float64]:
 def digit_strings(count: int, *, split: str, seed: int) -> list[tuple[str, NDArray[np.float32]]]:
     """`count` strings of two to four digits, each by another speaker, with their recordings."""
     rng = random.Random(f"{seed} {split}")
-    found = []
+    recordings = []
     for _ in range(count):
         words = [rng.choice(WORDS) for _ in range(rng.randint(2, 4))]
-        found.append((" ".join(words), synthesize(words, random_voice(rng), rng)))
-    return found
+        recordings.append((" ".join(words), synthesize(words, random_voice(rng), rng)))
+    return recordings

@@ -1,4 +1,4 @@
-"""Stories of who goes where and takes what, with a question each: "Where is the lamp ?" """
+"""Stories of people who move and carry things, with a question each: "Where is the lamp ?" """
 
 import random
 
@@ -11,29 +11,29 @@ def story(rng: random.Random) -> tuple[str, str, str]:
     """A story, a question and its answer."""
     people = rng.sample(PEOPLE, 2)
     at = dict.fromkeys(people, "")
-    has: dict[str, str] = {}  # thing: who has it
-    lies: dict[str, str] = {}  # thing: where it lies
+    owner_of: dict[str, str] = {}  # of each carried thing
+    place_of: dict[str, str] = {}  # of each thing on the floor
     free = rng.sample(THINGS, 2)
     lines: list[str] = []
     for _ in range(rng.randint(1, 7)):
         who = rng.choice(people)
-        carried = [thing for thing, owner in has.items() if owner == who]
+        carried = [thing for thing, owner in owner_of.items() if owner == who]
         if carried and rng.random() < 0.3:
             thing = rng.choice(carried)
-            del has[thing]
-            lies[thing] = at[who]
+            del owner_of[thing]
+            place_of[thing] = at[who]
             lines.append(f"{who} put down the {thing} .")
         elif at[who] and free and rng.random() < 0.45:
             thing = free.pop()
-            has[thing] = who
+            owner_of[thing] = who
             lines.append(f"{who} took the {thing} .")
         else:
             at[who] = rng.choice([place for place in PLACES if place != at[who]])
             lines.append(f"{who} {rng.choice(('went', 'walked', 'ran'))} to the {at[who]} .")
     questions = [(f"Where is {who} ?", place) for who, place in at.items() if place]
-    questions += [(f"Where is the {thing} ?", at[owner]) for thing, owner in has.items()]
-    questions += [(f"Where is the {thing} ?", place) for thing, place in lies.items()]
-    questions += [(f"Who has the {thing} ?", owner) for thing, owner in has.items()]
+    questions += [(f"Where is the {thing} ?", at[owner]) for thing, owner in owner_of.items()]
+    questions += [(f"Where is the {thing} ?", place) for thing, place in place_of.items()]
+    questions += [(f"Who has the {thing} ?", owner) for thing, owner in owner_of.items()]
     question, answer = rng.choice(questions)
     return " ".join(lines), question, answer
 

@@ -275,8 +275,8 @@ def _bytes_of_letters() -> dict[str, int]:
     """The byte that each letter of byte-level BPE stands for (Radford et al. 2019): printable ones stand for
     themselves, letters from 256 on for the others, in order."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
+    unprintable = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(unprintable)}
 
 
 _BYTE_OF_LETTER = _bytes_of_letters()
