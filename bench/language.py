@@ -19,7 +19,7 @@ from torch import Tensor
 from bench.measure import Claim, medians, report
 from regard.data.batch import Batch
 from regard.models.seq2seq import Seq2Seq
-from regard.settings import merged
+from regard.settings import merge_settings
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from regard.tasks.presets import preset_settings
 from regard.training.allocator import raise_malloc_thresholds
@@ -46,7 +46,7 @@ def stepping(parameters: list[torch.nn.Parameter], loss: Callable[[], Tensor]) -
 def ours(task: str, batch: Batch, precision: str) -> Callable[[], object]:
     """The preset of this task, whose shape the peer has, too."""
     given = preset_settings("bert-tiny" if task == "mask" else "gpt-tiny")
-    settings = RunSettings.parse(merged(given, {"training": {"precision": precision}}))
+    settings = RunSettings.parse(merge_settings(given, {"training": {"precision": precision}}))
     model = Seq2Seq(
         settings.model, source_vocabulary=VOCABULARY * (task == "mask"), target_vocabulary=VOCABULARY
     ).train()

@@ -30,7 +30,7 @@ from regard.inference.search_algorithm import search
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.folder import RunDescription
-from regard.settings import merged
+from regard.settings import merge_settings
 from regard.special_tokens import END, PAD
 from regard.tasks.presets import preset_settings
 
@@ -57,7 +57,7 @@ def shortlist() -> Shortlist:
 
 def ours(beam: int, kind: str) -> Callable[[], object]:
     torch.manual_seed(1)
-    settings = ModelSettings.parse(merged(preset_settings("bahdanau")["model"], {"tie": "none"}))
+    settings = ModelSettings.parse(merge_settings(preset_settings("bahdanau")["model"], {"tie": "none"}))
     model = Seq2Seq(settings, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
     with torch.no_grad():
         model.output.bias[END] = -1e4

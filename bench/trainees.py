@@ -83,7 +83,7 @@ Loss = Callable[[Batch], Tensor]  # the mean loss of a batch
 def ours(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, Loss]:
     from regard.models.seq2seq import Seq2Seq
     from regard.models.settings import ModelSettings
-    from regard.settings import merged
+    from regard.settings import merge_settings
     from regard.tasks.presets import preset_settings as named
     from regard.training.objective import Objective, batch_loss
     from regard.training.settings import TrainingSettings
@@ -91,7 +91,7 @@ def ours(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, Loss]:
     part = {"layers": shape.layers, "width": shape.width, "dropout": shape.dropout}
     if shape.feedforward:
         part |= {"heads": shape.heads, "feedforward": shape.feedforward}
-    model = merged(named(preset)["model"], {"encoder": part, "decoder": part})
+    model = merge_settings(named(preset)["model"], {"encoder": part, "decoder": part})
     settings = TrainingSettings.parse({"smoothing": 0.1, "precision": precision})
     made = Seq2Seq(ModelSettings.parse(model), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
     objective = Objective(made, settings).train()

@@ -18,7 +18,7 @@ from regard.data.vocabulary import Vocabulary
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, new_model
 from regard.runs.folder import RunDescription
-from regard.settings import merged
+from regard.settings import merge_settings
 from regard.special_tokens import END
 from tests.models.variants import small_preset
 
@@ -40,7 +40,7 @@ def media_bundle(
     """A model with random weights: a preset, the default one if none is named, with some settings changed."""
     default = {"images": "image-classifier", "speech": "speech-classifier"}[kind] if labels else PRESET[kind]
     base = {**small_preset(preset or default), "source": {}}
-    settings = ModelSettings.parse(merged(merged(base, {"source": SOURCES[kind]}), change))
+    settings = ModelSettings.parse(merge_settings(merge_settings(base, {"source": SOURCES[kind]}), change))
     signs = [LANGUAGE_SIGN.format(each) for each in languages]
     vocabulary: Vocabulary = Labels(labels) if labels else train_tokenizer(LINES, SubwordSettings(), 300, signs)
     medium = medium_for(settings.source)

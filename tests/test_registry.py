@@ -116,8 +116,8 @@ def test_a_plugin_file_registers(registry: "Registry[type]", tmp_path: Path) -> 
     plugins.load_file(file)  # twice does no harm
     assert registry.names() == ["global", "red-apple", "plum"]
     assert registry.origin("plum").file == str(file)
-    assert plugins.required_by({"a": {"b": ["plum"]}}) == {"fruit.plum": str(file)}
-    assert plugins.required_by({"a": "peach"}) == {}
+    assert plugins.required_plugins({"a": {"b": ["plum"]}}) == {"fruit.plum": str(file)}
+    assert plugins.required_plugins({"a": "peach"}) == {}
     plugins.check_available({"fruit.plum": str(file)}, "run")
     with pytest.raises(RegardError, match=r"run: this run needs the plugin fruit.cherry.*--plugin cherry\.py"):
         plugins.check_available({"fruit.cherry": "/somewhere/cherry.py"}, "run")

@@ -3,7 +3,7 @@
 import pytest
 
 from regard import renames
-from regard.renames import migrated, new_name
+from regard.renames import migrate, new_name
 
 SETTINGS = renames.SETTINGS
 
@@ -13,7 +13,7 @@ def test_british_spellings_of_earlier_versions_are_migrated() -> None:
     new = {"model": {"encoder": {"initialization": "glorot"}, "decoder": {"normalize": "hard"}}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(renames, "SETTINGS", SETTINGS)
-        assert migrated(old) == new
+        assert migrate(old) == new
         assert new_name("model.decoder.normalise") == "model.decoder.normalize"
 
 
@@ -26,8 +26,8 @@ def sample_renames(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_files_are_migrated() -> None:
     old = {"model": {"encoder": {"colour": "grey", "width": 3}, "empty": {}}, "data": {"old": [1]}}
     new = {"model": {"encoder": {"color": "gray", "width": 3}, "empty": {}}, "training": {"new": [1]}}
-    assert migrated(old) == new
-    assert migrated(new) == new
+    assert migrate(old) == new
+    assert migrate(new) == new
 
 
 def test_old_names_get_their_new_names() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.models.settings import RecurrentDecoder, RecurrentEncoder, TransformerEncoder
-from regard.settings import changed, merged, read_toml
+from regard.settings import apply_assignments, merge_settings, read_toml
 from regard.tasks.presets import all_presets
 from regard.training.settings import RunSettings, run_settings
 from tests.data.files import is_one_sentence
@@ -196,7 +196,7 @@ def test_a_settings_file_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_assigned_values_are_toml_or_else_text(text: str, value: object) -> None:
-    result = changed({}, [f"a.b={text}"])["a"]["b"]
+    result = apply_assignments({}, [f"a.b={text}"])["a"]["b"]
     assert result == value
     assert type(result) is type(value)
 
@@ -205,7 +205,7 @@ def test_assigned_values_are_toml_or_else_text(text: str, value: object) -> None
 def test_an_assignment_changes_one_value_of_a_copy(given: dict[str, Any], path: list[str], value: int) -> None:
     before = copy.deepcopy(given)
     try:
-        result = changed(given, [f"{'.'.join(path)}={value}"])
+        result = apply_assignments(given, [f"{'.'.join(path)}={value}"])
     except ValueError as error:
         assert is_one_sentence(str(error))
         table: Any = given
@@ -229,7 +229,7 @@ def test_an_assignment_changes_one_value_of_a_copy(given: dict[str, Any], path: 
 @pytest.mark.parametrize("assignment", ["steps", "=3", "a..b=3", ".a=3", "a.=3", ""])
 def test_an_invalid_assignment_is_one_sentence(assignment: str) -> None:
     with pytest.raises(ValueError, match=r"^--set: .* is not name=value") as caught:
-        changed({}, [assignment])
+        apply_assignments({}, [assignment])
     assert is_one_sentence(str(caught.value))
 
 
@@ -247,19 +247,19 @@ def test_the_last_assignment_takes_precedence() -> None:
 # Precedence
 
 
-@given(below=tables, above=tables)
-def test_merging_prefers_the_second_table_and_keeps_the_rest(below: dict[str, Any], above: dict[str, Any]) -> None:
-    before = copy.deepcopy((below, above))
-    result = merged(below, above)
-    assert (below, above) == before
-    assert merged(result, above) == result
-    for key in below.keys() | above.keys():
-        if key not in above:
-            assert result[key] == below[key]
-        elif not (isinstance(above[key], dict) and isinstance(below.get(key), dict)):
-            assert result[key] == above[key]
+@given(base=tables, override=tables)
+def test_merging_prefers_the_second_table_and_keeps_the_rest(base: dict[str, Any], override: dict[str, Any]) -> None:
+    before = copy.deepcopy((base, override))
+    result = merge_settings(base, override)
+    assert (base, override) == before
+    assert merge_settings(result, override) == result
+    for key in base.keys() | override.keys():
+        if key not in override:
+            assert result[key] == base[key]
+        elif not (isinstance(override[key], dict) and isinstance(base.get(key), dict)):
+            assert result[key] == override[key]
         else:
-            assert result[key] == merged(below[key], above[key])
+            assert result[key] == merge_settings(base[key], override[key])
 
 
 def test_precedence_is_preset_file_command_set() -> None:
@@ -273,10 +273,10 @@ def test_precedence_is_preset_file_command_set() -> None:
 
 
 def test_another_kind_replaces_the_whole_table() -> None:
-    below = {"part": {"kind": "a", "x": 1, "y": 2}, "other": 5}
-    assert merged(below, {"part": {"kind": "b", "y": 3}}) == {"part": {"kind": "b", "y": 3}, "other": 5}
-    assert merged(below, {"part": {"kind": "a", "y": 3}}) == {"part": {"kind": "a", "x": 1, "y": 3}, "other": 5}
-    assert merged(below, {"part": {"y": 3}}) == {"part": {"kind": "a", "x": 1, "y": 3}, "other": 5}
+    base = {"part": {"kind": "a", "x": 1, "y": 2}, "other": 5}
+    assert merge_settings(base, {"part": {"kind": "b", "y": 3}}) == {"part": {"kind": "b", "y": 3}, "other": 5}
+    assert merge_settings(base, {"part": {"kind": "a", "y": 3}}) == {"part": {"kind": "a", "x": 1, "y": 3}, "other": 5}
+    assert merge_settings(base, {"part": {"y": 3}}) == {"part": {"kind": "a", "x": 1, "y": 3}, "other": 5}
 
 
 @pytest.mark.parametrize("reverse_order", [False, True])

@@ -21,21 +21,21 @@ def load(
     threads: int = 0,
     shortlist: bool = False,
 ) -> Predictor:
-    """A run, ready to predict: the predictor of its task.
+    """The predictor of a run.
 
     engine: native, ctranslate2, torch, or auto for the fastest that can run this model here. device: cpu, cuda, mps or
     auto. precision: what weights are multiplied in, float32 or int8; auto is int8, but in PyTorch float32. threads: 0
     for one on each core. shortlist: choose tokens only from those that the run's shortlist has for a source; faster,
     and rarely worse.
     """
-    opened = open_run(Path(path))
-    run = open_engine(opened, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
-    task = task_from_description(opened.description)
+    folder = open_run(Path(path))
+    run = open_engine(folder, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
+    task = task_from_description(folder.description)
     return Predictor(run, task, task.pipeline(run))
 
 
 def predictor_of(bundle: "Bundle") -> Predictor:
-    """The predictor of a model that is in PyTorch already."""
+    """The predictor of a model that is already loaded in PyTorch."""
     run = run_in_pytorch(bundle)
     task = task_from_description(bundle.description)
     return Predictor(run, task, task.pipeline(run))

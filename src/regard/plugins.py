@@ -1,4 +1,4 @@
-"""Extensions from outside: files loaded with `--plugin`, installed packages, and which of them a run needs."""
+"""Plugins: files loaded with `--plugin`, installed packages, and checking which of them a run needs."""
 
 import hashlib
 import importlib
@@ -13,7 +13,7 @@ from regard.registry import AXES, GROUP, Registry, _all_entry_points, _distribut
 
 PREFIX = "regard_plugin_"  # of the module names of loaded files
 # The module that defines the registry of each axis, imported only when it is needed.
-REGISTRIES = {
+REGISTRY_MODULES = {
     "score": "regard.attention.scores",
     "extent": "regard.attention.extents",
     "normalizer": "regard.attention.normalizers",
@@ -57,7 +57,7 @@ def load_file(path: Path) -> None:
         raise RegardError(f"--plugin: {path} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def loaded() -> Iterator[tuple[str, str, str]]:
+def external_extensions() -> Iterator[tuple[str, str, str]]:
     """Axis, name and origin of every extension that is not built in; installed ones are not imported."""
     for axis, registry in AXES.items():
         for name, entry in registry._entries.items():
@@ -71,33 +71,33 @@ def loaded() -> Iterator[tuple[str, str, str]]:
 
 
 def extensions() -> dict[str, dict[str, str]]:
-    """Every axis with the names of its extensions, each with where it comes from: built-in, a package, a file."""
+    """Every axis with the names of its extensions, each with its origin: built-in, a package, a file."""
     found: dict[str, dict[str, str]] = {}
-    for axis in REGISTRIES:
-        registry = registry_of(axis)
-        outside = {name: origin for of, name, origin in loaded() if of == axis}
-        found[axis] = {name: outside.get(name, "built-in") for name in registry}
+    for axis in REGISTRY_MODULES:
+        registry = get_registry(axis)
+        external = {name: origin for own_axis, name, origin in external_extensions() if own_axis == axis}
+        found[axis] = {name: external.get(name, "built-in") for name in registry}
     return found
 
 
-def registry_of(axis: str) -> "Registry[Any]":
+def get_registry(axis: str) -> "Registry[Any]":
     """The registry of an axis, whose module is imported if need be. Raises KeyError if there is no such axis."""
     if axis not in AXES:
-        importlib.import_module(REGISTRIES[axis])
+        importlib.import_module(REGISTRY_MODULES[axis])
     return AXES[axis]
 
 
-def required_by(settings: Any) -> dict[str, str]:
-    """The plugins that settings (plain data) name, as `axis.name`, each with where it comes from."""
+def required_plugins(settings: Any) -> dict[str, str]:
+    """The plugins that settings (plain data) use, as `axis.name`, each with its origin."""
     named = set(_strings(settings))
-    return {f"{axis}.{name}": origin for axis, name, origin in loaded() if name in named}
+    return {f"{axis}.{name}": origin for axis, name, origin in external_extensions() if name in named}
 
 
 def check_available(required: dict[str, str], where: str) -> None:
     """Raise RegardError, naming the first, if one of the plugins that a run needs is missing."""
     for plugin, origin in required.items():
         axis, _, name = plugin.partition(".")
-        if axis not in AXES.keys() | REGISTRIES.keys() or name not in registry_of(axis):
+        if axis not in AXES.keys() | REGISTRY_MODULES.keys() or name not in get_registry(axis):
             source = (
                 f"load its file with --plugin {Path(origin).name}" if origin.endswith(".py") else f"install {origin}"
             )
@@ -115,4 +115,4 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
-__all__ = ["GROUP", "check_available", "extensions", "load_file", "loaded", "required_by"]
+__all__ = ["GROUP", "check_available", "extensions", "external_extensions", "load_file", "required_plugins"]

@@ -1,6 +1,6 @@
 """Registries: named extensions of one axis, such as scores, tasks or metrics.
 
-Built-in extensions are found by listing a package, so a new one is one new file. Extensions from outside come from
+Built-in extensions are found by listing a package, so a new one is one new file. Plugins come from
 installed packages, through entry points in the group `regard.plugins` that are named by axis (`metric.comet`), or from
 files loaded with `--plugin`. Nothing is ever imported because a run's folder names it.
 """
@@ -102,7 +102,7 @@ class Registry(Generic[T]):
         self._entries[name] = _Entry(item, origin)
         self._aliases |= dict.fromkeys(aliases, name)
 
-    # --- looking them up -------------------------------------------------------------------------------------------
+    # --- looking up extensions --------------------------------------------------------------------------------------
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (name in self.names() or self._canonical(name) in self._entries)
@@ -113,7 +113,7 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         """All names: built-in ones, those of loaded plugins and those of installed entry points, none imported."""
         if self._deferred:
-            builtin = [_name(module) for module in self._modules()]
+            builtin = [_extension_name(module) for module in self._modules()]
         else:
             self._import_all()
             builtin = []
@@ -143,7 +143,7 @@ class Registry(Generic[T]):
     def aliases(self, name: str) -> list[str]:
         """Other names of an extension."""
         self._find(name)
-        return [alias for alias, of in self._aliases.items() if of == self._canonical(name)]
+        return [alias for alias, target in self._aliases.items() if target == self._canonical(name)]
 
     def unknown(self, name: str, *, where: str = "") -> UnknownNameError:
         """The error for a name that is not registered."""
@@ -268,7 +268,7 @@ class Registry(Generic[T]):
             importlib.import_module(f"{self._package}.{module}")
 
 
-def _name(module: str) -> str:
+def _extension_name(module: str) -> str:
     return module.rstrip("_").replace("_", "-")
 
 

@@ -1,6 +1,6 @@
-"""Settings, values and options that were renamed: older files are migrated, typed old names get an error.
+"""Renamed settings, values and options: older files are migrated, old names on the command line are errors.
 
-A pattern is a dotted path; `*` stands for one part of it. Imports no PyTorch.
+A pattern is a dotted path; `*` stands for one component of it. Imports no PyTorch.
 """
 
 from typing import Any
@@ -60,8 +60,8 @@ VALUES: dict[str, dict[Any, Any]] = {
     },
 }
 
-# The head that is in place of a decoder of the kind "places", by what it said.
-HEADS = {"words": "masked-lm", "tags": "token-classification", "span": "span"}
+# The decoder kinds that replace the kind "places", by its former setting `says`.
+DECODER_KINDS = {"words": "masked-lm", "tags": "token-classification", "span": "span"}
 
 # Decoding options, and options of the command line with their dashes.
 OPTIONS: dict[str, str] = {
@@ -82,34 +82,34 @@ OPTIONS: dict[str, str] = {
 }
 
 
-def migrated(content: dict[str, Any]) -> dict[str, Any]:
+def migrate(content: dict[str, Any]) -> dict[str, Any]:
     """Plain settings with old names and values replaced by new ones."""
     found: dict[str, Any] = {}
     for path, value in _leaves(content, ()):
         new = _renamed(path)
         old_values = next((values for pattern, values in VALUES.items() if _matches(pattern, new)), {})
         inner = found
-        for part in new[:-1]:
-            inner = inner.setdefault(part, {})
+        for key in new[:-1]:
+            inner = inner.setdefault(key, {})
         inner[new[-1]] = old_values.get(value, value) if isinstance(value, str | bool | int) else value
     decoder = found.get("model", {}).get("decoder", {})
     if decoder.get("kind") == "places":
-        decoder["kind"] = HEADS.get(decoder.pop("says", "words"), "places")
+        decoder["kind"] = DECODER_KINDS.get(decoder.pop("says", "words"), "places")
         if decoder["kind"] != "masked-lm":
             decoder.pop("next_sentence", None)
     return found
 
 
 def new_value(path: str, value: str) -> str | None:
-    """What a value of a setting is called now, if it was renamed."""
+    """The new name of a setting's value, if it was renamed."""
     if path == "model.decoder.kind" and value == "places":
-        return " or ".join(HEADS.values())
+        return " or ".join(DECODER_KINDS.values())
     new = VALUES.get(path, {}).get(value)
     return None if new is None else str(new)
 
 
 def new_name(path: str) -> str | None:
-    """What a setting is called now, if it was renamed."""
+    """The new name of a setting, if it was renamed."""
     parts = tuple(path.split("."))
     renamed = _renamed(parts)
     return ".".join(renamed) if renamed != parts else None

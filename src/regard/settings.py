@@ -1,6 +1,6 @@
-"""Typed settings: read from TOML, changed by `--set a.b=c`, checked by pydantic, refused in one sentence.
+"""The base of typed settings: read from TOML, changed by `--set a.b=c`, validated by pydantic, errors in one sentence.
 
-Every part has its own settings class beside its code; this file is only what they share. It imports no PyTorch.
+Each package defines its own settings classes; this file has what they share. It imports no PyTorch.
 """
 
 import difflib
@@ -13,23 +13,23 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 
 from regard.errors import RegardError
 from regard.registry import Registry, UnknownNameError
-from regard.renames import migrated, new_name, new_value
+from regard.renames import migrate, new_name, new_value
 
 
 class Settings(BaseModel):
-    """Settings that do not change after they were made; an unknown name is an error."""
+    """Immutable settings; an unknown name is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
     @classmethod
-    def parse(cls, given: dict[str, Any]) -> Self:
+    def parse(cls, data: dict[str, Any]) -> Self:
         """These settings from plain data. Raises RegardError with one sentence."""
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(data)
         except ValidationError as error:
-            raise RegardError(_sentence(error, cls)) from None
+            raise RegardError(_error_message(error, cls)) from None
 
-    def not_set(self) -> list[str]:
+    def unset_names(self) -> list[str]:
         """Names of the settings that are None."""
 
         def names(table: dict[str, Any], above: str) -> list[str]:
@@ -48,7 +48,7 @@ class Settings(BaseModel):
 
 
 def registered(registry: Registry[Any], *, without: tuple[str, ...] = ()) -> AfterValidator:
-    """A text must be the name of an extension, and none of `without`. Nothing is imported to check it."""
+    """Validates that a string is the name of an extension, and not in `without`. Imports no extension."""
 
     def check(name: str) -> str:
         known = [each for each in registry.names() if each not in without]
@@ -70,7 +70,7 @@ class _NestedError(ValueError):
 
 
 def by_kind(registry: Registry[Any], *, default: str = "") -> BeforeValidator:
-    """A table is settings of the class that `kind` names in a registry. default: the kind where none is given."""
+    """Parses a table as the settings class that its `kind` names in a registry. default: the kind if none is given."""
 
     def parse(given: object) -> object:
         if not isinstance(given, dict):
@@ -94,7 +94,7 @@ def by_kind(registry: Registry[Any], *, default: str = "") -> BeforeValidator:
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file's content, old names of settings replaced by new ones. Raises RegardError, naming the file."""
     try:
-        return migrated(tomllib.loads(path.read_text("utf-8")))
+        return migrate(tomllib.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         raise RegardError(f"{path}: there is no such file.") from None
     except (IsADirectoryError, PermissionError) as error:
@@ -105,9 +105,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise RegardError(f"{path}: this is not TOML: {error}.") from None
 
 
-def changed(given: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
-    """`given` with each "a.b.c=value" put in its place. Values are read as TOML, and as text where that fails."""
-    result: dict[str, Any] = merged(given, {})
+def apply_assignments(settings: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """A copy with each assignment "a.b.c=value". Values are parsed as TOML, and are strings if that fails."""
+    result: dict[str, Any] = merge_settings(settings, {})
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         parts = name.strip().split(".")
@@ -117,24 +117,24 @@ def changed(given: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
-        place = result
+        table = result
         for part in parts[:-1]:
-            inner = place.setdefault(part, {})
+            inner = table.setdefault(part, {})
             if not isinstance(inner, dict):
                 raise RegardError(f"--set: {name} does not exist, because {part} is a single value.")
-            place = inner
-        place[parts[-1]] = value
+            table = inner
+        table[parts[-1]] = value
     return result
 
 
-def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Both, table by table; `above` wins. A table whose `kind` differs replaces the one below whole."""
-    if "kind" in above and "kind" in below and above["kind"] != below["kind"]:
-        below = {}
-    result = {key: merged(value, {}) if isinstance(value, dict) else value for key, value in below.items()}
-    for key, value in above.items():
+def merge_settings(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
+    """Both, table by table; `override` wins. A table with another `kind` replaces the whole table of the base."""
+    if "kind" in override and "kind" in base and override["kind"] != base["kind"]:
+        base = {}
+    result = {key: merge_settings(value, {}) if isinstance(value, dict) else value for key, value in base.items()}
+    for key, value in override.items():
         old = result.get(key)
-        result[key] = merged(old if isinstance(old, dict) else {}, value) if isinstance(value, dict) else value
+        result[key] = merge_settings(old if isinstance(old, dict) else {}, value) if isinstance(value, dict) else value
     return result
 
 
@@ -144,13 +144,13 @@ def _without_none(value: Any) -> Any:
     return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 
-def _sentence(error: ValidationError, cls: type[BaseModel], above: str = "") -> str:
-    """The first mistake, with where it is and what was probably meant. above: the path of these settings."""
+def _error_message(error: ValidationError, cls: type[BaseModel], above: str = "") -> str:
+    """The first error, with the path of the setting and a suggestion. above: the path of these settings."""
     first = error.errors()[0]
-    where, owner = _place(first["loc"], cls)
+    where, owner = _locate(first["loc"], cls)
     where = f"{above}.{where}".strip(".")
     if isinstance(nested := first.get("ctx", {}).get("error"), _NestedError):
-        return _sentence(nested.error, nested.cls, where)
+        return _error_message(nested.error, nested.cls, where)
     if first["type"] == "extra_forbidden" and owner is not None:
         if (renamed := new_name(where)) is not None:
             return f"{where}: this setting is now called {renamed}."
@@ -176,8 +176,8 @@ def _sentence(error: ValidationError, cls: type[BaseModel], above: str = "") -> 
     return f"{where}: {given}{message.rstrip('.')}." if where else f"{message.rstrip('.')}."
 
 
-def _place(location: tuple[int | str, ...], cls: type[BaseModel]) -> tuple[str, type[BaseModel] | None]:
-    """The setting's name as a person writes it (unions leave their tag in the location), and the class that owns it."""
+def _locate(location: tuple[int | str, ...], cls: type[BaseModel]) -> tuple[str, type[BaseModel] | None]:
+    """The setting's path, without the tags that unions leave in a location, and the class that has it."""
     names: list[str] = []
     owner: type[BaseModel] | None = cls
     choices: list[type[BaseModel]] = []
@@ -193,7 +193,7 @@ def _place(location: tuple[int | str, ...], cls: type[BaseModel]) -> tuple[str, 
         field = owner.model_fields.get(str(part)) if owner is not None else None
         if field is None or last:
             continue
-        if not _classes(field.annotation):  # a plain value: what follows is pydantic's note on its type
+        if not _classes(field.annotation):  # a plain value: the rest is pydantic's note on its type
             break
         choices = _classes(field.annotation)
         owner = choices[0] if len(choices) == 1 else None

@@ -1,16 +1,16 @@
-"""The first entries of every vocabulary, and what stands in texts for some of them."""
+"""The first entries of every vocabulary, and the characters that stand for special tokens in texts."""
 
 from collections.abc import Sequence
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
-MASK = 4  # what is to be guessed, in the vocabulary of a model that learns by guessing
-SEPARATOR_SIGN = "\uf8f0"  # in a text, where one of its parts ends: nothing that people write
-MASK_SIGN = "\uf8f3"  # in a text, what is to be guessed
+MASK = 4  # in the vocabulary of a masked language model
+SEPARATOR_CHARACTER = "\uf8f0"  # between the segments of a text; a private-use character
+MASK_CHARACTER = "\uf8f3"  # in place of a masked token; a private-use character
 
 
-def shortened(tokens: Sequence[int], most: int) -> list[int]:
-    """At most so many, cut at the end; where there are parts, at the beginning: a question and what is nearest to it
-    stay."""
-    if len(tokens) <= most:
+def truncate(tokens: Sequence[int], max_tokens: int) -> list[int]:
+    """At most `max_tokens`, truncated at the end, or at the beginning if there are segments, to keep a question and the
+    text nearest to it."""
+    if len(tokens) <= max_tokens:
         return list(tokens)
-    return list(tokens[len(tokens) - most :] if END in tokens else tokens[:most])
+    return list(tokens[len(tokens) - max_tokens :] if END in tokens else tokens[:max_tokens])

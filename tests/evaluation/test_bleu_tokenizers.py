@@ -1,8 +1,8 @@
-"""BLEU's tokenizer follows the script of the text."""
+"""BLEU's tokenizer is detected from the script of the text."""
 
 import pytest
 
-from regard.evaluation.bleu_tokenizers import tokenizer_for
+from regard.evaluation.bleu_tokenizers import detect_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,20 @@ from regard.evaluation.bleu_tokenizers import tokenizer_for
         ("", "13a"),
     ],
 )
-def test_the_script_says_which_tokenizer(text: str, name: str) -> None:
-    assert tokenizer_for([text]) == name
-    assert tokenizer_for([text] * 20) == name
+def test_the_tokenizer_is_detected_from_the_script(text: str, name: str) -> None:
+    assert detect_tokenizer([text]) == name
+    assert detect_tokenizer([text] * 20) == name
 
 
-def test_one_foreign_line_does_not_change_it() -> None:
-    assert tokenizer_for(["The cat sat on the mat."] * 50 + ["猫がマットの上に座った。"]) == "13a"
+def test_one_line_in_another_script_does_not_change_the_tokenizer() -> None:
+    assert detect_tokenizer(["The cat sat on the mat."] * 50 + ["猫がマットの上に座った。"]) == "13a"
 
 
-def test_every_answer_is_a_tokenizer_that_sacrebleu_has() -> None:
+def test_every_detected_tokenizer_exists_in_sacrebleu() -> None:
     from sacrebleu.metrics.bleu import BLEU
 
     assert {"13a", "zh", "char"} <= set(BLEU.TOKENIZERS)
 
 
-def test_nothing_is_13a() -> None:
-    assert tokenizer_for([]) == "13a"
+def test_the_default_tokenizer_is_13a() -> None:
+    assert detect_tokenizer([]) == "13a"

@@ -1,4 +1,4 @@
-"""Paired bootstrap: equal systems are equal, better ones are better, whichever direction a metric has."""
+"""Paired bootstrap: equal systems do not differ, better ones are significant, for metrics of either direction."""
 
 import random
 
@@ -11,21 +11,21 @@ NAMES = [metric.name for metric in output_metrics()]
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "hill", "old", "red", "and", "then"]
 
 
-def damaged(sentences: list[str], share: float, seed: int) -> list[str]:
+def corrupted(sentences: list[str], share: float, seed: int) -> list[str]:
     """The sentences with some words replaced."""
-    dice = random.Random(seed)
-    return [" ".join(dice.choice(WORDS) if dice.random() < share else word for word in s.split()) for s in sentences]
+    rng = random.Random(seed)
+    return [" ".join(rng.choice(WORDS) if rng.random() < share else word for word in s.split()) for s in sentences]
 
 
 @pytest.fixture(scope="module")
 def reference() -> list[str]:
-    dice = random.Random(0)
-    return [" ".join(dice.choice(WORDS) for _ in range(dice.randint(4, 15))) for _ in range(60)]
+    rng = random.Random(0)
+    return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(4, 15))) for _ in range(60)]
 
 
 @pytest.mark.parametrize("metric", NAMES)
 def test_equal_systems_do_not_differ(metric: str, reference: list[str]) -> None:
-    outputs = damaged(reference, 0.2, 1)
+    outputs = corrupted(reference, 0.2, 1)
     same = compare_outputs(metric, outputs, list(outputs), [reference], resamples=50)
     assert same.p == 1
     assert same.interval == (0.0, 0.0)
@@ -33,34 +33,38 @@ def test_equal_systems_do_not_differ(metric: str, reference: list[str]) -> None:
 
 
 @pytest.mark.parametrize("metric", NAMES)
-def test_a_clearly_better_system_wins_from_either_side(metric: str, reference: list[str]) -> None:
-    bad, good = damaged(reference, 0.6, 1), damaged(reference, 0.05, 2)
+def test_a_clearly_better_system_is_significant_as_first_and_as_second(metric: str, reference: list[str]) -> None:
+    bad, good = corrupted(reference, 0.6, 1), corrupted(reference, 0.05, 2)
     better_second = compare_outputs(metric, bad, good, [reference], resamples=100)
     better_first = compare_outputs(metric, good, bad, [reference], resamples=100)
-    up = corpus_score(metric, good, [reference]).higher_is_better
+    higher_is_better = corpus_score(metric, good, [reference]).higher_is_better
     assert better_second.p < 0.05
     assert better_first.p < 0.05
     for result, sign in ((better_second, 1), (better_first, -1)):
         low, high = result.interval
         assert low <= result.second - result.first <= high
         assert low <= high
-        assert (low > 0) if (sign > 0) == up else (high < 0)
+        assert (low > 0) if (sign > 0) == higher_is_better else (high < 0)
     assert better_second.interval == pytest.approx((-better_first.interval[1], -better_first.interval[0]))
 
 
-def test_systems_that_are_equally_good_are_not_told_apart(reference: list[str]) -> None:
+def test_equally_good_systems_do_not_differ_significantly(reference: list[str]) -> None:
     for metric in ("bleu", "wer"):
         results = [
             compare_outputs(
-                metric, damaged(reference, 0.3, 2 * at), damaged(reference, 0.3, 2 * at + 1), [reference], resamples=100
+                metric,
+                corrupted(reference, 0.3, 2 * at),
+                corrupted(reference, 0.3, 2 * at + 1),
+                [reference],
+                resamples=100,
             )
             for at in range(5)
         ]
         assert sorted(result.p for result in results)[2] > 0.05
 
 
-def test_it_is_the_same_every_time(reference: list[str]) -> None:
-    first, second = damaged(reference, 0.3, 1), damaged(reference, 0.25, 2)
+def test_the_comparison_is_deterministic_given_a_seed(reference: list[str]) -> None:
+    first, second = corrupted(reference, 0.3, 1), corrupted(reference, 0.25, 2)
     assert compare_outputs("chrf", first, second, [reference], resamples=50) == compare_outputs(
         "chrf", first, second, [reference], resamples=50
     )

@@ -1,4 +1,4 @@
-"""Scores by the length of the source."""
+"""Scores by source length."""
 
 import itertools
 from pathlib import Path
@@ -11,35 +11,37 @@ from regard.evaluation.by_length import MIN_BUCKET_SIZE, Bucket, plot_by_length,
 from regard.evaluation.metrics import corpus_score
 
 
-def sources_of(lengths: list[int]) -> list[str]:
+def sources_with_lengths(lengths: list[int]) -> list[str]:
     return [" ".join(["w"] * length) for length in lengths]
 
 
 @given(lengths=st.lists(st.integers(1, 30), min_size=1, max_size=120), buckets=st.integers(1, 8), data=st.data())
-def test_buckets_are_what_they_say(lengths: list[int], buckets: int, data: st.DataObject) -> None:
-    right = data.draw(st.lists(st.booleans(), min_size=len(lengths), max_size=len(lengths)))
-    outputs, references = ["x"] * len(lengths), [["x" if each else "y" for each in right]]
-    found = score_by_length("exact", sources_of(lengths), outputs, references, "13a", buckets)
+def test_buckets_have_the_count_and_score_of_their_sources(
+    lengths: list[int], buckets: int, data: st.DataObject
+) -> None:
+    correct = data.draw(st.lists(st.booleans(), min_size=len(lengths), max_size=len(lengths)))
+    outputs, references = ["x"] * len(lengths), [["x" if each else "y" for each in correct]]
+    found = score_by_length("exact", sources_with_lengths(lengths), outputs, references, "13a", buckets)
     assert len(found) <= buckets
     for bucket in found:
         inside = [at for at, length in enumerate(lengths) if bucket.shortest <= length <= bucket.longest]
         assert bucket.count == len(inside) >= MIN_BUCKET_SIZE
-        assert bucket.value == pytest.approx(100 * sum(right[at] for at in inside) / len(inside))
+        assert bucket.value == pytest.approx(100 * sum(correct[at] for at in inside) / len(inside))
     for before, after in itertools.pairwise(found):
         assert before.longest < after.shortest
 
 
 @given(lengths=st.lists(st.integers(1, 40), min_size=MIN_BUCKET_SIZE, max_size=80))
-def test_no_sentence_is_left_out_where_there_are_enough_for_one_bucket(lengths: list[int]) -> None:
+def test_every_sentence_is_in_a_bucket_if_one_can_be_filled(lengths: list[int]) -> None:
     texts = ["x"] * len(lengths)
-    assert sum(bucket.count for bucket in score_by_length("exact", sources_of(lengths), texts, [texts], "13a")) == len(
-        lengths
-    )
+    assert sum(
+        bucket.count for bucket in score_by_length("exact", sources_with_lengths(lengths), texts, [texts], "13a")
+    ) == len(lengths)
 
 
-def test_buckets_have_about_equally_many() -> None:
+def test_buckets_have_about_equal_sizes() -> None:
     lengths = list(range(1, 61))
-    found = score_by_length("exact", sources_of(lengths), ["x"] * 60, [["x"] * 60], "13a", buckets=6)
+    found = score_by_length("exact", sources_with_lengths(lengths), ["x"] * 60, [["x"] * 60], "13a", buckets=6)
     assert [(bucket.shortest, bucket.longest, bucket.count) for bucket in found] == [
         (1, 10, 10),
         (11, 20, 10),
@@ -57,7 +59,7 @@ def test_sources_of_one_length_are_one_bucket() -> None:
     assert score_by_length("bleu", ["one two"] * 10, outputs, references, "13a") == [Bucket(2, 2, 10, value)]
 
 
-def test_characters_are_counted_where_words_are_not_separated() -> None:
+def test_length_is_in_characters_for_scripts_without_spaces() -> None:
     sources = ["猫"] * 10 + ["猫が座った"] * 10
     outputs, reference = ["x"] * 20, ["x"] * 10 + ["y"] * 10
     assert score_by_length("exact", sources, outputs, [reference], "char", buckets=2) == [
@@ -91,7 +93,7 @@ def test_source_lengths(sources: list[str], unit: str, lengths: list[int]) -> No
     assert source_lengths(sources) == (unit, lengths)
 
 
-def test_a_long_chinese_sentence_with_a_space_is_not_a_short_one() -> None:
+def test_spaces_in_chinese_do_not_change_the_unit() -> None:
     sources = ["猫坐在垫子上 和 狗"] * 10 + ["猫坐在垫子上，狗睡在门边，鸟在树上唱歌"] * 10
     outputs, reference = ["x"] * 20, ["x"] * 10 + ["y"] * 10
     assert score_by_length("exact", sources, outputs, [reference], "zh", buckets=2) == [
@@ -100,6 +102,6 @@ def test_a_long_chinese_sentence_with_a_space_is_not_a_short_one() -> None:
     ]
 
 
-def test_the_picture_is_a_png(tmp_path: Path) -> None:
+def test_the_plot_is_a_png(tmp_path: Path) -> None:
     plot_by_length("bleu", {"run": [Bucket(1, 3, 10, 20.0), Bucket(4, 9, 10, 30.0)]}, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Test sets: which files make one, what belongs to one source, what is set aside."""
+"""Test sets: the files of one, grouping of references, examples that are set aside."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_with_both_sides_is_read_and_bad_lines_are_set_aside(tmp_path: Path) -> None:
+def test_a_file_of_pairs_is_read_and_invalid_lines_are_set_aside(tmp_path: Path) -> None:
     pairs = write(tmp_path / "x.tsv", "a\tb  c \n\tb\nd\t\ne\tf\n")
     data = load_evaluation_set(EvaluationFiles(pairs=[pairs]), None)
     assert (data.sources, data.references) == (["a", "e"], [["b c", "f"]])
@@ -41,13 +41,17 @@ def test_text_files_side_by_side_have_several_references(tmp_path: Path) -> None
 
 def test_outputs_are_scored_with_or_without_their_sources(tmp_path: Path) -> None:
     source, outputs, reference = (write(tmp_path / name, f"{name}1\n{name}2\n") for name in ("s", "o", "r"))
-    alone = load_evaluation_set(EvaluationFiles(references=[reference], outputs=outputs), None)
-    assert (alone.sources, alone.outputs, alone.references) == (None, ["o1", "o2"], [["r1", "r2"]])
-    beside = load_evaluation_set(EvaluationFiles(source=source, references=[reference], outputs=outputs), None)
-    assert beside.sources == ["s1", "s2"]
+    without_source = load_evaluation_set(EvaluationFiles(references=[reference], outputs=outputs), None)
+    assert (without_source.sources, without_source.outputs, without_source.references) == (
+        None,
+        ["o1", "o2"],
+        [["r1", "r2"]],
+    )
+    with_source = load_evaluation_set(EvaluationFiles(source=source, references=[reference], outputs=outputs), None)
+    assert with_source.sources == ["s1", "s2"]
 
 
-def test_what_is_no_test_set_is_refused(tmp_path: Path) -> None:
+def test_incomplete_or_contradicting_files_are_refused(tmp_path: Path) -> None:
     pairs = write(tmp_path / "x.tsv", "\tb\n")
     text = write(tmp_path / "t", "a\n")
     for files, message in (

@@ -28,22 +28,24 @@ REFERENCES = [f"the {number} cats sat on the mat" for number in range(60)]
 
 
 @contextmanager
-def no_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def no_progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     yield lambda count: None
 
 
-class Copier(Generator):
-    """A run named after how many of its outputs are right."""
+class ReferenceGenerator(Generator):
+    """Generates the references; the name of the run is the number of outputs that are correct."""
 
     def __call__(self, run: Path, sources: Sequence[Any], progress: Progress) -> GeneratedOutputs:
-        right = int(run.name)
-        texts = REFERENCES[:right] + ["wrong"] * (len(REFERENCES) - right)
+        correct = int(run.name)
+        texts = REFERENCES[:correct] + ["wrong"] * (len(REFERENCES) - correct)
         return GeneratedOutputs(texts, seconds=2.0, tokens=100, split_sources=1, engine="copier")
 
 
-def test_outputs_without_sources_have_scores_only() -> None:
+def test_outputs_without_sources_have_scores_but_no_lengths() -> None:
     data = EvaluationSet(None, [REFERENCES], [*REFERENCES[:30], *["wrong"] * 30])
-    report = evaluate_systems(data, ["exact", "bleu"], Systems(outputs=Path("o.txt")), Copier(Options()), no_progress)
+    report = evaluate_systems(
+        data, ["exact", "bleu"], Systems(outputs=Path("o.txt")), ReferenceGenerator(Options()), no_progress
+    )
     assert [(score.name, score.value > 0) for score in report.scores] == [("exact", True), ("bleu", True)]
     assert report.scores[0].value == 50
     record = report.as_json()
@@ -54,7 +56,7 @@ def test_outputs_without_sources_have_scores_only() -> None:
 def test_a_run_is_compared_with_another() -> None:
     data = EvaluationSet(list(SOURCES), [REFERENCES], set_aside={"empty source": 2})
     systems = Systems(run=Path("20"), compare_with=Path("50"))
-    report = evaluate_systems(data, ["exact", "cer"], systems, Copier(Options(beam=3)), no_progress)
+    report = evaluate_systems(data, ["exact", "cer"], systems, ReferenceGenerator(Options(beam=3)), no_progress)
     assert report.texts == REFERENCES[:20] + ["wrong"] * 40
     exact, cer = report.comparisons
     assert exact.second > exact.first
@@ -73,7 +75,7 @@ def test_a_run_is_compared_with_another() -> None:
 
 def test_sources_that_are_not_texts_have_no_length() -> None:
     data = EvaluationSet([Path("a.png")] * 60, [REFERENCES])
-    report = evaluate_systems(data, ["exact"], Systems(run=Path("20")), Copier(Options()), no_progress)
+    report = evaluate_systems(data, ["exact"], Systems(run=Path("20")), ReferenceGenerator(Options()), no_progress)
     assert (report.length_unit, report.by_length) == ("nothing", {})
 
 
@@ -82,10 +84,10 @@ def test_metrics_of_labels_come_with_the_most_frequent_confusions() -> None:
     assert confusions(outputs, references) == [Confusion("b", "a", 2), Confusion("b", "c", 1), Confusion("c", "d", 1)]
     data = EvaluationSet(None, [[f"class {at}" for at in range(20)]], [f"class {at + 1}" for at in range(20)])
     systems = Systems(outputs=Path("o.txt"))
-    report = evaluate_systems(data, ["macro_f1"], systems, Copier(Options()), no_progress)
+    report = evaluate_systems(data, ["macro_f1"], systems, ReferenceGenerator(Options()), no_progress)
     assert len(report.confusions or ()) == MAX_CONFUSIONS
     assert report.as_json()["confusions"][0] == ["class 0", "class 1", 1]
-    assert evaluate_systems(data, ["exact"], systems, Copier(Options()), no_progress).confusions is None
+    assert evaluate_systems(data, ["exact"], systems, ReferenceGenerator(Options()), no_progress).confusions is None
 
 
 def test_default_metrics_are_registered() -> None:

@@ -40,7 +40,7 @@ def test_one_new_file_is_enough(package: Path, row: str) -> None:
     shutil.copy(HERE / file, package / folder[1] / f"{name.replace('-', '_')}.py")
     code = (
         f"import regard.plugins; assert regard.__file__.startswith({str(package)!r}); "
-        f"registry = regard.plugins.registry_of({axis!r}); registry.get({name!r}); "
+        f"registry = regard.plugins.get_registry({axis!r}); registry.get({name!r}); "
         f"assert {name!r} in registry.builtin_names()"
     )
     environment = {**os.environ, "PYTHONPATH": str(package.parent)}

@@ -14,13 +14,13 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
 from regard.runs.folder import RunDescription
-from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD
+from regard.special_tokens import BEGIN, END, MASK, MASK_CHARACTER, PAD
 from tests.bundles import LINES
 
 
 @pytest.fixture(scope="module")
 def words() -> SubwordTokenizer:
-    return train_tokenizer(LINES, SubwordSettings(), 300, (MASK_SIGN,))
+    return train_tokenizer(LINES, SubwordSettings(), 300, (MASK_CHARACTER,))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_what_is_filled_is_the_text_with_the_best_words(model: Predictor) -> Non
     result = model.translate("a dog ___ in the park", nbest=2)
     assert gap[0].token in result.tokens
     assert MASK not in result.tokens
-    assert MASK_SIGN not in result.text
+    assert MASK_CHARACTER not in result.text
     assert len(result.alternatives) == 1
     assert result.score == pytest.approx(np.log(gap[0].probability), rel=1e-4)
 

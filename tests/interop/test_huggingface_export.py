@@ -18,7 +18,7 @@ from regard.loading import load
 from regard.models.settings import ModelSettings, NoSource
 from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle
 from regard.runs.folder import RunDescription
-from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD
+from regard.special_tokens import BEGIN, END, MASK, MASK_CHARACTER, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES
 from tests.interop.test_onnx import run_graph
 
@@ -66,7 +66,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
         if name not in made:
             folder = tmp_path_factory.mktemp("exported")
             model = ModelSettings.parse(MODELS[name])
-            symbols = (MASK_SIGN,) if model.decoder.masked_lm else ()
+            symbols = (MASK_CHARACTER,) if model.decoder.masked_lm else ()
             kind = "unigram" if "Marian" in name else "bpe"
             words = train_tokenizer(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
             torch.manual_seed(11)
@@ -250,5 +250,5 @@ def test_a_special_token_written_in_a_text_is_text(exported: Any, tmp_path: Path
     folder = exported(name)
     import_folder(folder / "theirs", tmp_path / "again")
     first, second = (load_bundle(each).target_side for each in (folder / "run", tmp_path / "again"))
-    text = f"a </s> dog <s> in <pad> the {MASK_SIGN if name in ENCODERS else ''} park <unk>"
+    text = f"a </s> dog <s> in <pad> the {MASK_CHARACTER if name in ENCODERS else ''} park <unk>"
     assert first.encode([text]) == second.encode([text])

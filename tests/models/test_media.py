@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ImageSource, ModelSettings
 from regard.models.shapes import SHAPES
-from regard.settings import merged
+from regard.settings import merge_settings
 from regard.special_tokens import BEGIN, END
 from tests.models.variants import is_classifier, small_preset, source_kind
 
@@ -36,7 +36,7 @@ def random_model(name: str, **source: Any) -> Seq2Seq:
     if kind == "image" and "stem" not in source:
         source["stem"] = STEMS["patches" if settings_data["source"]["stem"]["kind"] == "patches" else "se"]
     if kind != "text":
-        settings_data = merged(
+        settings_data = merge_settings(
             {**settings_data, "source": {}}, {"source": {**settings_data["source"], **SMALL_SOURCES[kind], **source}}
         )
     torch.manual_seed(0)
@@ -185,7 +185,9 @@ def test_classifier_predicts_no_special_tokens() -> None:
 @pytest.mark.parametrize("pool", ["attention", "mean", "max", "none"])
 @pytest.mark.parametrize("encoder_state", [True, False])
 def test_pooling_with_and_without_the_encoder_state(pool: str, encoder_state: bool) -> None:
-    settings_data = merged(small_preset("classifier"), {"decoder": {"pool": pool, "encoder_state": encoder_state}})
+    settings_data = merge_settings(
+        small_preset("classifier"), {"decoder": {"pool": pool, "encoder_state": encoder_state}}
+    )
     if pool == "none" and not encoder_state:
         with pytest.raises(ValueError, match="nothing of the source would be seen"):
             ModelSettings.parse(settings_data)

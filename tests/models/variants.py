@@ -8,7 +8,7 @@ from torch import Tensor
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.models.shapes import SHAPES, Model
-from regard.settings import merged
+from regard.settings import merge_settings
 from regard.special_tokens import BEGIN, PAD
 
 Component = dict[str, Any]
@@ -131,7 +131,7 @@ def small_preset(name: str) -> Model:
     for component in ("encoder", "decoder"):
         extra = {"feedforward": 20, "heads": 2} if model[component]["kind"] == "transformer" else {}
         layers = min(2, model[component].get("layers", 1))
-        model = merged(model, {component: {**small, **extra, "layers": layers}})
+        model = merge_settings(model, {component: {**small, **extra, "layers": layers}})
     return model
 
 
@@ -170,7 +170,7 @@ def random_model(pair: Pair, *, seed: int = 0, std: float = 0.25, tie: str = "no
     else:
         settings_data = {"encoder": ENCODERS[pair[0]], "decoder": DECODERS[pair[1]], "tie": tie}
     for component in ("encoder", "decoder"):
-        settings_data = merged(settings_data, {component: {"dropout": dropout}})
+        settings_data = merge_settings(settings_data, {component: {"dropout": dropout}})
     settings = ModelSettings.parse(settings_data)
     torch.manual_seed(seed)
     targets = SOURCE_VOCABULARY if settings.tie == "all" else TARGET_VOCABULARY

@@ -7,7 +7,7 @@ import torch
 
 from regard.data.corpus import Corpus, prepare
 from regard.runs.bundle import Bundle
-from regard.settings import merged
+from regard.settings import merge_settings
 from regard.tasks.base import get_task
 from regard.training.run import new_bundle
 from regard.training.settings import RunSettings, run_settings
@@ -23,7 +23,7 @@ TINY: dict[str, Any] = {
 def small_run(folder: Path, preset: str = "bahdanau", **training: Any) -> tuple[RunSettings, Corpus, Bundle]:
     """Settings, a dataset of dates and a new model."""
     data = write_dates(folder / "dates.tsv", 120)
-    options = merged(TINY, {"data": {"pairs": [str(data)]}, "training": training})
+    options = merge_settings(TINY, {"data": {"pairs": [str(data)]}, "training": training})
     settings = run_settings(preset, {}, [], options)
     corpus = prepare(settings.data, folder / "data", kind=get_task(settings.task).data(), source=settings.model.source)
     return settings, corpus, new_bundle(settings, corpus, torch.device("cpu"))

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from regard.models.settings import ModelSettings
-from regard.settings import merged
+from regard.settings import merge_settings
 from regard.tasks.presets import preset_settings
 from regard.training.threads import MAX_SINGLE_THREAD_WIDTH, limit_threads
 
 
 def preset_model(name: str, width: int | None = None) -> ModelSettings:
     change = {"encoder": {"width": width}, "decoder": {"width": width}} if width else {}
-    return ModelSettings.parse(merged(preset_settings(name)["model"], change))
+    return ModelSettings.parse(merge_settings(preset_settings(name)["model"], change))
 
 
 @pytest.fixture(autouse=True)

@@ -254,4 +254,4 @@ def _print_preset(name: str, as_json: bool) -> None:
         f"# {all_presets()[name].help_text()}; {parameters:,} parameters with {PRESET_VOCABULARY_SIZE:,} subwords"
     )
     typer.echo(settings.as_toml())
-    typer.echo(f"# not set: {', '.join(settings.not_set())}")
+    typer.echo(f"# not set: {', '.join(settings.unset_names())}")

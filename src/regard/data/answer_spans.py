@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from regard.data.segments import add_special_tokens, max_content_tokens
 from regard.models.settings import SourceSettings
-from regard.special_tokens import END, SEPARATOR_SIGN
+from regard.special_tokens import END, SEPARATOR_CHARACTER
 
 if TYPE_CHECKING:
     from regard.data.tokenizers.tokenizer import SubwordTokenizer
@@ -42,7 +42,7 @@ class Window:
 
 def split_question(text: str) -> tuple[str, str]:
     """Passage and question."""
-    passage, *rest = text.replace(SEPARATOR_SIGN, "\t").split("\t")
+    passage, *rest = text.replace(SEPARATOR_CHARACTER, "\t").split("\t")
     return passage.strip(), " ".join(segment.strip() for segment in rest).strip()
 
 

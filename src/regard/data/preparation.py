@@ -28,7 +28,7 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.errors import RegardError
 from regard.models.settings import SourceSettings
-from regard.special_tokens import SEPARATOR_SIGN
+from regard.special_tokens import SEPARATOR_CHARACTER
 
 # What subwords are learned from, at most, on each side: sentencepiece holds all of it in memory, many times over.
 SAMPLED_LINES, SAMPLED_BYTES = 500_000, 50_000_000
@@ -227,7 +227,7 @@ class _Preparation:
 
         def lines(*sides: str) -> Iterator[str]:
             for side in sides:
-                yield from (texts.side(int(at), side).replace(SEPARATOR_SIGN, " ") for at in numbers)
+                yield from (texts.side(int(at), side).replace(SEPARATOR_CHARACTER, " ") for at in numbers)
 
         def tokenizer(path: Path | None, *sides: str) -> SubwordTokenizer:
             if path is None:

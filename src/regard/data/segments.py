@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from regard.data.sentence_splitting import split_sentences
 from regard.models.settings import SourceSettings
-from regard.special_tokens import BEGIN, END, SEPARATOR_SIGN, UNKNOWN, shortened
+from regard.special_tokens import BEGIN, END, SEPARATOR_CHARACTER, UNKNOWN, truncate
 
 if TYPE_CHECKING:
     from regard.data.tokenizers.tokenizer import SubwordTokenizer
 
-SEGMENT_SEPARATOR = f" {SEPARATOR_SIGN} "
+SEGMENT_SEPARATOR = f" {SEPARATOR_CHARACTER} "
 Encode = Callable[[Sequence[str]], list[list[int]]]  # texts to tokens
 
 
@@ -26,7 +26,7 @@ def separate_segments(text: str, source: SourceSettings) -> str:
     """
     if not has_segments(source):
         return text
-    segments = text.replace(SEPARATOR_SIGN, "\t").split("\t")
+    segments = text.replace(SEPARATOR_CHARACTER, "\t").split("\t")
     if source.splits_sentences:
         segments = [sentence for segment in segments for sentence, _ in split_sentences(segment.strip())]
     return SEGMENT_SEPARATOR.join(segment.strip() for segment in segments)
@@ -36,7 +36,7 @@ def encode_segments(texts: Sequence[str], source: SourceSettings, encode: Encode
     """Tokens of each text, with end tokens between its segments, as in BERT (Devlin et al. 2018, arXiv:1810.04805)."""
     if not has_segments(source):
         return encode(texts)
-    segments = [separate_segments(text, source).split(SEPARATOR_SIGN) for text in texts]
+    segments = [separate_segments(text, source).split(SEPARATOR_CHARACTER) for text in texts]
     flat = iter(encode([segment.strip() for each in segments for segment in each]))
     sequences = []
     for each in segments:
@@ -69,7 +69,7 @@ def encode_words(texts: Sequence[str], tokenizer: "SubwordTokenizer") -> tuple[l
 def add_special_tokens(tokens: Sequence[int], source: SourceSettings, max_tokens: int | None = None) -> list[int]:
     """A source with its begin token, if the model has one, and its end token; shortened to `max_tokens` in all."""
     begin = [BEGIN] if source.starts_with_bos else []
-    content = tokens if max_tokens is None else shortened(tokens, max_content_tokens(source, max_tokens))
+    content = tokens if max_tokens is None else truncate(tokens, max_content_tokens(source, max_tokens))
     return [*begin, *content, END]
 
 

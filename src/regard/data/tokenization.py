@@ -17,7 +17,7 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import SourceSettings, TextSource
-from regard.special_tokens import UNKNOWN, shortened
+from regard.special_tokens import UNKNOWN, truncate
 
 REPORT_EVERY = 10_000
 
@@ -124,7 +124,7 @@ class Tokenization:
                     if not vocabulary.has_eos and UNKNOWN in sequence and selected[at]:
                         self.rejected.add(origins.example(self.folder, name, at), "a label that training has not")
                         usable[at] = False
-                    stored = shortened(sequence, limit) if truncates else sequence
+                    stored = truncate(sequence, limit) if truncates else sequence
                     if len(stored) > limit and not self.documents:
                         if usable[at]:
                             reason = f"over {self.settings.longest} tokens"

@@ -1,1 +1,1 @@
-"""How good an output is, against references."""
+"""Evaluation of outputs against references: metrics, reports, comparisons."""

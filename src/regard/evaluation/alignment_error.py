@@ -1,4 +1,4 @@
-"""How well one word alignment agrees with another (Och and Ney 2003)."""
+"""Alignment error rate, precision and recall of word alignments (Och and Ney 2003)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Links = set[tuple[int, int]]
 
 @dataclass(frozen=True)
 class GoldAlignment:
-    """The right links of one pair: sure ones, and possible ones, which include the sure ones."""
+    """The reference links of one pair: sure ones, and possible ones, which include the sure ones."""
 
     sure: Links
     possible: Links
@@ -44,13 +44,13 @@ def read_links(path: Path) -> tuple[list[GoldAlignment], int]:
 
 
 def score_alignment(predicted: Sequence[Links], gold: Sequence[GoldAlignment]) -> AlignmentScore:
-    """Predicted links against the right ones, over all pairs."""
+    """Predicted links against the reference links, over all pairs."""
     if len(predicted) != len(gold):
         raise RegardError(f"there are {len(predicted):,} lines of links and {len(gold):,} of gold; each needs one.")
     links = sum(len(each) for each in predicted)
     sure = sum(len(each.sure) for each in gold)
-    in_sure = sum(len(each & right.sure) for each, right in zip(predicted, gold, strict=True))
-    in_possible = sum(len(each & right.possible) for each, right in zip(predicted, gold, strict=True))
+    in_sure = sum(len(each & reference.sure) for each, reference in zip(predicted, gold, strict=True))
+    in_possible = sum(len(each & reference.possible) for each, reference in zip(predicted, gold, strict=True))
     return AlignmentScore(
         aer=100 * (1 - (in_sure + in_possible) / max(1, links + sure)),
         precision=100 * in_possible / max(1, links),

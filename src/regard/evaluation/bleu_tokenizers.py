@@ -1,4 +1,4 @@
-"""sacrebleu's tokenizers, and which suits a text: languages written without spaces need their own."""
+"""sacrebleu's tokenizers, and the detection of the one for a text: scripts without spaces need their own."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ KANA = re.compile(r"[\u3040-\u30ff]")
 SOUTHEAST_ASIAN = re.compile(r"[\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Lao, Burmese, Khmer
 
 BLEU_TOKENIZERS = ("13a", "none", "zh", "char", "intl")  # those of sacrebleu that need no other package
-SAMPLE = 1000  # texts that are looked at
+SAMPLE_SIZE = 1000  # texts that the script is detected from
 
 
 def check_tokenizer(name: str | None) -> None:
@@ -19,9 +19,9 @@ def check_tokenizer(name: str | None) -> None:
         raise RegardError(f"--tokenize: there is no {name!r}; there are {', '.join(BLEU_TOKENIZERS)}.")
 
 
-def tokenizer_for(texts: Sequence[str]) -> str:
+def detect_tokenizer(texts: Sequence[str]) -> str:
     """ "zh" for Chinese, "char" for Japanese, Thai and other scripts without spaces, "13a" for the rest."""
-    sample = "".join(texts[:SAMPLE])
+    sample = "".join(texts[:SAMPLE_SIZE])
     letters = max(1, sum(1 for character in sample if character.isalnum()))
     if (len(KANA.findall(sample)) + len(SOUTHEAST_ASIAN.findall(sample))) / letters > 0.1:
         return "char"
@@ -30,4 +30,4 @@ def tokenizer_for(texts: Sequence[str]) -> str:
 
 def is_written_without_spaces(texts: Sequence[str]) -> bool:
     """Whether most of the texts are in a script that does not separate words."""
-    return tokenizer_for(texts) in ("zh", "char")
+    return detect_tokenizer(texts) in ("zh", "char")

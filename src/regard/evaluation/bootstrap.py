@@ -1,7 +1,7 @@
-"""Whether one system is better than another or only seems so: paired bootstrap resampling (Koehn 2004).
+"""Significance of the difference between two systems: paired bootstrap resampling (Koehn 2004).
 
-The same random sets of test sentences are scored for both systems; the share of sets in which the better one does not
-win is the p-value. A metric computes scores from statistics of sentences, so a thousand sets take moments.
+The same random samples of test sentences are scored for both systems; the p-value is the share of samples in which the
+better one does not win. Metrics compute scores from statistics of sentences, so a thousand samples are fast.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Comparison:
     first: float
     second: float
     interval: tuple[float, float]  # 95 % of the differences, second minus first
-    p: float  # the share of resampled sets in which the better one did not win
+    p: float  # the share of samples in which the better system did not win
 
 
 def compare_outputs(
@@ -41,11 +41,11 @@ def compare_outputs(
     values = [metric.from_statistics(rows) for rows in systems]
     samples = np.random.default_rng(seed).integers(0, len(first), (resamples, len(first)))
     differences = np.array(
-        [metric.from_statistics(systems[1][chosen]) - metric.from_statistics(systems[0][chosen]) for chosen in samples]
+        [metric.from_statistics(systems[1][sample]) - metric.from_statistics(systems[0][sample]) for sample in samples]
     )
     # The direction of the observed difference; a tie counts as the second being better.
     difference = values[1] - values[0]
-    direction = np.sign(difference) or metric.merit(1.0)
+    direction = np.sign(difference) or metric.sort_key(1.0)
     p = float(np.mean(direction * differences <= 0))
     low, high = (float(edge) for edge in np.percentile(differences, [2.5, 97.5]))
     return Comparison(metric.name, values[0], values[1], (low, high), p)

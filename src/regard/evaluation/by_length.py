@@ -1,4 +1,4 @@
-"""Scores of shorter and longer sources: as numbers, and as a picture."""
+"""Scores by source length: as numbers, and as a plot."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from regard.evaluation.bleu_tokenizers import HAN, KANA, SOUTHEAST_ASIAN, is_written_without_spaces
 from regard.evaluation.metrics import References, corpus_score
 
-MIN_BUCKET_SIZE = 5  # sentences, below which a score says nothing
+MIN_BUCKET_SIZE = 5  # sentences; the score of fewer is too noisy
 
 # A character of a script without spaces is a word here; elsewhere, what white space separates is.
 _UNSPACED = "".join(script.pattern[1:-1] for script in (HAN, KANA, SOUTHEAST_ASIAN))
@@ -52,17 +52,17 @@ def score_by_length(
     _, lengths = source_lengths(sources)
     found: list[Bucket] = []
     for chosen in _group_by_length(lengths, buckets):
-        some = [outputs[number] for number in chosen]
-        theirs = [[each[number] for number in chosen] for each in references]
-        value = corpus_score(metric, some, theirs, tokenize, effective_order=True).value
+        bucket_outputs = [outputs[number] for number in chosen]
+        bucket_references = [[each[number] for number in chosen] for each in references]
+        value = corpus_score(metric, bucket_outputs, bucket_references, tokenize, effective_order=True).value
         found.append(Bucket(min(lengths[n] for n in chosen), max(lengths[n] for n in chosen), len(chosen), value))
     return found
 
 
 def _group_by_length(lengths: Sequence[int], buckets: int) -> list[list[int]]:
-    """Numbers of sources of similar length; too few of them join their neighbors."""
+    """Indices of sources of similar length; groups that are too small are merged with their neighbors."""
     ranked = sorted(lengths)
-    edges = sorted({ranked[max(0, part * len(ranked) // buckets - 1)] for part in range(1, buckets + 1)})
+    edges = sorted({ranked[max(0, number * len(ranked) // buckets - 1)] for number in range(1, buckets + 1)})
     groups: list[list[int]] = []
     lowest = 0
     for edge in edges:
@@ -76,7 +76,7 @@ def _group_by_length(lengths: Sequence[int], buckets: int) -> list[list[int]]:
 
 
 def plot_by_length(metric: str, series: Mapping[str, Sequence[Bucket]], path: Path) -> None:
-    """Scores over source length, a line for each system, into a PNG."""
+    """Write a PNG with the scores over source length, a line for each system."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

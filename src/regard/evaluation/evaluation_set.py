@@ -31,7 +31,7 @@ class EvaluationFiles:
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """What is scored. Sources are as a model takes them: texts, paths of files, or arrays."""
+    """The examples that are scored. Sources are inputs of a model: texts, paths of files, or arrays."""
 
     sources: list[Any] | None  # None where only outputs and references were given
     references: list[list[str]]  # references[k][i] is the k-th reference of source i
@@ -49,7 +49,7 @@ class EvaluationSet:
 
 @dataclass(frozen=True)
 class _SourceKind:
-    """What a run reads and predicts, as far as it decides how a test file is read."""
+    """The properties of a run's sources and targets that decide how a test file is read."""
 
     media: bool = False  # sources name files
     folder: Path | None = None  # of these files
@@ -57,7 +57,7 @@ class _SourceKind:
     empty_targets: bool = False  # a question may have no answer
 
     @staticmethod
-    def of(description: RunDescription | None, folder: Path | None) -> "_SourceKind":
+    def from_description(description: RunDescription | None, folder: Path | None) -> "_SourceKind":
         media = description is not None and not description.model.source.is_text
         if folder is not None and not media:
             raise RegardError("--media: it is for runs that read pictures or recordings; this one reads text.")
@@ -67,7 +67,7 @@ class _SourceKind:
         return _SourceKind(media, folder, kind.has_eos, kind.allows_empty)
 
     def source(self, example: Example) -> Any:
-        """What the model takes. Raises RegardError if a file lies outside its folder."""
+        """The input of the model. Raises RegardError if a file lies outside its folder."""
         if not self.media:
             return example.source
         return (
@@ -91,28 +91,30 @@ class _SourceKind:
 
 def load_evaluation_set(files: EvaluationFiles, description: RunDescription | None) -> EvaluationSet:
     """Read a test set for a run of this description, or for outputs. Raises RegardError if there is none."""
-    kind = _SourceKind.of(description, files.media)
+    kind = _SourceKind.from_description(description, files.media)
     if files.outputs is not None:
         return _load_outputs(files, files.outputs)
     if files.pairs and (files.source or files.references):
         raise RegardError("test files with both sides and --source are two ways of saying one thing; use one.")
     set_aside: Counter[str] = Counter()
-    more: list[list[str]] = []
+    more_references: list[list[str]] = []
     if files.pairs:
         examples = _read_examples(files, kind, set_aside)
     elif files.source is not None and files.references:
         examples = list(read_aligned(files.source, files.references[0]))
-        more = [[each.target for each in read_aligned(files.source, other)] for other in files.references[1:]]
+        more_references = [
+            [each.target for each in read_aligned(files.source, other)] for other in files.references[1:]
+        ]
     else:
         raise RegardError("name a test set: a file with both sides, or --source and --reference.")
     if not examples:
         reasons = f"; set aside: {format_reasons(set_aside)}" if set_aside else ""
         raise RegardError(f"the test set is empty{reasons}.")
     grouped = _group_references(examples, kind)
-    most = max(map(len, grouped))
-    references = [[each[min(at, len(each) - 1)].target for each in grouped] for at in range(most)]
+    reference_count = max(map(len, grouped))
+    references = [[each[min(at, len(each) - 1)].target for each in grouped] for at in range(reference_count)]
     sources = [kind.source(each[0]) for each in grouped]
-    return EvaluationSet(sources, [*references, *more], set_aside=dict(set_aside))
+    return EvaluationSet(sources, [*references, *more_references], set_aside=dict(set_aside))
 
 
 def format_reasons(counts: Mapping[str, int]) -> str:
@@ -133,7 +135,7 @@ def _load_outputs(files: EvaluationFiles, outputs: Path) -> EvaluationSet:
 
 def _read_examples(files: EvaluationFiles, kind: _SourceKind, set_aside: Counter[str]) -> list[Example]:
     """The examples that can be scored; the others are counted by reason."""
-    found = []
+    valid = []
     with_questions = kind.empty_targets or files.layout.question_column is not None
     for path in files.pairs:
         layout = layout_with_question(path, files.layout) if with_questions else files.layout
@@ -141,12 +143,12 @@ def _read_examples(files: EvaluationFiles, kind: _SourceKind, set_aside: Counter
             if problem := kind.problem(example):
                 set_aside[problem] += 1
             else:
-                found.append(replace(example, target=normalize_whitespace(example.target)))
-    return found
+                valid.append(replace(example, target=normalize_whitespace(example.target)))
+    return valid
 
 
 def _group_references(examples: Sequence[Example], kind: _SourceKind) -> list[list[Example]]:
-    """Examples of one source together: targets of one record, and texts about one file, are its references."""
+    """Examples grouped by source: the targets of one record, or the texts about one file, are its references."""
     groups: dict[tuple[str, int | str], list[Example]] = {}
     for example in examples:
         key = example.source if kind.media and kind.text_targets else example.line

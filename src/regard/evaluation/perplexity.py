@@ -1,4 +1,4 @@
-"""Perplexity: how well a language model predicts a text, or a masked language model the tokens hidden in one."""
+"""Perplexity of language models on plain text, and of masked language models on its masked tokens."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import BEGIN, END, MASK, PAD
 
 BATCH_TOKENS = 2048
-MASKING_ROUNDS = 7  # in which every token is masked once: about a seventh is what training masks
+MASKING_ROUNDS = 7  # every token is masked once; training masks about a seventh, too
 
 
 @dataclass(frozen=True)
@@ -40,33 +40,33 @@ class PerplexityResult:
 
 @torch.inference_mode()
 def compute_perplexity(model: Predictor, documents: Sequence[str], advance: Callable[[int], None]) -> PerplexityResult:
-    """Over plain texts. A text longer than the model reads is split; a part starts with the last token of the one
-    before."""
-    side, bundle, longest = model.run.target_side, model.run.bundle, model.run.max_source_tokens
+    """Over plain texts. A text longer than the model's context is split into chunks, each starting with the last token
+    of the one before."""
+    tokenizer, bundle, limit = model.run.target_side, model.run.bundle, model.run.max_source_tokens
     device = next(bundle.model.parameters()).device
-    keeps_whitespace = bool(getattr(side, "keeps_whitespace", False))
+    keeps_whitespace = bool(getattr(tokenizer, "keeps_whitespace", False))
     texts = [text if keeps_whitespace else normalize_whitespace(model.run.normalize_case(text)) for text in documents]
     has_begin = getattr(model.description.model.source, "bos", True)
-    steps: list[tuple[list[int], list[int]]] = []
-    for tokens in side.encode(texts):
-        whole = [*([BEGIN] if has_begin else []), *tokens, END]
-        for at in range(0, len(whole) - 1, longest):
-            after = whole[at + 1 : at + 1 + longest]
-            steps.append((whole[at : at + len(after)], after))
-    order = sorted(range(len(steps)), key=lambda number: len(steps[number][0]))
+    chunks: list[tuple[list[int], list[int]]] = []
+    for tokens in tokenizer.encode(texts):
+        sequence = [*([BEGIN] if has_begin else []), *tokens, END]
+        for at in range(0, len(sequence) - 1, limit):
+            targets = sequence[at + 1 : at + 1 + limit]
+            chunks.append((sequence[at : at + len(targets)], targets))
+    order = sorted(range(len(chunks)), key=lambda number: len(chunks[number][0]))
     total, count, at = 0.0, 0, 0
     while at < len(order):
-        some = order[at : at + max(1, BATCH_TOKENS // len(steps[order[min(at + 64, len(order) - 1)]][0]))]
-        at += len(some)
-        left = pad_sequences([steps[number][0] for number in some]).to(device)
-        right = pad_sequences([steps[number][1] for number in some]).to(device)
-        source, mask = (each.to(device) for each in collate_sources(model.run.source_side, some))
-        logits = mask_reserved_tokens(bundle.model.logits(bundle.model(source, mask, left).features))
-        logs = logits.log_softmax(-1).gather(2, right[..., None])[..., 0]
-        present = right != PAD
-        total += float(logs[present].double().sum())
+        batch = order[at : at + max(1, BATCH_TOKENS // len(chunks[order[min(at + 64, len(order) - 1)]][0]))]
+        at += len(batch)
+        inputs = pad_sequences([chunks[number][0] for number in batch]).to(device)
+        target_tokens = pad_sequences([chunks[number][1] for number in batch]).to(device)
+        source, mask = (each.to(device) for each in collate_sources(model.run.source_side, batch))
+        logits = mask_reserved_tokens(bundle.model.logits(bundle.model(source, mask, inputs).features))
+        log_probabilities = logits.log_softmax(-1).gather(2, target_tokens[..., None])[..., 0]
+        present = target_tokens != PAD
+        total += float(log_probabilities[present].double().sum())
         count += int(present.sum())
-        advance(len(some))
+        advance(len(batch))
     words = sum(len(text.split()) for text in texts)
     size = sum(len(text.encode()) for text in texts)
     return PerplexityResult(
@@ -90,44 +90,44 @@ class MaskedPerplexityResult:
     log_probability: float  # natural
 
     perplexity: float  # exp of the mean loss of a masked token
-    accuracy: float  # the share of masked tokens that are predicted right, in percent
+    accuracy: float  # the share of masked tokens that are predicted correctly, in percent
 
 
 @torch.inference_mode()
 def compute_masked_perplexity(
     model: Predictor, documents: Sequence[str], advance: Callable[[int], None]
 ) -> MaskedPerplexityResult:
-    """Over plain texts: in each round every seventh token is masked, another seventh each time."""
+    """Over plain texts: each round masks another seventh of the tokens, so that every token is masked once."""
     network, source = model.run.bundle.model, model.description.model.source
     device = next(network.parameters()).device
-    longest = max_content_tokens(source, model.run.max_source_tokens)
-    pieces = []
+    limit = max_content_tokens(source, model.run.max_source_tokens)
+    chunks = []
     for tokens in text_tokenizer(model.run.source_side).encode(
         [normalize_whitespace(model.run.normalize_case(text)) for text in documents]
     ):
-        pieces += [add_special_tokens(tokens[at : at + longest], source) for at in range(0, len(tokens), longest)]
-    order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
-    total, right, count = 0.0, 0, 0
+        chunks += [add_special_tokens(tokens[at : at + limit], source) for at in range(0, len(tokens), limit)]
+    order = sorted(range(len(chunks)), key=lambda number: -len(chunks[number]))
+    total, correct, count = 0.0, 0, 0
     while order:
-        some = order[: max(1, BATCH_TOKENS // len(pieces[order[0]]))]
-        order = order[len(some) :]
-        whole = pad_sequences([pieces[number] for number in some]).to(device)
-        words = (whole != PAD) & (whole != BEGIN) & (whole != END)
-        position = torch.arange(whole.shape[1], device=device)
+        batch = order[: max(1, BATCH_TOKENS // len(chunks[order[0]]))]
+        order = order[len(batch) :]
+        input_tokens = pad_sequences([chunks[number] for number in batch]).to(device)
+        maskable = (input_tokens != PAD) & (input_tokens != BEGIN) & (input_tokens != END)
+        position = torch.arange(input_tokens.shape[1], device=device)
         for offset in range(MASKING_ROUNDS):
-            masked = words & (position % MASKING_ROUNDS == offset)
+            masked = maskable & (position % MASKING_ROUNDS == offset)
             if not masked.any():
                 continue
-            memory = network.encode(torch.where(masked, MASK, whole), whole != PAD)
-            logits = mask_reserved_tokens(network.logits(network.decoder(whole, memory).features[masked]))
-            logs, target = logits.log_softmax(-1), whole[masked]
-            total += float(logs.gather(1, target[:, None]).double().sum())
-            right += int((logs.argmax(-1) == target).sum())
+            memory = network.encode(torch.where(masked, MASK, input_tokens), input_tokens != PAD)
+            logits = mask_reserved_tokens(network.logits(network.decoder(input_tokens, memory).features[masked]))
+            log_probabilities, target = logits.log_softmax(-1), input_tokens[masked]
+            total += float(log_probabilities.gather(1, target[:, None]).double().sum())
+            correct += int((log_probabilities.argmax(-1) == target).sum())
             count += len(target)
-        advance(len(some))
+        advance(len(batch))
     if not count:
         raise RegardError("the test set has no words.")
-    return MaskedPerplexityResult(len(documents), count, total, math.exp(-total / count), 100 * right / count)
+    return MaskedPerplexityResult(len(documents), count, total, math.exp(-total / count), 100 * correct / count)
 
 
 DOCUMENT_EVALUATORS: dict[

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.evaluation.bleu_tokenizers import tokenizer_for
+from regard.evaluation.bleu_tokenizers import detect_tokenizer
 from regard.evaluation.bootstrap import Comparison, compare_outputs
 from regard.evaluation.by_length import Bucket, score_by_length, source_lengths
 from regard.evaluation.evaluation_set import EvaluationSet
@@ -20,9 +20,9 @@ from regard.loading import load
 from regard.runs.folder import RunDescription
 from regard.tasks.base import get_task, task_from_description
 
-MAX_CONFUSIONS = 5  # pairs of classes that a report lists
+MAX_CONFUSIONS = 5  # listed in a report
 
-# Given what is done and how many steps it has, a context in which a function counts finished steps.
+# Given a description and the number of steps: a context whose value is called with the number of newly finished steps.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
@@ -38,7 +38,7 @@ class GeneratedOutputs:
     texts: list[str]
     seconds: float
     tokens: int  # generated
-    split_sources: int  # longer than the model reads, so that they were translated in parts
+    split_sources: int  # longer than the model's limit, so that they were split
     engine: str
     unreadable: int = 0  # sources that could not be read; their output is empty
     first_problem: str = ""  # of these
@@ -46,7 +46,7 @@ class GeneratedOutputs:
 
 @dataclass(frozen=True)
 class Generator:
-    """Runs models: how they are loaded, and how they search."""
+    """Loads runs and generates outputs: the options for both."""
 
     options: Options
     engine: str = "auto"
@@ -56,20 +56,20 @@ class Generator:
 
     def __call__(self, run: Path, sources: Sequence[Any], progress: Progress) -> GeneratedOutputs:
         """The outputs of a run for these sources."""
-        translator = load(
+        predictor = load(
             run, engine=self.engine, device=self.device, precision=self.precision, shortlist=self.shortlist
         )
         with progress(f"translating with {run}", len(sources)) as advance:
-            return generate_outputs(translator, sources, self.options, advance)
+            return generate_outputs(predictor, sources, self.options, advance)
 
 
 def generate_outputs(
     predictor: Predictor, sources: Sequence[Any], options: Options, advance: Callable[[int], None]
 ) -> GeneratedOutputs:
-    """Translate everything; sources are texts, or files of a model that reads these."""
-    began = time.perf_counter()
+    """Outputs for all sources, which are texts, or files for a model of media."""
+    start = time.perf_counter()
     results = predictor.results(sources, options, on_done=advance)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     failed = [result for result in results if result.error]
     if len(failed) == len(results):
         raise RegardError(f"{failed[0].source}: {failed[0].error}.")
@@ -86,7 +86,7 @@ def generate_outputs(
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often one class was taken for another."""
+    """How often one class was predicted instead of another."""
 
     reference: str
     output: str
@@ -103,7 +103,7 @@ class Report:
     scores: list[Score]
     length_unit: str  # "words", "characters", or "nothing" where sources are not texts
     by_length: dict[str, list[Bucket]]  # by the first metric, of each system
-    confusions: list[Confusion] | None  # where a metric of classes was asked for
+    confusions: list[Confusion] | None  # for metrics of classes
     run: Path | None = None
     generated: GeneratedOutputs | None = None  # by the run
     beam: int | None = None
@@ -158,7 +158,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Systems:
-    """What is evaluated: a run, or the outputs of a file, and a run to compare with."""
+    """The systems that are evaluated: a run, or a file of outputs, and a run to compare with."""
 
     run: Path | None = None
     outputs: Path | None = None
@@ -175,18 +175,18 @@ def evaluate_systems(
     tokenize: str | None = None,
 ) -> Report:
     """Score a run's outputs, or those that the test set has, and compare them with another run's."""
-    tokenize = tokenize or tokenizer_for(data.references[0])
-    texts, generated, other = data.outputs, None, None
+    tokenize = tokenize or detect_tokenizer(data.references[0])
+    texts, generated, other_texts = data.outputs, None, None
     if systems.run is not None:
         generated = generator(systems.run, data.sources or [], progress)
         texts = generated.texts
     assert texts is not None
     if systems.compare_with is not None:
-        other = generator(systems.compare_with, data.sources or [], progress).texts
+        other_texts = generator(systems.compare_with, data.sources or [], progress).texts
     sources = data.text_sources
     series: dict[str, list[Bucket]] = {}
     if sources is not None:
-        for label, outputs in ((systems.run or systems.outputs, texts), (systems.compare_with, other)):
+        for label, outputs in ((systems.run or systems.outputs, texts), (systems.compare_with, other_texts)):
             if outputs is not None:
                 series[str(label)] = score_by_length(metrics[0], sources, outputs, data.references, tokenize)
     measured = sources or data.outputs
@@ -204,12 +204,12 @@ def evaluate_systems(
         beam=generator.options.beam,
         compared_with=systems.compare_with,
         comparisons=[]
-        if other is None
-        else [compare_outputs(name, texts, other, data.references, tokenize=tokenize) for name in metrics],
+        if other_texts is None
+        else [compare_outputs(name, texts, other_texts, data.references, tokenize=tokenize) for name in metrics],
     )
 
 
 def confusions(outputs: Sequence[str], references: Sequence[str]) -> list[Confusion]:
-    """Which class was taken for which, and how often; the most frequent mistakes first."""
-    wrong = Counter((r, o) for o, r in zip(outputs, references, strict=True) if o != r)
-    return [Confusion(reference, output, count) for (reference, output), count in wrong.most_common()]
+    """Pairs of classes that differ, with their counts; the most frequent first."""
+    counts = Counter((r, o) for o, r in zip(outputs, references, strict=True) if o != r)
+    return [Confusion(reference, output, count) for (reference, output), count in counts.most_common()]

@@ -18,7 +18,7 @@ Link = tuple[int, int]  # source word, target word, from 0
 
 @dataclass(frozen=True)
 class PairsToAlign:
-    """The texts of both sides, and what a reader of the alignment must know of the files."""
+    """Pairs of texts, and notes on their files for the user."""
 
     pairs: list[tuple[str, str]]
     notes: list[str]

@@ -19,7 +19,7 @@ from regard.inference.results import Alternative, Result
 from regard.inference.text_inputs import TextInputs
 from regard.inference.token_level_pipeline import BATCH_TOKENS, self_attention_view
 from regard.models.logits import mask_reserved_tokens
-from regard.special_tokens import END, MASK, MASK_SIGN
+from regard.special_tokens import END, MASK, MASK_CHARACTER
 from regard.views.notebook import AttentionView
 
 MASK_PATTERN = re.compile(r"\[MASK\]|<mask>|_{3,}")  # the ways to write a mask
@@ -90,7 +90,7 @@ class FillMaskPipeline:
         """Encoded texts with mask tokens. need_mask: a text without a mask is an error."""
         max_tokens = self.run.max_source_tokens
         checked = []
-        masked = [MASK_PATTERN.sub(f" {MASK_SIGN} ", text) for text in texts]
+        masked = [MASK_PATTERN.sub(f" {MASK_CHARACTER} ", text) for text in texts]
         for text, request in zip(texts, self.inputs.requests(masked, Options()), strict=True):
             error = request.error
             if not error and not normalize_whitespace(text):
@@ -103,7 +103,7 @@ class FillMaskPipeline:
         return checked
 
     def _is_too_long(self, text: str) -> bool:
-        return not self.inputs.within_max_length(MASK_PATTERN.sub(MASK_SIGN, text))
+        return not self.inputs.within_max_length(MASK_PATTERN.sub(MASK_CHARACTER, text))
 
     @torch.inference_mode()
     def _predict_masks(self, requests: Sequence[Request], best: int) -> list[list[list[MaskPrediction]]]:

@@ -15,7 +15,7 @@ from regard.data.vocabulary import SourceInput, SourceSide, Vocabulary
 from regard.interpret.captured_attention import SPACE, Axis, CapturedAttention, Kind, SourceMedia, Weights
 from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
 from regard.runs.bundle import Bundle
-from regard.special_tokens import BEGIN, END, MASK_SIGN
+from regard.special_tokens import BEGIN, END, MASK_CHARACTER
 
 MASK_LABEL = "___"  # of a masked token
 MAX_SELECTION_EXAMPLES = 500  # by which the alignment head is chosen
@@ -28,7 +28,7 @@ def token_axis(vocabulary: Vocabulary, tokens: Sequence[int], originals: tuple[s
         return Axis(tuple(label.removeprefix(SPACE) for label in labels), (False,) * len(labels), "labels")
     last = len(tokens) - 1
     separators = [token == END and index < last for index, token in enumerate(tokens)]  # ends of segments, not of all
-    labels = [label.replace(MASK_SIGN, MASK_LABEL) for label in labels]
+    labels = [label.replace(MASK_CHARACTER, MASK_LABEL) for label in labels]
     shown = ["|" if separates else label for separates, label in zip(separators, labels, strict=True)]
     languages = [language_of(label.removeprefix(SPACE)) for label in labels]
     # A blank before a language token belongs to it.

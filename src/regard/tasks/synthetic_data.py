@@ -31,11 +31,11 @@ class SyntheticData(ABC):
 
     def run_settings(self, preset: dict[str, Any], folder: Path) -> dict[str, Any]:
         """Settings of a run with this preset on the data in this folder."""
-        from regard.settings import merged
+        from regard.settings import merge_settings
 
         files = {split: str((folder / f"{split}.{self.suffix}").absolute()) for split in ("train", "valid")}
         data = {"pairs": [files["train"]], "valid_pairs": [files["valid"]]}
-        return merged({"data": data, "training": DEMO_SCHEDULE}, self.settings(preset))
+        return merge_settings({"data": data, "training": DEMO_SCHEDULE}, self.settings(preset))
 
     @abstractmethod
     def settings(self, preset: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from regard.errors import RegardError
 from regard.inference.results import SMALL_VOCABULARY
 from regard.interpret.capture import choose_alignment_head
 from regard.models.settings import ModelSettings
-from regard.plugins import required_by
+from regard.plugins import required_plugins
 from regard.runs.bundle import Bundle, new_model
 from regard.runs.conversion import PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.devices import resolve_device
@@ -278,7 +278,7 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
         per_token = max(2.0, round(float(ratio) * 1.2, 2))
     description = RunDescription(
         task=settings.task,
-        plugins=required_by(settings.model_dump(mode="json")),
+        plugins=required_plugins(settings.model_dump(mode="json")),
         source_language=settings.data.source_language,
         target_language=settings.data.target_language,
         target_languages=settings.data.target_languages,

@@ -10,8 +10,8 @@ from regard.data.settings import DataSettings
 from regard.errors import RegardError
 from regard.evaluation.metrics import METRICS
 from regard.models.settings import DECODERS, ModelSettings
-from regard.renames import migrated
-from regard.settings import Settings, changed, merged
+from regard.renames import migrate
+from regard.settings import Settings, apply_assignments, merge_settings
 from regard.tasks.base import MODALITIES, all_tasks, get_task, infer_task
 from regard.tasks.detection import detect_modality, detect_task
 from regard.tasks.presets import preset_settings
@@ -144,7 +144,7 @@ def run_settings(
 ) -> RunSettings:
     """Merge, in order: a preset (`name`, or that of the file, or a default for the task and the files), the runs of a
     warm start, the configuration file, the command's options in `options`, and each assignment of --set."""
-    file = migrated(file)
+    file = migrate(file)
     name = name or file.get("preset")
     modality, task_given = None, task is not None
     task = task or file.get("task")
@@ -155,7 +155,7 @@ def run_settings(
         default_preset = resolved_task.preset(data, modality)
         if data.pairs and all(each is None for each in (data.source_column, data.target_column, data.question_column)):
             columns = resolved_task.detect_columns(data.pairs)
-            options, data = merged({"data": columns}, options), data.model_copy(update=columns)
+            options, data = merge_settings({"data": columns}, options), data.model_copy(update=columns)
         if name is None:
             default_preset = resolved_task.preset(data, modality)
         name = name or default_preset
@@ -166,7 +166,7 @@ def run_settings(
 
         preset = warm_start_settings(init, preset)
     everything = _apply_assignments(
-        merged(merged({**preset, "preset": name}, {**file, "preset": name}), options), assignments
+        merge_settings(merge_settings({**preset, "preset": name}, {**file, "preset": name}), options), assignments
     )
     everything["task"] = task or preset.get("task", "")
     _match_width(everything.get("model", {}), file.get("model", {}), assignments)
@@ -179,7 +179,7 @@ def run_settings(
 
 def _data_settings(file: dict[str, Any], options: dict[str, Any], assignments: list[str]) -> DataSettings:
     data_assignments = [each for each in assignments if each.startswith("data.")]
-    everything = _apply_assignments(merged({"data": {}, **file}, options), data_assignments)
+    everything = _apply_assignments(merge_settings({"data": {}, **file}, options), data_assignments)
     try:
         return DataSettings.parse(everything.get("data", {}))
     except RegardError as error:
@@ -218,4 +218,4 @@ def _apply_assignments(everything: dict[str, Any], assignments: list[str]) -> di
         raise RegardError("--set: a preset is chosen with --preset.")
     kinds = [each for each in assignments if each.partition("=")[0].strip().endswith(".kind")]
     other_assignments = [each for each in assignments if each not in kinds]
-    return changed(merged(everything, changed({}, kinds)), other_assignments)
+    return apply_assignments(merge_settings(everything, apply_assignments({}, kinds)), other_assignments)

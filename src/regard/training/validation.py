@@ -8,7 +8,7 @@ import torch
 from regard.data.batch import load_batch, validation_batches
 from regard.data.corpus import Corpus
 from regard.data.kinds.base import Prompt
-from regard.evaluation.bleu_tokenizers import tokenizer_for
+from regard.evaluation.bleu_tokenizers import detect_tokenizer
 from regard.evaluation.metrics import METRICS, LossMetric, corpus_score
 from regard.inference.predictor import Predictor
 from regard.training.objective import Objective, batch_loss
@@ -41,7 +41,7 @@ class ValidationResult:
     @property
     def sort_key(self) -> tuple[float, float]:
         """Higher is better for any metric. The loss breaks ties, as BLEU is 0 for outputs of fewer than four words."""
-        value = METRICS.get(self.metric).merit(self.value)
+        value = METRICS.get(self.metric).sort_key(self.value)
         return (value if math.isfinite(value) else -1e30, -self.loss if math.isfinite(self.loss) else -1e30)
 
 
@@ -82,6 +82,6 @@ def validate(
         value = metric.from_loss(loss)
     else:
         references = [sample.reference for sample in samples]
-        value = corpus_score(metric.name, outputs, [references], tokenizer_for(references)).value
+        value = corpus_score(metric.name, outputs, [references], detect_tokenizer(references)).value
     perplexity = math.exp(loss) if loss < 700 else math.inf
     return ValidationResult(loss, perplexity, metric.name, value, samples[:SHOWN_SAMPLES])

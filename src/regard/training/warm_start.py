@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from regard.errors import RegardError
 from regard.models.settings import DECODERS, ENCODERS
 from regard.runs.folder import RunFolder, open_run
-from regard.settings import merged
+from regard.settings import merge_settings
 
 if TYPE_CHECKING:
     from regard.models.seq2seq import Seq2Seq
@@ -65,7 +65,7 @@ def warm_start_settings(runs: Sequence[Path], preset: dict[str, Any]) -> dict[st
             changes["model"]["source"] = source_settings
         changes["training"]["learning_rate"] = 0.04 / component_settings.width  # 5e-5 for BERT
         changes["training"]["warmup"] = 100
-    settings = merged(preset, changes)
+    settings = merge_settings(preset, changes)
     decoder = settings["model"]["decoder"]
     if "encoder" in sources and "decoder" not in sources:
         encoder = settings["model"]["encoder"]

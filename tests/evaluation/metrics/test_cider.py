@@ -1,4 +1,4 @@
-"""CIDEr-D, by hand and by what must hold."""
+"""CIDEr-D: values by hand, and properties."""
 
 import math
 
@@ -13,7 +13,7 @@ from regard.evaluation.metrics.cider import SIGMA, cider
 words = st.lists(st.sampled_from("abcde"), min_size=1, max_size=8).map(" ".join)
 
 
-def test_by_hand() -> None:
+def test_cider_by_hand() -> None:
     """Of two sentences: "the" is in both, so it has no weight; "cat" and "dog" have the IDF log 2."""
     references = [["the cat", "the dog"]]
     # Of one word: (0, log 2) against itself: 1. Of two: the one pair, 1. Of three and four: none.
@@ -33,18 +33,18 @@ def test_one_sentence_alone_cannot_be_scored() -> None:
 
 
 @given(st.lists(words, min_size=2, max_size=6), st.data())
-def test_no_output_is_better_than_its_reference(sentences: list[str], data: st.DataObject) -> None:
-    others = [data.draw(words) for _ in sentences]
-    for own, other in zip(cider(sentences, [sentences]), cider(others, [sentences]), strict=True):
+def test_no_output_scores_higher_than_its_reference(sentences: list[str], data: st.DataObject) -> None:
+    outputs = [data.draw(words) for _ in sentences]
+    for own, other in zip(cider(sentences, [sentences]), cider(outputs, [sentences]), strict=True):
         assert -1e-9 <= other <= 10 + 1e-9
         assert other <= own + 1e-9
 
 
 def test_the_corpus_score_is_the_mean_times_100_and_can_be_compared() -> None:
     references = [["the cat sat here", "a dog ran off", "two birds sang low"]]
-    right, wrong = references[0], ["the cat sat", "x y z", "two birds"]
-    assert corpus_score("cider", right, references).value == pytest.approx(1000)
-    found = compare_outputs("cider", wrong, right, references)
-    assert found.second == pytest.approx(1000)
-    assert found.second > found.first
-    assert found.p < 0.2
+    good, bad = references[0], ["the cat sat", "x y z", "two birds"]
+    assert corpus_score("cider", good, references).value == pytest.approx(1000)
+    comparison = compare_outputs("cider", bad, good, references)
+    assert comparison.second == pytest.approx(1000)
+    assert comparison.second > comparison.first
+    assert comparison.p < 0.2

@@ -1,4 +1,4 @@
-"""Word and character error rates."""
+"""Word and character error rates, by hand, and edit distance."""
 
 import pytest
 from hypothesis import given
@@ -51,10 +51,10 @@ def test_error_rates_by_hand() -> None:
     assert not cer.higher_is_better
     wer = corpus_score("wer", ["the cat sat", "dogs"], [["the cat sat down", "the dogs"]])
     assert wer.value == pytest.approx(100 * (1 + 1) / (4 + 2))
-    assert corpus_score("wer", ["a b c d"], [["x"]]).value == 400  # more than everything can be wrong
+    assert corpus_score("wer", ["a b c d"], [["x"]]).value == 400  # insertions: more edits than words in the reference
 
 
-def test_error_rates_go_by_the_nearest_reference_and_its_length() -> None:
+def test_error_rates_use_the_nearest_reference_and_its_length() -> None:
     assert corpus_score("cer", ["abcd", "xx"], [["a", "x"], ["abcde", "yyyyyy"]]).value == pytest.approx(
         100 * (1 + 1) / (5 + 1)
     )

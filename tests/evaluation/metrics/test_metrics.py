@@ -1,4 +1,4 @@
-"""Every registered metric: its direction, its statistics, its values, its declarations."""
+"""All registered metrics: direction, statistics, values, names, registration."""
 
 import random
 import re
@@ -54,7 +54,7 @@ def test_no_output_beats_a_perfect_one(name: str, references: list[str], data: s
     metric = output_metric(name)
     outputs = [data.draw(st.just(reference) | sentences) for reference in references]
     perfect, other = (metric.score(each, [references]).value for each in (references, outputs))
-    assert metric.merit(perfect) >= metric.merit(other) - 1e-9
+    assert metric.sort_key(perfect) >= metric.sort_key(other) - 1e-9
 
 
 @pytest.mark.parametrize("name", OUTPUT_METRICS)
@@ -67,18 +67,18 @@ def test_a_perfect_output_beats_a_corrupted_one(name: str, references: list[str]
     for number in chosen:  # words that are in no reference
         corrupted[number] = " ".join(f"xyzzy{at}" for at, _ in enumerate(references[number].split()))
     perfect, other = (metric.score(each, [references]).value for each in (references, corrupted))
-    assert metric.merit(perfect) > metric.merit(other)
+    assert metric.sort_key(perfect) > metric.sort_key(other)
 
 
 @pytest.mark.parametrize("name", LOSS_METRICS)
-@given(low=st.floats(0, 600), more=st.floats(1e-3, 50))
-def test_a_lower_loss_is_better(name: str, low: float, more: float) -> None:
+@given(low=st.floats(0, 600), increase=st.floats(1e-3, 50))
+def test_a_lower_loss_is_better(name: str, low: float, increase: float) -> None:
     metric = METRICS.get(name)
     assert issubclass(metric, LossMetric)
-    assert metric.merit(metric.from_loss(low)) > metric.merit(metric.from_loss(low + more))
+    assert metric.sort_key(metric.from_loss(low)) > metric.sort_key(metric.from_loss(low + increase))
 
 
-def test_every_metric_is_of_outputs_or_of_the_loss() -> None:
+def test_the_numbers_of_loss_metrics_and_output_metrics() -> None:
     assert LOSS_METRICS == ["loss", "perplexity"]
     assert len(OUTPUT_METRICS) == 18
 
@@ -89,8 +89,10 @@ def test_every_metric_is_of_outputs_or_of_the_loss() -> None:
 @pytest.mark.parametrize("name", OUTPUT_METRICS)
 @settings(max_examples=15, deadline=None)
 @given(references=corpora(), data=st.data())
-def test_the_statistics_of_all_sentences_give_the_score(name: str, references: list[str], data: st.DataObject) -> None:
-    """In any order. Also where there are two references, the second at times the nearer one."""
+def test_the_score_equals_that_of_all_statistics_in_any_order(
+    name: str, references: list[str], data: st.DataObject
+) -> None:
+    """In any order; also with two references, of which the second is the nearer one at times."""
     metric = output_metric(name)
     outputs = [data.draw(st.just(reference) | sentences) for reference in references]
     sets = [references, [data.draw(st.just(output) | sentences) for output in outputs]]
@@ -105,14 +107,14 @@ def test_the_statistics_of_all_sentences_give_the_score(name: str, references: l
 @pytest.mark.parametrize("name", [name for name in OUTPUT_METRICS if name != "cider"])  # it weighs by the whole set
 @settings(max_examples=15, deadline=None)
 @given(references=corpora(), data=st.data())
-def test_the_statistics_of_some_sentences_give_their_score(
+def test_the_score_of_a_sample_equals_that_of_its_statistics(
     name: str, references: list[str], data: st.DataObject
 ) -> None:
     metric = output_metric(name)
     outputs = [data.draw(st.just(reference) | sentences) for reference in references]
-    chosen = data.draw(st.lists(st.integers(0, len(outputs) - 1), min_size=1, max_size=8))
-    expected = metric.score([outputs[at] for at in chosen], [[references[at] for at in chosen]]).value
-    assert metric.from_statistics(metric.statistics(outputs, [references])[chosen]) == pytest.approx(expected, rel=1e-9)
+    sample = data.draw(st.lists(st.integers(0, len(outputs) - 1), min_size=1, max_size=8))
+    expected = metric.score([outputs[at] for at in sample], [[references[at] for at in sample]]).value
+    assert metric.from_statistics(metric.statistics(outputs, [references])[sample]) == pytest.approx(expected, rel=1e-9)
 
 
 # Values
@@ -145,23 +147,23 @@ VALUES: dict[str, tuple[float, float, float, float]] = {
 }
 
 
-def damaged(texts: list[str], share: float, seed: int) -> list[str]:
-    dice = random.Random(seed)
-    return [" ".join(dice.choice(WORDS) if dice.random() < share else word for word in text.split()) for text in texts]
+def corrupted(texts: list[str], share: float, seed: int) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choice(WORDS) if rng.random() < share else word for word in text.split()) for text in texts]
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values_do_not_change(name: str) -> None:
-    dice = random.Random(5)
-    reference = [" ".join(dice.choice(WORDS) for _ in range(dice.randint(1, 15))) for _ in range(80)]
-    first, second, other = damaged(reference, 0.2, 1), damaged(reference, 0.25, 2), damaged(reference, 0.3, 3)
-    found = (
+    rng = random.Random(5)
+    reference = [" ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 15))) for _ in range(80)]
+    first, second, other = corrupted(reference, 0.2, 1), corrupted(reference, 0.25, 2), corrupted(reference, 0.3, 3)
+    values = (
         corpus_score(name, first, [reference]).value,
         corpus_score(name, first, [reference, other]).value,
         corpus_score(name, second, [reference, other]).value,
         corpus_score(name, first[:3], [reference[:3]], "none", effective_order=True).value,
     )
-    assert found == pytest.approx(VALUES[name], rel=1e-12)
+    assert values == pytest.approx(VALUES[name], rel=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in MANY_REFERENCES if name != "cider"])  # a mean over references
@@ -173,13 +175,13 @@ def test_an_output_that_equals_one_of_several_references_is_perfect(name: str) -
 
 
 @pytest.mark.parametrize("name", [name for name in OUTPUT_METRICS if name not in MANY_REFERENCES])
-def test_metrics_of_one_reference_take_the_first(name: str) -> None:
-    outputs, right, wrong = ["O B-PER", "O"], ["O B-PER", "O"], ["B-LOC O", "B-LOC"]
-    assert corpus_score(name, outputs, [right, wrong]).value == 100
-    assert corpus_score(name, outputs, [wrong, right]).value < 100
+def test_metrics_of_one_reference_use_the_first(name: str) -> None:
+    outputs, good, bad = ["O B-PER", "O"], ["O B-PER", "O"], ["B-LOC O", "B-LOC"]
+    assert corpus_score(name, outputs, [good, bad]).value == 100
+    assert corpus_score(name, outputs, [bad, good]).value < 100
 
 
-def test_what_cannot_be_scored_is_a_sentence() -> None:
+def test_invalid_outputs_and_references_are_refused() -> None:
     with pytest.raises(RegardError, match=r"^there is nothing to score\.$"):
         corpus_score("bleu", [], [[]])
     with pytest.raises(RegardError, match=r"^reference 2 has 1 sentences and the output 2\.$"):
@@ -191,22 +193,22 @@ def test_what_cannot_be_scored_is_a_sentence() -> None:
 # Names
 
 
-def test_names_are_parsed_in_any_case_and_by_alias_each_once() -> None:
+def test_names_are_parsed_in_any_case_by_alias_and_without_duplicates() -> None:
     assert parse_metric_names("CER, rougel,accuracy,cer,EXACT_match,exact") == ["cer", "rougeL", "exact"]
     assert parse_metric_names("macro_F1,bleu,") == ["macro_f1", "bleu"]
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("names", "message"),
     [
         ("blue", "--metric: there is no metric 'blue'; did you mean 'bleu'?"),
         (",", "--metric: there is no metric ''; there are "),
         ("loss", "loss is a metric of loss"),
     ],
 )
-def test_a_name_that_is_no_metric_of_outputs_is_refused(given: str, message: str) -> None:
+def test_unknown_names_and_loss_metrics_are_refused(names: str, message: str) -> None:
     with pytest.raises(RegardError, match=re.escape(message)):
-        parse_metric_names(given)
+        parse_metric_names(names)
 
 
 @pytest.mark.parametrize("name", METRICS.names())
@@ -214,12 +216,12 @@ def test_every_metric_can_select_checkpoints(name: str) -> None:
     assert TrainingSettings.parse({"metric": name}).metric == name
 
 
-def test_an_alias_selects_checkpoints_under_its_own_name() -> None:
+def test_an_alias_in_the_settings_becomes_the_registered_name() -> None:
     assert TrainingSettings.parse({"metric": "exact_match"}).metric == "exact"
 
 
 @pytest.mark.parametrize(("old", "new"), [("names", "entity_f1"), ("tags", "tag_accuracy"), ("f1", "macro_f1")])
-def test_an_old_name_gives_an_error_with_the_new_one(old: str, new: str) -> None:
+def test_an_old_name_is_refused_with_the_new_one(old: str, new: str) -> None:
     with pytest.raises(RegardError, match=f"{old} is now called {new}"):
         parse_metric_names(old)
     with pytest.raises(RegardError, match=f"training.metric: {old} is now called {new}"):
@@ -239,7 +241,7 @@ def test_every_metric_is_documented(name: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["higher_is_better", "summary", "task"])
-def test_a_metric_that_does_not_declare_itself_is_refused(missing: str) -> None:
+def test_a_metric_without_a_required_attribute_is_refused(missing: str) -> None:
     declared = {"higher_is_better": True, "summary": "nothing", "task": "translation"}
     del declared[missing]
     incomplete: type[Metric] = type("Incomplete", (MeanMetric,), declared)
@@ -272,18 +274,18 @@ def plugin(tmp_path: Path) -> Iterator[Path]:
     METRICS._entries.pop("length_error", None)
 
 
-def test_a_plugin_s_metric_is_one_file(plugin: Path) -> None:
+def test_a_metric_of_a_plugin_file_works_like_a_built_in_one(plugin: Path) -> None:
     plugins.load_file(plugin)
     assert parse_metric_names("length_error") == ["length_error"]
     assert corpus_score("length_error", ["abc", "ab"], [["abc", "abcd"]]).value == pytest.approx(25)
     assert TrainingSettings.parse({"metric": "length_error"}).metric == "length_error"
     metric = METRICS.get("length_error")
     assert issubclass(metric, OutputMetric)
-    assert metric.merit(1.0) < metric.merit(0.5)
+    assert metric.sort_key(1.0) < metric.sort_key(0.5)
     assert corpus_score("length_error", ["ab"], [["a"], ["ab"]]).value == 0, "the nearest reference counts"
 
 
-def test_names_and_directions_need_neither_torch_nor_sacrebleu() -> None:
+def test_listing_metrics_imports_neither_torch_nor_sacrebleu() -> None:
     program = (
         "import sys; from regard.evaluation.metrics import METRICS; [each.name for _, each in METRICS.items()]; "
         "sys.exit('torch' in sys.modules or 'sacrebleu' in sys.modules)"

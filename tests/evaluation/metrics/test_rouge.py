@@ -1,4 +1,4 @@
-"""ROUGE, by hand and by its properties."""
+"""ROUGE: values by hand, and properties."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ def test_rouge_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", ["rouge1", "rouge2", "rougeL"])
-def test_rouge_of_a_corpus_is_the_mean_of_the_best_reference(name: str) -> None:
+def test_corpus_rouge_is_the_mean_over_sentences_of_the_best_reference(name: str) -> None:
     by_hand = {"rouge1": (1, 0.5), "rouge2": (1, 0), "rougeL": (1, 0.5)}[name]
     score = corpus_score(name, ["a b", "c d"], [["a b", "x y"], ["y z", "d x"]])
     assert score.value == pytest.approx(100 * sum(by_hand) / 2)
@@ -32,7 +32,7 @@ def test_rouge_of_a_corpus_is_the_mean_of_the_best_reference(name: str) -> None:
 
 
 @given(sentence, sentence)
-def test_rouge_is_between_nothing_and_all(a: str, b: str) -> None:
+def test_rouge_is_symmetric_and_between_0_and_1(a: str, b: str) -> None:
     for function in (rouge_l, lambda o, r: rouge_n(o, r, 1), lambda o, r: rouge_n(o, r, 2)):
         assert 0 <= function(a, b) <= 1
         assert function(a, b) == pytest.approx(function(b, a))

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER are sacrebleu's."""
+"""BLEU, chrF and TER equal sacrebleu's."""
 
 import math
 
@@ -13,7 +13,7 @@ SECOND = ["there is a cat on the mat", "it rains, cats and dogs", "hello, he sai
 
 
 @pytest.mark.parametrize("references", [[FIRST], [FIRST, SECOND]])
-def test_bleu_chrf_and_ter_are_sacrebleu_s(references: list[list[str]]) -> None:
+def test_bleu_chrf_and_ter_equal_sacrebleu(references: list[list[str]]) -> None:
     assert corpus_score("bleu", OUTPUTS, references).value == sacrebleu.corpus_bleu(OUTPUTS, references).score
     assert corpus_score("chrf", OUTPUTS, references).value == sacrebleu.corpus_chrf(OUTPUTS, references).score
     assert corpus_score("ter", OUTPUTS, references).value == sacrebleu.corpus_ter(OUTPUTS, references).score
@@ -21,13 +21,13 @@ def test_bleu_chrf_and_ter_are_sacrebleu_s(references: list[list[str]]) -> None:
 
 
 @pytest.mark.parametrize("tokenize", ["13a", "none", "char", "zh", "intl"])
-def test_bleu_s_tokenizer_is_the_one_asked_for_and_is_in_the_signature(tokenize: str) -> None:
+def test_bleu_uses_the_given_tokenizer_and_names_it_in_the_signature(tokenize: str) -> None:
     score = corpus_score("bleu", OUTPUTS, [FIRST], tokenize)
     assert score.value == sacrebleu.corpus_bleu(OUTPUTS, [FIRST], tokenize=tokenize, force=True).score
     assert f"tok:{tokenize}|" in score.signature
 
 
-def test_bleu_of_fewer_words_by_hand() -> None:
+def test_bleu_1_and_2_by_hand() -> None:
     """Three of four words are right, and one of three pairs: 75, and the root of 3/4 times 1/3."""
     outputs, references = ["a b c d"], [["a b x c"]]
     assert corpus_score("bleu1", outputs, references, "none").value == pytest.approx(75)

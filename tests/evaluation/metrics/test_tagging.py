@@ -18,11 +18,11 @@ from regard.evaluation.metrics.tagging import entities
         ("noun verb O", {("noun", 0, 0), ("verb", 1, 1)}),
     ],
 )
-def test_entities_are_found(tags: str, expected: set[tuple[str, int, int]]) -> None:
+def test_entities_of_tags(tags: str, expected: set[tuple[str, int, int]]) -> None:
     assert entities(tags.split()) == expected
 
 
-def test_an_entity_is_right_as_a_whole_or_not_at_all() -> None:
+def test_a_partial_entity_is_wrong() -> None:
     outputs, references = ["B-PER O O", "B-LOC O"], ["B-PER I-PER O", "B-LOC O"]
     assert corpus_score("entity_f1", outputs, [references]).value == pytest.approx(100 * 2 * 1 / (2 + 2))
     assert corpus_score("tag_accuracy", outputs, [references]).value == pytest.approx(100 * 4 / 5)

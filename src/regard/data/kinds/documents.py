@@ -17,7 +17,7 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import SourceSettings
-from regard.special_tokens import MASK_SIGN
+from regard.special_tokens import MASK_CHARACTER
 
 if TYPE_CHECKING:
     from regard.data.batch import Batch
@@ -95,7 +95,7 @@ class MaskedDocuments(_Documents):
         return ("source",)
 
     def symbols(self) -> tuple[str, ...]:
-        return (MASK_SIGN,)
+        return (MASK_CHARACTER,)
 
     def open(self, folder: Path, name: str, index: str, source: SourceSettings, max_tokens: int) -> Any:
         from regard.data.masking import MaskedPassages

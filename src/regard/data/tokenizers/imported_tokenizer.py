@@ -17,7 +17,7 @@ import sentencepiece
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.tokenizer import SPACE, SubwordTokenizer
 from regard.errors import RegardError
-from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD, UNKNOWN
+from regard.special_tokens import BEGIN, END, MASK, MASK_CHARACTER, PAD, UNKNOWN
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 KINDS = ("wordpiece", "bytes", "metaspace", "sentencepiece", "words")
@@ -63,7 +63,7 @@ class ImportedTokenizer(SubwordTokenizer):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         if self.description["mask"]:
-            texts = [text.replace(MASK_SIGN, self.description["mask"]) for text in texts]
+            texts = [text.replace(MASK_CHARACTER, self.description["mask"]) for text in texts]
         return [self._tokens_of(each) for each in self._backend.encode(list(texts))]
 
     def _tokens_of(self, original_ids: list[int]) -> list[int]:

@@ -14,7 +14,7 @@ from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.subword_sampling import SubwordSampler
 from regard.data.tokenizers.tokenizer import SPACE, SubwordTokenizer
 from regard.errors import RegardError
-from regard.special_tokens import BEGIN, END, MASK, MASK_SIGN, PAD, UNKNOWN
+from regard.special_tokens import BEGIN, END, MASK, MASK_CHARACTER, PAD, UNKNOWN
 
 MODEL_TYPES = {"bpe": "bpe", "unigram": "unigram", "character": "char", "word": "word"}
 MIN_VOCABULARY = 300  # 256 bytes, the four special tokens, and some letters
@@ -37,7 +37,7 @@ class SentencePieceTokenizer(SubwordTokenizer):
         return int(self._processor.get_piece_size())
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        if any(MASK_SIGN in text for text in texts):
+        if any(MASK_CHARACTER in text for text in texts):
             return [self._encode_masked(text) for text in texts]
         tokens: list[list[int]] = self._processor.encode(list(texts))
         return tokens
@@ -63,8 +63,8 @@ class SentencePieceTokenizer(SubwordTokenizer):
         return tokens, offsets
 
     def _encode_masked(self, text: str) -> list[int]:
-        """A text with mask signs, each of which replaces a word and the space before it."""
-        first, *rest = self._processor.encode(text.split(MASK_SIGN))
+        """A text with mask characters, each of which replaces a word and the space before it."""
+        first, *rest = self._processor.encode(text.split(MASK_CHARACTER))
         return [*first, *(token for tokens in rest for token in (MASK, *tokens))]
 
     def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:

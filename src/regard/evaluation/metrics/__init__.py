@@ -1,4 +1,4 @@
-"""Metrics, by name: how good a model's outputs are against references, or how low its loss is.
+"""Metrics, by name: of outputs against references, or of a model's loss.
 
 A metric is a class in one file of this folder, or in a plugin, registered by one line:
 
@@ -50,8 +50,8 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool]
 
     @classmethod
-    def merit(cls, value: float) -> float:
-        """The value, negated if lower is better: of two, the higher merit is the better one."""
+    def sort_key(cls, value: float) -> float:
+        """The value, negated if lower is better, so that better values have higher keys."""
         return value if cls.higher_is_better else -value
 
 
@@ -85,11 +85,11 @@ class OutputMetric(Metric):
 
     @abstractmethod
     def from_statistics(self, rows: Statistics) -> float:
-        """The score of the sentences that these rows are of."""
+        """The score of the sentences of these rows."""
 
     @abstractmethod
     def signature(self, references: References) -> str:
-        """How the score is computed, for a reader of a report."""
+        """How the score is computed, to be printed beside it."""
 
     def score(self, outputs: Sequence[str], references: References) -> Score:
         """The score of all sentences. Raises RegardError if there is not one reference for each output."""
@@ -110,7 +110,7 @@ class MeanMetric(OutputMetric):
     def statistics(self, outputs: Sequence[str], references: References) -> Statistics:
         best = max if self.higher_is_better else min
         by_sentence = zip(outputs, zip(*references, strict=True), strict=True)
-        rows = [[best(self.sentence_score(output, each) for each in several)] for output, several in by_sentence]
+        rows = [[best(self.sentence_score(output, each) for each in own)] for output, own in by_sentence]
         return np.array(rows, dtype=np.float64)
 
     def from_statistics(self, rows: Statistics) -> float:
@@ -131,7 +131,7 @@ class _MetricRegistry(Registry[type[Metric]]):
         item.name = name
 
     def match(self, name: str) -> str | None:
-        """The registered name that is this one in any case, or that it is an alias of."""
+        """The registered name that equals this one, ignoring case, or that it is an alias of."""
         names = self.names()  # which imports the modules that define aliases
         by_lowercase = {each.lower(): self._canonical(each) for each in (*self._aliases, *names)}
         return by_lowercase.get(name.lower())
@@ -164,7 +164,7 @@ def output_metrics() -> list[type[OutputMetric]]:
 
 
 def parse_metric_names(text: str, *, where: str = "--metric") -> list[str]:
-    """Names with commas between, in any case, as they are registered, each once. Raises RegardError for others."""
+    """The registered names of a comma-separated list in any case, without duplicates. Raises RegardError for others."""
     found = []
     for name in [each.strip() for each in text.split(",") if each.strip()] or [""]:
         if (match := METRICS.match(name)) is None:

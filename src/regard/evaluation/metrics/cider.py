@@ -10,7 +10,7 @@ import numpy as np
 from regard.evaluation.metrics import METRICS, OutputMetric, References, Statistics
 
 MAX_NGRAM_ORDER = 4
-SIGMA = 6.0  # words by which lengths may differ before it costs much
+SIGMA = 6.0  # of the Gaussian length penalty, in words
 
 Ngrams = Counter[tuple[str, ...]]
 Weights = dict[tuple[str, ...], float]
@@ -22,21 +22,21 @@ def cider(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[f
 
     An n-gram that is in the references of all inputs counts for nothing, so one sentence alone cannot be scored.
     """
-    several = [[_ngrams(text) for text in each] for each in zip(*references, strict=True)]
+    reference_ngrams = [[_ngrams(text) for text in each] for each in zip(*references, strict=True)]
     document_frequency: Ngrams = Counter()
-    for each in several:
+    for each in reference_ngrams:
         document_frequency.update({ngram for ngrams in each for ngram in ngrams})
     idf = {ngram: math.log(len(outputs)) - math.log(count) for ngram, count in document_frequency.items()}
-    unseen = math.log(len(outputs)) if outputs else 0.0
+    max_idf = math.log(len(outputs)) if outputs else 0.0
 
     def tf_idf(ngrams: Ngrams) -> list[Weights]:
         by_order: list[Weights] = [{} for _ in range(MAX_NGRAM_ORDER)]
         for ngram, count in ngrams.items():
-            by_order[len(ngram) - 1][ngram] = count * idf.get(ngram, unseen)
+            by_order[len(ngram) - 1][ngram] = count * idf.get(ngram, max_idf)
         return by_order
 
     scores = []
-    for output, each in zip(outputs, several, strict=True):
+    for output, each in zip(outputs, reference_ngrams, strict=True):
         weights, length = tf_idf(_ngrams(output)), len(output.split())
         total = 0.0
         for ngrams in each:
@@ -56,10 +56,10 @@ def _ngrams(text: str) -> Ngrams:
 
 def _clipped_cosine(output: Weights, reference: Weights) -> float:
     """The cosine between them; an output's n-gram counts at most as often as in the reference."""
-    sizes = math.hypot(*output.values()) * math.hypot(*reference.values())
+    norms = math.hypot(*output.values()) * math.hypot(*reference.values())
     return sum(
         min(weight, reference.get(ngram, 0.0)) * reference.get(ngram, 0.0) for ngram, weight in output.items()
-    ) / (sizes or math.inf)
+    ) / (norms or math.inf)
 
 
 @METRICS.register("cider")

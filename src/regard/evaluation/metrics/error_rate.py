@@ -29,14 +29,14 @@ class WordErrorRate(OutputMetric):
     higher_is_better = False
 
     def units(self, text: str) -> Sequence[str]:
-        """What is counted."""
+        """The units that edits are counted in."""
         return text.split()
 
     def statistics(self, outputs: Sequence[str], references: References) -> Statistics:
         """(edits to the nearest reference, length of that reference)"""
         rows = []
-        for output, several in zip(outputs, zip(*references, strict=True), strict=True):
-            units = [self.units(reference) for reference in several]
+        for output, own_references in zip(outputs, zip(*references, strict=True), strict=True):
+            units = [self.units(reference) for reference in own_references]
             counts = [(edit_distance(self.units(output), each), len(each)) for each in units]
             rows.append(min(counts, key=lambda pair: pair[0]))
         return np.array(rows, dtype=np.float64)
@@ -51,7 +51,7 @@ class WordErrorRate(OutputMetric):
 
 @METRICS.register("cer")
 class CharacterErrorRate(WordErrorRate):
-    """The same of characters."""
+    """Edits of characters instead of words."""
 
     summary = "character error rate"
     higher_is_better = False

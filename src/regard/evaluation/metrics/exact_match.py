@@ -10,7 +10,7 @@ def is_exact_match(output: str, reference: str) -> bool:
 
 @METRICS.register("exact", aliases=("exact_match", "accuracy"))
 class ExactMatch(MeanMetric):
-    """Whole outputs that are right."""
+    """The share of outputs that equal a reference."""
 
     summary = "outputs that equal a reference; accuracy, for classes"
     task = "classification"

@@ -8,11 +8,11 @@ from regard.evaluation.metrics._overlap import overlap_f1
 
 def rouge_n(output: str, reference: str, n: int) -> float:
     """F1 of n-grams of lower-cased words."""
-    bags = []
+    counters = []
     for text in (output, reference):
         words = text.lower().split()
-        bags.append(Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)))
-    return overlap_f1(*bags)
+        counters.append(Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1)))
+    return overlap_f1(*counters)
 
 
 def rouge_l(output: str, reference: str) -> float:

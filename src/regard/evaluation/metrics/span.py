@@ -9,8 +9,8 @@ from regard.evaluation.metrics._overlap import overlap_f1
 
 def normalized_answer(text: str) -> list[str]:
     """The words of an answer without case, punctuation and articles."""
-    kept = "".join(letter for letter in text.lower() if unicodedata.category(letter)[0] not in "PS")
-    return [word for word in kept.split() if word not in ("a", "an", "the")]
+    cleaned = "".join(letter for letter in text.lower() if unicodedata.category(letter)[0] not in "PS")
+    return [word for word in cleaned.split() if word not in ("a", "an", "the")]
 
 
 def span_f1(output: str, reference: str) -> float:
@@ -21,7 +21,7 @@ def span_f1(output: str, reference: str) -> float:
 
 @METRICS.register("span_exact")
 class SpanExactMatch(MeanMetric):
-    """Answers that are right as a whole."""
+    """The share of answers that equal a reference after normalization."""
 
     summary = "SQuAD's exact match"
     task = "span_qa"

@@ -1,4 +1,4 @@
-"""How well the words of texts are tagged: the share of right tags, and F1 of whole entities."""
+"""Metrics of tagging: accuracy of tags, and F1 of whole entities."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ class TagAccuracy(OutputMetric):
     higher_is_better = True
 
     def statistics(self, outputs: Sequence[str], references: References) -> Statistics:
-        """(right tags, tags)"""
+        """(correct tags, all tags)"""
         rows = []
         for output, reference in zip(outputs, references[0], strict=True):
             tags, expected = output.split(), reference.split()
@@ -45,8 +45,8 @@ class TagAccuracy(OutputMetric):
         return np.array(rows, dtype=np.float64)
 
     def from_statistics(self, rows: Statistics) -> float:
-        right, total = rows.sum(0)
-        return float(100 * (right / max(1, total)))
+        correct, total = rows.sum(0)
+        return float(100 * (correct / max(1, total)))
 
     def signature(self, references: References) -> str:
         return "percent of all tags"
@@ -54,7 +54,7 @@ class TagAccuracy(OutputMetric):
 
 @METRICS.register("entity_f1")
 class EntityF1(OutputMetric):
-    """F1 over all entities: right only if the type and both ends are."""
+    """F1 over all entities; an entity is correct if its type and both its boundaries are."""
 
     summary = "F1 of whole entities, such as names"
     task = "tagging"
@@ -63,7 +63,7 @@ class EntityF1(OutputMetric):
     higher_is_better = True
 
     def statistics(self, outputs: Sequence[str], references: References) -> Statistics:
-        """(right entities, entities of the output, entities of the reference)"""
+        """(correct entities, entities of the output, entities of the reference)"""
         rows = []
         for output, reference in zip(outputs, references[0], strict=True):
             predicted, actual = entities(output.split()), entities(reference.split())
@@ -71,8 +71,8 @@ class EntityF1(OutputMetric):
         return np.array(rows, dtype=np.float64)
 
     def from_statistics(self, rows: Statistics) -> float:
-        right, predicted, actual = rows.sum(0)
-        return float(100 * (2 * right / max(1, predicted + actual)))
+        correct, predicted, actual = rows.sum(0)
+        return float(100 * (2 * correct / max(1, predicted + actual)))
 
     def signature(self, references: References) -> str:
         return "F1 of whole entities"
