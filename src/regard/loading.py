@@ -34,7 +34,7 @@ def load(
     return Predictor(run, task, task.pipeline(run))
 
 
-def predictor_of(bundle: "Bundle") -> Predictor:
+def predictor_from_bundle(bundle: "Bundle") -> Predictor:
     """The predictor of a model that is already loaded in PyTorch."""
     run = run_in_pytorch(bundle)
     task = task_from_description(bundle.description)

@@ -72,10 +72,10 @@ class _NestedError(ValueError):
 def by_kind(registry: Registry[Any], *, default: str = "") -> BeforeValidator:
     """Parses a table as the settings class that its `kind` names in a registry. default: the kind if none is given."""
 
-    def parse(given: object) -> object:
-        if not isinstance(given, dict):
-            return given
-        kind = given.get("kind", default)
+    def parse(data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        kind = data.get("kind", default)
         if not kind:
             raise RegardError(f"kind is missing; choose {', '.join(registry.names())}")
         if (renamed := new_value(f"model.{registry.axis}.kind", str(kind))) is not None:
@@ -84,7 +84,7 @@ def by_kind(registry: Registry[Any], *, default: str = "") -> BeforeValidator:
             raise UnknownNameError(registry.axis, registry.unknown(str(kind)).reason)
         cls: type[BaseModel] = registry.get(kind)
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(data)
         except ValidationError as error:
             raise _NestedError(error, cls) from None
 
@@ -160,8 +160,8 @@ def _error_message(error: ValidationError, cls: type[BaseModel], above: str = ""
         return f"{where}: there is no such setting; {meant}"
     if first["type"] in ("union_tag_invalid", "literal_error", "enum"):
         expected = first.get("ctx", {}).get("expected_tags") or first.get("ctx", {}).get("expected")
-        given = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
-        return f"{where}: there is no {given!r}; the choices are {expected}."
+        value = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
+        return f"{where}: there is no {value!r}; the choices are {expected}."
     if first["type"] == "union_tag_not_found":
         return f"{where}.kind: it is missing; say which kind."
     if first["type"] == "missing":
@@ -172,8 +172,8 @@ def _error_message(error: ValidationError, cls: type[BaseModel], above: str = ""
         return f"{where}: {unknown.reason}"
     message = first["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
-    given = "" if isinstance(first["input"], dict) else f"{first['input']!r} is not possible: "
-    return f"{where}: {given}{message.rstrip('.')}." if where else f"{message.rstrip('.')}."
+    rejected = "" if isinstance(first["input"], dict) else f"{first['input']!r} is not possible: "
+    return f"{where}: {rejected}{message.rstrip('.')}." if where else f"{message.rstrip('.')}."
 
 
 def _locate(location: tuple[int | str, ...], cls: type[BaseModel]) -> tuple[str, type[BaseModel] | None]:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from regard.cli import app
 from regard.errors import RegardError
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle, save_bundle
 
 
@@ -28,7 +28,7 @@ def invoke(*arguments: object, stdin: str | None = None) -> Result:
 
 @pytest.mark.parametrize("verb", ["predict", "translate"])
 def test_several_texts_are_translated(bundle: Bundle, run: Path, verb: str) -> None:
-    expected = [predictor_of(bundle).translate(text, beam=2).text for text in ("the cat", "a dog")]
+    expected = [predictor_from_bundle(bundle).translate(text, beam=2).text for text in ("the cat", "a dog")]
     arguments = [verb, run, "the cat", "a dog", "--beam", 2, "--engine", "torch"]
     assert invoke(*arguments).stdout.splitlines() == expected
     records = [json.loads(line) for line in invoke(*arguments, "--json", "--scores").stdout.splitlines()]

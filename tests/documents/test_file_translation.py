@@ -16,7 +16,7 @@ from regard.documents import file_translation
 from regard.documents.document import DocumentLayout, read_document
 from regard.documents.file_translation import translate_document, translation_fingerprint
 from regard.inference.options import Options
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle, save_bundle
 from tests.bundles import LINES, random_bundle
 
@@ -42,7 +42,7 @@ def test_an_invalid_text_is_reported_and_the_others_are_translated(bundle: Bundl
     content = b"the cat\nb\xe4d\na dog\n"
     document = read_document(content, "file", "text", DocumentLayout())
     translation = translate_document(
-        predictor_of(bundle),
+        predictor_from_bundle(bundle),
         document,
         Options(beam=1),
         tmp_path / "out",
@@ -51,8 +51,8 @@ def test_an_invalid_text_is_reported_and_the_others_are_translated(bundle: Bundl
     assert translation.failed == [(1, "it is not UTF-8, or has half a character (a lone surrogate)")]
     lines = (tmp_path / "out").read_text().split("\n")
     assert lines[1] == ""
-    assert lines[0] == predictor_of(bundle).translate("the cat", beam=1).text
-    assert lines[2] == predictor_of(bundle).translate("a dog", beam=1).text
+    assert lines[0] == predictor_from_bundle(bundle).translate("the cat", beam=1).text
+    assert lines[2] == predictor_from_bundle(bundle).translate("a dog", beam=1).text
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -61,7 +61,7 @@ def test_a_journal_is_resumed_only_with_the_same_fingerprint(
     bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truncated_bytes: int
 ) -> None:
     monkeypatch.setattr(file_translation, "TEXTS_PER_RECORD", 3)
-    translator, options, output = predictor_of(bundle), Options(beam=1), tmp_path / "out"
+    translator, options, output = predictor_from_bundle(bundle), Options(beam=1), tmp_path / "out"
     content = "\n".join(f"{line} {number}" for number, line in enumerate(LINES)).encode()
     document = read_document(content, "file", "text", DocumentLayout())
     translate_document(translator, document, options, output, fingerprint="a")

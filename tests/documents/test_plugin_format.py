@@ -11,7 +11,7 @@ from regard import plugins
 from regard.cli import app
 from regard.documents.document import DOCUMENTS, DocumentLayout, document_kind, read_document
 from regard.errors import RegardError
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle, save_bundle
 
 PLUGIN = '''
@@ -75,6 +75,6 @@ def test_the_command_translates_a_plugins_format(bundle: Bundle, tmp_path: Path)
     arguments = ["translate", str(run), str(tmp_path / "film.srt"), "-o", str(tmp_path / "film.de.srt"), "--beam", "1"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
-    translated = [predictor_of(bundle).translate(text, beam=1).text for text in ("the cat", "a dog")]
+    translated = [predictor_from_bundle(bundle).translate(text, beam=1).text for text in ("the cat", "a dog")]
     expected = SUBTITLES.replace("the cat", translated[0]).replace("a dog", translated[1])
     assert (tmp_path / "film.de.srt").read_text() == expected

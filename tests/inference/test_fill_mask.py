@@ -9,7 +9,7 @@ from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import MASKING_ROUNDS, compute_masked_perplexity
 from regard.inference.predictor import Predictor
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
@@ -41,7 +41,7 @@ def model(words: SubwordTokenizer) -> Predictor:
         for parameter in made.parameters():
             parameter.normal_(0, 0.4)
     about = RunDescription.model_validate({"longest": 20, "model": settings, "per_token": 0.0, "whole": True})
-    found = predictor_of(Bundle(about, made.eval(), words, words))
+    found = predictor_from_bundle(Bundle(about, made.eval(), words, words))
     return found
 
 

@@ -9,7 +9,7 @@ from regard.data.media import NoMedium
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import compute_perplexity
 from regard.inference.predictor import Predictor
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
@@ -29,7 +29,7 @@ def model(subwords: SubwordTokenizer) -> Predictor:
         for parameter in made.parameters():
             parameter.normal_(0, 0.3)
     description = RunDescription.model_validate({"longest": 40, "model": settings, "per_token": 0.0})
-    found = predictor_of(Bundle(description, made.eval(), NoMedium(), subwords))
+    found = predictor_from_bundle(Bundle(description, made.eval(), NoMedium(), subwords))
     return found
 
 

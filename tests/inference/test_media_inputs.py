@@ -10,13 +10,13 @@ import torch
 from regard.data.settings import LANGUAGE_SIGN
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
-from regard.loading import load, predictor_of
+from regard.loading import load, predictor_from_bundle
 from regard.runs.bundle import load_bundle, save_bundle
 from tests.media import audio_bytes, image_bytes, media_bundle, sample_image, sample_speech
 
 
 def translator(kind: str, **about: Any) -> Predictor:
-    return predictor_of(media_bundle(kind, **about))
+    return predictor_from_bundle(media_bundle(kind, **about))
 
 
 def test_files_bytes_and_what_python_has_give_the_same(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_folder_keeps_all_of_it(tmp_path: Path, kind: str, labels: tuple[str, 
     assert again.description == made.description
     given = image_bytes() if kind == "images" else audio_bytes()
     opened = load(tmp_path)
-    assert opened.results([given], Options())[0].text == predictor_of(made).results([given], Options())[0].text
+    assert opened.results([given], Options())[0].text == predictor_from_bundle(made).results([given], Options())[0].text
     assert f"it reads {made.description.model.source.description}" in opened.engine_reason
     for mine, theirs in zip(again.model.parameters(), made.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)

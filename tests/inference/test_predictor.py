@@ -21,7 +21,7 @@ from regard.inference.options import Options
 from regard.inference.results import Result, SearchConfig
 from regard.inference.search_algorithm import search
 from regard.inference.text_inputs import TextInputs
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle
 from regard.special_tokens import END
 from tests.bundles import LINES, random_bundle
@@ -31,7 +31,7 @@ TEXTS = ["the cat", "a dog ran in the park", "", "cat", "the dog and the cat", "
 
 
 def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     options = Options(beam=3, nbest=3)
     results = translator.translate(TEXTS, options)
     assert [result.source for result in results] == TEXTS
@@ -55,7 +55,7 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
 
 
 def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     words = "cat dog, the park and Hund " * 30
     result = translator.translate(f"  {words}\t", beam=1)
     parts = [part for part, _ in split_to_fit(f"  {words}\t", TextInputs(translator.run).within_max_length)]
@@ -68,7 +68,7 @@ def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
 @pytest.mark.parametrize("wrong", [None, 5, b"cat", [None], ["cat", 5]])
 def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
     with pytest.raises(ValueError, match="is not a text; give a text, or a list of texts"):
-        predictor_of(bundle).translate(wrong)
+        predictor_from_bundle(bundle).translate(wrong)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_impossible_options_are_sentences(options: dict[str, Any], message: str)
 
 
 def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     together = translator.translate(TEXTS, beam=2)
     alone = translator.translate(TEXTS[1], beam=2)
     assert isinstance(alone, Result)
@@ -121,7 +121,7 @@ def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.Monkey
     most=st.integers(1, 5),
 )
 def test_the_size_of_batches_changes_nothing(bundle: Bundle, texts: list[str], at_once: int, most: int) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     options = Options(beam=2)
     alone = {text: translator.translate(text, options) for text in set(texts)}
     heard: list[int] = []
@@ -139,14 +139,14 @@ def test_the_size_of_batches_changes_nothing(bundle: Bundle, texts: list[str], a
 @given(text=st.text(max_size=30))
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_has_a_translation(bundle: Bundle, text: str) -> None:
-    result = predictor_of(bundle).translate(text, beam=1)
+    result = predictor_from_bundle(bundle).translate(text, beam=1)
     assert result.source == text
     assert result.tokens[-1:] == ([END] if result.source_tokens else [])
     assert not result.error
 
 
 def test_a_wrong_text_does_not_stop_the_others(bundle: Bundle) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     good, bad, also = translator.translate(["the cat", "half \ud83d a smile", "a dog"], beam=2)
     assert bad.error == "it is not UTF-8, or has half a character (a lone surrogate)"
     assert (bad.text, bad.tokens) == ("", [])
@@ -155,22 +155,22 @@ def test_a_wrong_text_does_not_stop_the_others(bundle: Bundle) -> None:
 
 def test_white_space_means_what_it_meant_in_training(bundle: Bundle) -> None:
     """Training tidies it: runs of blanks and tabs are one blank."""
-    plain, wild = predictor_of(bundle).translate(["the cat sat", " the\tcat \t sat\r\n"], beam=1)
+    plain, wild = predictor_from_bundle(bundle).translate(["the cat sat", " the\tcat \t sat\r\n"], beam=1)
     assert wild.source_tokens == plain.source_tokens
 
 
 def test_lowercase_models_read_lowercase(subwords: SubwordTokenizer) -> None:
-    small = predictor_of(random_bundle(subwords, "recurrent", "bahdanau", lowercase=True))
+    small = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", lowercase=True))
     loud, quiet = small.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens == quiet.source_tokens
     assert loud.source == "The CAT"
-    plain = predictor_of(random_bundle(subwords, "recurrent", "bahdanau"))
+    plain = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau"))
     loud, quiet = plain.translate(["The CAT", "the cat"], beam=1)
     assert loud.source_tokens != quiet.source_tokens
 
 
 def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer) -> None:
-    translator = predictor_of(random_bundle(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
+    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
     options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
     assert translator.run.search_config(options) == SearchConfig(4, 0.5, 0.1, 2, 1.25, 9)
     result = translator.translate("the cat", options)
@@ -184,7 +184,7 @@ def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer)
 def test_attention_is_captured_by_one_forced_pass(
     subwords: SubwordTokenizer, decoder: str, layers: int, heads: int
 ) -> None:
-    translator = predictor_of(random_bundle(subwords, "recurrent", decoder))
+    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", decoder))
     texts = ["the cat sat", "a dog", ""]
     plain = translator.translate(texts)
     assert not any(result.attention or result.token_scores or result.alignment for result in plain)
@@ -217,7 +217,7 @@ def test_attention_is_captured_by_one_forced_pass(
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
 def test_any_pair_can_be_looked_at(subwords: SubwordTokenizer, encoder: str, decoder: str) -> None:
-    translator = predictor_of(random_bundle(subwords, encoder, decoder))
+    translator = predictor_from_bundle(random_bundle(subwords, encoder, decoder))
     seen = translator.attend("the cat", "Hund", attribution=True)
     assert seen.source.merge_words().labels == ("the", "cat", "</s>")
     assert seen.target.merge_words().labels == ("Hund", "</s>")
@@ -231,7 +231,7 @@ def test_any_pair_can_be_looked_at(subwords: SubwordTokenizer, encoder: str, dec
 
 
 def test_what_cannot_be_looked_at_is_a_sentence(bundle: Bundle) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     for source, target, message in (
         ("", None, "the source is empty"),
         ("cat dog " * 30, None, "longer than the 11 subwords"),
@@ -253,14 +253,14 @@ def test_a_model_with_few_places_says_no_more_than_it_has_places_for(subwords: S
         bundle = random_bundle(subwords, "recurrent", decoder)
     with torch.no_grad():
         bundle.model.output.bias[END] = -1e4  # never ends by itself
-    assert len(predictor_of(bundle).translate("the cat", beam=2).tokens) <= places
+    assert len(predictor_from_bundle(bundle).translate("the cat", beam=2).tokens) <= places
 
 
 def test_an_option_that_is_none_is_refused(bundle: Bundle) -> None:
     with pytest.raises(ValueError, match="beams: there is no such option; there are search, beam, nbest"):
-        predictor_of(bundle).translate("the cat", beams=3)
+        predictor_from_bundle(bundle).translate("the cat", beams=3)
     with pytest.raises(ValueError, match=r"max_length_ratio: 0\.0 is not possible"):
-        predictor_of(bundle).translate("the cat", max_length_ratio=0)
+        predictor_from_bundle(bundle).translate("the cat", max_length_ratio=0)
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def talker(subwords: SubwordTokenizer) -> Bundle:
 
 
 def test_required_and_forbidden_words(talker: Bundle) -> None:
-    translator = predictor_of(talker)
+    translator = predictor_from_bundle(talker)
     for text in ("the cat", "a dog ran", "the mat"):
         plain = translator.translate(text)
         words = plain.text.split()
@@ -296,7 +296,7 @@ def test_required_and_forbidden_words(talker: Bundle) -> None:
 
 
 def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     terms = {"cat": "Katze", "字": "Hund", "do": "park"}
     texts = ["The Cat sat", "cats", "x字y", "a dog"]
     for text, word in zip(texts, ["Katze", None, "Hund", None], strict=True):
@@ -309,7 +309,7 @@ def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
 def test_every_model_says_the_terms_of_a_glossary(subwords: SubwordTokenizer, decoder: str) -> None:
-    translator = predictor_of(random_bundle(subwords, "recurrent", decoder))
+    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", decoder))
     glossary = {"cat": "Katze", "dog": "mat"}
     tokens = {term: translator.run.target_tokens(said) for term, said in glossary.items()}
     for text in ("the cat", "a cat and a cat", "the dog and the cat", "Hund"):
@@ -323,13 +323,13 @@ def test_every_model_says_the_terms_of_a_glossary(subwords: SubwordTokenizer, de
 
 
 def test_what_there_is_no_room_for_is_told(subwords: SubwordTokenizer) -> None:
-    translator = predictor_of(random_bundle(subwords, "recurrent", "bahdanau", longest=3))
+    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", longest=3))
     result = translator.translate("cat", required=("the dog and the cat",))
     assert result.missing == ["the dog and the cat"]
 
 
 def test_placeholders_that_a_model_has_never_seen_stay_where_they_were(talker: Bundle) -> None:
-    translator = predictor_of(talker)
+    translator = predictor_from_bundle(talker)
     text = "the cat %s sat, {name}: <b>a dog</b> &amp;  "
     result = translator.translate(text)
     words = {part: translator.translate(part.strip()).text for part in ("the cat", "sat, ", "a dog")}
@@ -353,7 +353,7 @@ def keeper() -> Bundle:
 
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "beam_groups": 2, "nbest": 4}])
 def test_placeholders_come_out_exactly_as_often_as_they_went_in(keeper: Bundle, options: dict) -> None:
-    translator = predictor_of(keeper)
+    translator = predictor_from_bundle(keeper)
     texts = ["the %s sat", "%d cats and %d dogs <b>in</b> the park", "%s", "no placeholder at all", "{name} and %s"]
     for text, result in zip(texts, translator.translate(texts, **options), strict=True):
         for said in [result.text, *(other.text for other in result.alternatives)]:
@@ -364,7 +364,7 @@ def test_placeholders_come_out_exactly_as_often_as_they_went_in(keeper: Bundle, 
 
 
 def test_where_there_is_no_room_placeholders_are_kept_all_the_same(keeper: Bundle) -> None:
-    translator = predictor_of(keeper)
+    translator = predictor_from_bundle(keeper)
     text = "the cat %s sat %d on"
     result = translator.translate(text, max_length_ratio=0.2)
     assert result.text.count("%s") == result.text.count("%d") == 1
@@ -373,17 +373,17 @@ def test_where_there_is_no_room_placeholders_are_kept_all_the_same(keeper: Bundl
 
 def test_what_looks_like_a_symbol_is_kept(keeper: Bundle) -> None:
     text = f"the {SYMBOLS[2]} cat"
-    assert predictor_of(keeper).translate(text).text.count(SYMBOLS[2]) == 1
+    assert predictor_from_bundle(keeper).translate(text).text.count(SYMBOLS[2]) == 1
 
 
 def test_too_many_placeholders_are_told(keeper: Bundle) -> None:
-    good, bad = predictor_of(keeper).translate(["the %s", " ".join(f"%({n})s" for n in range(30))])
+    good, bad = predictor_from_bundle(keeper).translate(["the %s", " ".join(f"%({n})s" for n in range(30))])
     assert bad.error == "it has over 24 different placeholders"
     assert good.text
 
 
 def test_lines_of_a_text_stay_lines(bundle: Bundle) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     one, two, nothing, around = translator.translate(["the cat", "the cat\n\na dog", "\n", "\nthe cat\n"], beam=1)
     assert two.text == f"{one.text}\n\n{translator.translate('a dog', beam=1).text}"
     assert nothing.text == ""
@@ -391,7 +391,7 @@ def test_lines_of_a_text_stay_lines(bundle: Bundle) -> None:
 
 
 def test_what_is_no_word_is_copied(bundle: Bundle) -> None:
-    translator = predictor_of(bundle)
+    translator = predictor_from_bundle(bundle)
     key = "k3Y/+=" * 50
     alone, among = translator.translate([key, f"the cat {key} a dog"], beam=1)
     assert alone.text == key

@@ -17,7 +17,7 @@ from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
 from regard.inference.predictor import Predictor
 from regard.inference.span_answers import MAX_ANSWER_TOKENS, _best_span_of_window
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.runs.bundle import load_bundle, save_bundle
 from regard.special_tokens import BEGIN, END, PAD
 from regard.tasks.base import get_task
@@ -58,7 +58,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
     chosen = settings(written(folder / "train.jsonl", stories(60, unanswered=True)))
     corpus = prepare(chosen.data, folder / "data", source=chosen.model.source, kind=get_task(chosen.task).data())
     torch.manual_seed(1)
-    found = predictor_of(new_bundle(chosen, corpus, torch.device("cpu")))
+    found = predictor_from_bundle(new_bundle(chosen, corpus, torch.device("cpu")))
     found.run.bundle.model.eval()
     return corpus, found
 
@@ -175,7 +175,7 @@ def test_a_folder_keeps_what_it_says(made: tuple[Corpus, Predictor], tmp_path: P
     assert isinstance(again.target_side, SpanLabels)
     assert again.target_side.unanswered
     text = "Mary is in the garden. John is in the office.\tWhere is Mary?"
-    assert predictor_of(again).translate(text).text == made[1].translate(text).text
+    assert predictor_from_bundle(again).translate(text).text == made[1].translate(text).text
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def test_it_learns(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     trained = train(chosen, run, quiet=True)
-    answerer = predictor_of(trained.bundle)
+    answerer = predictor_from_bundle(trained.bundle)
     trained.bundle.model.eval()
     rows = stories(60, unanswered=True)
     said = answerer.translate([f"{row['context']}\t{row['question']}" for row in rows])

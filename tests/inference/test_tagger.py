@@ -12,7 +12,7 @@ from regard.data.labels import TagLabels
 from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
 from regard.inference.predictor import Predictor
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.special_tokens import BEGIN, PAD
 from regard.tasks.base import get_task
 from regard.training.run import new_bundle
@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
     )  # fmt: skip
     corpus = prepare(settings.data, folder / "data", source=settings.model.source, kind=get_task(settings.task).data())
     torch.manual_seed(1)
-    found = predictor_of(new_bundle(settings, corpus, torch.device("cpu")))
+    found = predictor_from_bundle(new_bundle(settings, corpus, torch.device("cpu")))
     found.run.bundle.model.eval()
     return corpus, found
 

@@ -14,7 +14,7 @@ from regard.data.media import Medium
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.interpret import attribution, forced_pass
 from regard.interpret.attribution import compute_attribution
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle
 from regard.special_tokens import END
 from tests.bundles import random_bundle
@@ -111,7 +111,7 @@ def test_attribution_of_a_sentence_is_the_sum_over_its_tokens(subwords: SubwordT
         np.testing.assert_allclose(
             found[:, position], finite_difference(bundle, source, output, scaled), rtol=1e-3, atol=1e-6
         )
-    captured = predictor_of(bundle).attend("the dog ran . a cat .\tthe mat", "Hund", attribution=True)
+    captured = predictor_from_bundle(bundle).attend("the dog ran . a cat .\tthe mat", "Hund", attribution=True)
     assert captured.attribution["source"].shape == (len(captured.target), len(captured.source))
     assert captured.source.unit == "sentences"
 
@@ -178,7 +178,7 @@ def test_attribution_by_hand() -> None:
     _, (label,) = example(bundle, "images")
     model, norm_outputs = bundle.model, []
     handle = model.encoder.embedding.norm.register_forward_hook(lambda *arguments: norm_outputs.append(arguments[2][0]))
-    captured = predictor_of(bundle).attend(image_bytes(), "dog", attribution=True)
+    captured = predictor_from_bundle(bundle).attend(image_bytes(), "dog", attribution=True)
     handle.remove()
     cells = norm_outputs[0]  # [T, E]
     mean = (cells + model.encoder.embedding.place).mean(0)
@@ -200,7 +200,7 @@ def test_attribution_by_hand() -> None:
 def test_attribution_does_not_change_the_captured_attention(
     name: str, kind: str, change: dict[str, Any], joined: int
 ) -> None:
-    predictor: Any = predictor_of(media_bundle(kind, preset=name, **change))
+    predictor: Any = predictor_from_bundle(media_bundle(kind, preset=name, **change))
     source = SOURCES[kind]()
     before = predictor.attend(source)
     captured = predictor.attend(source, attribution=True)

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, FrameLocator, Page
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.interpret.captured_attention import Axis, CapturedAttention
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.views.notebook import AttentionView, render_frame
 from tests.browser import checked_page, needs_chromium
 from tests.media import audio_bytes, image_bytes, media_bundle
@@ -28,8 +28,8 @@ HARMLESS = "about:srcdoc"
 @pytest.fixture(scope="module")
 def captures() -> dict[str, CapturedAttention]:
     """A text, a picture and a recording."""
-    sees: Any = predictor_of(media_bundle("images"))
-    hears: Any = predictor_of(media_bundle("speech"))
+    sees: Any = predictor_from_bundle(media_bundle("images"))
+    hears: Any = predictor_from_bundle(media_bundle("speech"))
     return {
         "text": sample(6),
         "picture": sees.attend(image_bytes(), "a red circle", attribution=True),
@@ -182,7 +182,7 @@ def test_the_text_representation_is_one_line(captures: dict[str, CapturedAttenti
 
 
 def test_results_show_their_attention() -> None:
-    hears: Any = predictor_of(media_bundle("speech"))
+    hears: Any = predictor_from_bundle(media_bundle("speech"))
     result = hears.translate(audio_bytes(), attention=True)
     assert result._repr_html_() == result.attention._repr_html_()
     assert np.array_equal(result.attention.weights["cross"][0], hears.attend(audio_bytes()).weights["cross"][0])

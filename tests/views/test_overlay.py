@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from regard.inference.media_inputs import MediaInputs
 from regard.interpret.captured_attention import Axis, CapturedAttention, SourceMedia
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.views.channel_attention import render_channel_attention, write_channel_attention
 from regard.views.overlay import render_overlay, write_overlay
 from regard.views.page import write_page
@@ -22,7 +22,7 @@ from tests.media import audio_bytes, image_bytes, media_bundle
 
 @pytest.fixture(scope="module")
 def image_capture() -> CapturedAttention:
-    found = predictor_of(media_bundle("images")).attend(image_bytes(), "a red circle")
+    found = predictor_from_bundle(media_bundle("images")).attend(image_bytes(), "a red circle")
     weights = np.zeros_like(found.weights["cross"][0])
     words = len(found.without_special().merge_words().target)
     assert words == 3
@@ -33,7 +33,7 @@ def image_capture() -> CapturedAttention:
 
 @pytest.fixture(scope="module")
 def recording_capture() -> CapturedAttention:
-    return predictor_of(media_bundle("speech")).attend(audio_bytes(), "one two")
+    return predictor_from_bundle(media_bundle("speech")).attend(audio_bytes(), "one two")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -200,7 +200,7 @@ def test_a_recording_can_be_played_on_the_page(
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_channel_attention_is_drawn(tmp_path: Path, suffix: str) -> None:
-    predictor = predictor_of(media_bundle("images"))
+    predictor = predictor_from_bundle(media_bundle("images"))
     blocks = MediaInputs(predictor.run).channel_attention(image_bytes())
     assert [len(block.channels) for block in blocks] == [8, 16]
     assert all(
@@ -212,4 +212,4 @@ def test_channel_attention_is_drawn(tmp_path: Path, suffix: str) -> None:
     lines = render_channel_attention(blocks).splitlines()
     assert lines[0].startswith("block 1: 8 channels")
     with pytest.raises(ValueError, match="residual convolutions"):
-        MediaInputs(predictor_of(media_bundle("speech")).run).channel_attention(audio_bytes())
+        MediaInputs(predictor_from_bundle(media_bundle("speech")).run).channel_attention(audio_bytes())

@@ -27,10 +27,10 @@ class Lexicon:
 
     def lookup(self, source: Sequence[int], target: Sequence[int]) -> NDArray[np.float64]:
         """[target, source]: the probability of each target subword given each source subword; 0 for unknown pairs."""
-        wanted = np.asarray(source, np.int64)[None] * len(self.counts) + np.asarray(target, np.int64)[:, None]
+        pair_keys = np.asarray(source, np.int64)[None] * len(self.counts) + np.asarray(target, np.int64)[:, None]
         keys = self.source * len(self.counts) + self.target
-        at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
-        return np.where(keys[at] == wanted, self.probabilities[at], 0.0) if len(keys) else np.zeros(wanted.shape)
+        at = np.minimum(np.searchsorted(keys, pair_keys), max(0, len(keys) - 1))
+        return np.where(keys[at] == pair_keys, self.probabilities[at], 0.0) if len(keys) else np.zeros(pair_keys.shape)
 
 
 def learn_lexicon(

@@ -65,11 +65,11 @@ class RunLoader:
         )
 
 
-def resolve_layout(run: Path | None, *given: str | None) -> "Layout":
+def resolve_layout(run: Path | None, *arguments: str | None) -> "Layout":
     """The layout of a file with sources and targets: as given, or else that of the run's training files."""
     from regard.runs.layout import resolve_layout as resolve
 
-    return resolve(run, *given)
+    return resolve(run, *arguments)
 
 
 @contextlib.contextmanager

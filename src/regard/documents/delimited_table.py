@@ -69,15 +69,15 @@ class DelimitedTable(Document):
     def _needs_translation(self, row: Row) -> bool:
         return self._target is None or (len(row.cells) > self._target and not row.cells[self._target].strip())
 
-    def _column(self, name: str, wanted: Column | None, names: list[str]) -> int:
-        if isinstance(wanted, str):
-            if wanted.lower() not in names:
-                raise RegardError(f"{name}: there is no column {wanted!r}; the first line has {', '.join(names)}.")
-            return names.index(wanted.lower())
-        if wanted is not None:
-            if not 1 <= wanted <= max(1, len(names)):
-                raise RegardError(f"{name}: there is no column {wanted}; it has {len(names)}, counted from 1.")
-            return wanted - 1
+    def _column(self, name: str, requested: Column | None, names: list[str]) -> int:
+        if isinstance(requested, str):
+            if requested.lower() not in names:
+                raise RegardError(f"{name}: there is no column {requested!r}; the first line has {', '.join(names)}.")
+            return names.index(requested.lower())
+        if requested is not None:
+            if not 1 <= requested <= max(1, len(names)):
+                raise RegardError(f"{name}: there is no column {requested}; it has {len(names)}, counted from 1.")
+            return requested - 1
         known = (*COLUMN_NAMES, *SOURCE_NAMES)
         return next((column for column, cell in enumerate(names) if self._has_header and cell in known), 0)
 

@@ -10,10 +10,10 @@ from regard.settings import read_toml
 FIELDS = ("source_language", "target_language", "source_column", "target_column")
 
 
-def resolve_layout(run: Path | None, *given: str | None) -> Layout:
-    """The layout of a file with sources and targets: as given (languages, then columns by name or by number from 1), or
-    else that of the run's training files."""
-    languages, columns = given[:2], [int(each) if each and each.isdigit() else each for each in given[2:]]
+def resolve_layout(run: Path | None, *arguments: str | None) -> Layout:
+    """The layout of a file with sources and targets: as in `arguments` (languages, then columns, by name or
+    by number from 1), or else that of the run's training files."""
+    languages, columns = arguments[:2], [int(each) if each and each.isdigit() else each for each in arguments[2:]]
     options: dict[str, Any] = dict(zip(FIELDS, (*languages, *columns), strict=True))
     if run is None or not (run / "settings.toml").exists():
         return Layout(**options)

@@ -8,7 +8,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.evaluation.metrics.exact_match import is_exact_match
 from regard.inference.predictor import Predictor
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.tasks.base import all_tasks, get_task
 from regard.tasks.presets import preset_settings
 from regard.tasks.synthetic_data import SyntheticData
@@ -68,7 +68,7 @@ def run_demo(
     data.write(output, seed)
     (output / MARKER).write_text(f"{task}\n")
     trained = train(settings, output, quiet=quiet, device=device)
-    predictor = predictor_of(trained.bundle)
+    predictor = predictor_from_bundle(trained.bundle)
     exact, count = _evaluate(predictor, data, output)
     drawings = _draw_examples(predictor, data, output, seed)
     seconds = round(trained.state.seconds, 1)

@@ -25,7 +25,7 @@ from regard.data.batch_plan import default_batch_tokens
 from regard.data.corpus import Corpus
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
-from regard.loading import predictor_of
+from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle, copy_tensors_into, module_tensors, save_bundle
 from regard.training.attention_history import save_attention
 from regard.training.checkpoints import Checkpoint, Checkpoints
@@ -75,7 +75,7 @@ class Trainer:
         self.settings, self.corpus, self.bundle, self.run = settings, corpus, bundle, run
         self.reporter, self.distributed = reporter, distributed or DistributedContext()
         self.data = data or DataSettings()
-        self.predictor = predictor_of(bundle)
+        self.predictor = predictor_from_bundle(bundle)
         self.objective = Objective(bundle.model, settings, self.predictor.task.loss)
         self.device = next(bundle.model.parameters()).device
         self.optimizer = self._build_optimizer()

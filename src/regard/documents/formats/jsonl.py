@@ -53,9 +53,9 @@ class JsonLinesDocument(Document):
     def _needs_translation(self, row: _Row) -> bool:
         return row.record is not None and not row.record.get(self._target)
 
-    def _source_field(self, name: str, wanted: Column | None) -> str:
-        if isinstance(wanted, str):
-            return wanted
+    def _source_field(self, name: str, requested: Column | None) -> str:
+        if isinstance(requested, str):
+            return requested
         first = next((row.record for row in self._rows if row.record is not None), None)
         if first is None:
             raise RegardError(f"{name}: there is no JSON object in it.")

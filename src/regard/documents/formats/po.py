@@ -78,7 +78,7 @@ class PoDocument(Document):
             if not translation:
                 continue
             field = entry.fields[key]
-            lines[field.start] = _quote_field(key, _with_white_space_of(text, translation), end)
+            lines[field.start] = _quote_field(key, _copy_white_space(text, translation), end)
             for number in range(field.start + 1, field.end):
                 lines[number] = None
             if id(entry) not in marked:
@@ -92,9 +92,9 @@ class PoDocument(Document):
 
 def _check_language(header: _Entry, name: str, layout: DocumentLayout) -> None:
     found = LANGUAGE.search(header.fields["msgstr"].text) if "msgstr" in header.fields else None
-    wanted = layout.target_language
-    if found and wanted and re.split("[-_@]", found[1].lower())[0] != re.split("[-_@]", wanted.lower())[0]:
-        raise RegardError(f"{name}: its language is {found[1]}, not {wanted}; if that is right, say so with --to.")
+    expected = layout.target_language
+    if found and expected and re.split("[-_@]", found[1].lower())[0] != re.split("[-_@]", expected.lower())[0]:
+        raise RegardError(f"{name}: its language is {found[1]}, not {expected}; if that is right, say so with --to.")
 
 
 def _parse_entries(lines: list[str], name: str) -> list[_Entry]:
@@ -146,7 +146,7 @@ def _quote_field(key: str, text: str, end: str) -> str:
     return "".join([f'{key} ""{end}', *(f'"{_escape(piece)}"{end}' for piece in pieces)])
 
 
-def _with_white_space_of(source: str, translation: str) -> str:
+def _copy_white_space(source: str, translation: str) -> str:
     """A translation with the white space around it that its source has: msgfmt insists on equal line ends."""
     body = source.strip()
     start = source.index(body) if body else 0

@@ -91,9 +91,9 @@ class XliffDocument(Document):
         return self._xml.replace(replacements)
 
 
-def _same_language(language: str | None, wanted: str | None) -> bool:
+def _same_language(language: str | None, expected: str | None) -> bool:
     """Whether two codes are one language, whatever their regions; unknown ones are."""
-    return not language or not wanted or _primary(language) == _primary(wanted)
+    return not language or not expected or _primary(language) == _primary(expected)
 
 
 def _primary(language: str) -> str:
