@@ -1,4 +1,4 @@
-"""Hidden words guessed, and texts as vectors."""
+"""Filling masks, and text embeddings."""
 
 import numpy as np
 import pytest
@@ -19,12 +19,12 @@ from tests.bundles import LINES
 
 
 @pytest.fixture(scope="module")
-def words() -> SubwordTokenizer:
+def subwords() -> SubwordTokenizer:
     return train_tokenizer(LINES, SubwordSettings(), 300, (MASK_CHARACTER,))
 
 
 @pytest.fixture(scope="module")
-def model(words: SubwordTokenizer) -> Predictor:
+def model(subwords: SubwordTokenizer) -> Predictor:
     part = {"kind": "transformer", "width": 16, "heads": 2, "feedforward": 20, "layers": 2, "position": "rotary"}
     settings = ModelSettings.parse(
         {
@@ -36,40 +36,41 @@ def model(words: SubwordTokenizer) -> Predictor:
         }
     )
     torch.manual_seed(3)
-    made = Seq2Seq(settings, source_vocabulary=len(words), target_vocabulary=len(words))
+    network = Seq2Seq(settings, source_vocabulary=len(subwords), target_vocabulary=len(subwords))
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in network.parameters():
             parameter.normal_(0, 0.4)
-    about = RunDescription.model_validate({"longest": 20, "model": settings, "per_token": 0.0, "whole": True})
-    found = predictor_from_bundle(Bundle(about, made.eval(), words, words))
-    return found
+    description = RunDescription.model_validate({"longest": 20, "model": settings, "per_token": 0.0, "whole": True})
+    return predictor_from_bundle(Bundle(description, network.eval(), subwords, subwords))
 
 
-def logits_by_hand(model: Predictor, tokens: list[int]) -> torch.Tensor:
+def reference_logits(model: Predictor, tokens: list[int]) -> torch.Tensor:
     network = model.run.bundle.model
     source = torch.tensor([tokens])
     with torch.no_grad():
         return network.logits(network.decoder(source, network.encode(source, source != PAD)).features)[0]
 
 
-def test_a_gap_has_the_likeliest_words(model: Predictor, words: SubwordTokenizer) -> None:
+def test_a_mask_is_filled_with_the_most_likely_words(model: Predictor, subwords: SubwordTokenizer) -> None:
     (gap,) = model.fill("the ___ sat on the mat", best=4)
-    before, after = words.encode(["the", "sat on the mat"])
-    logits = logits_by_hand(model, [BEGIN, *before, MASK, *after, END])[1 + len(before)]
+    before, after = subwords.encode(["the", "sat on the mat"])
+    logits = reference_logits(model, [BEGIN, *before, MASK, *after, END])[1 + len(before)]
     logits[[PAD, BEGIN, END, MASK]] = -torch.inf
-    chances, tokens = logits.softmax(-1).topk(4)
-    assert [guess.token for guess in gap] == tokens.tolist()
-    assert [guess.probability for guess in gap] == pytest.approx(chances.tolist(), rel=1e-4)
+    probabilities, tokens = logits.softmax(-1).topk(4)
+    assert [prediction.token for prediction in gap] == tokens.tolist()
+    assert [prediction.probability for prediction in gap] == pytest.approx(probabilities.tolist(), rel=1e-4)
 
 
-def test_gaps_may_be_written_in_three_ways_and_be_several(model: Predictor) -> None:
+def test_masks_can_be_written_in_three_ways_and_occur_several_times(model: Predictor) -> None:
     first = model.fill("the [MASK] sat on the <mask>")
     second = model.fill("the ___ sat on the ______")
     assert len(first) == 2
-    assert [[guess.word for guess in gap] for gap in first] == [[guess.word for guess in gap] for gap in second]
+    assert [[prediction.word for prediction in gap] for gap in first] == [
+        [prediction.word for prediction in gap] for gap in second
+    ]
 
 
-def test_what_is_filled_is_the_text_with_the_best_words(model: Predictor) -> None:
+def test_the_output_is_the_text_with_the_best_words(model: Predictor) -> None:
     (gap,) = model.fill("a dog ___ in the park", best=2)
     result = model.translate("a dog ___ in the park", nbest=2)
     assert gap[0].token in result.tokens
@@ -79,13 +80,13 @@ def test_what_is_filled_is_the_text_with_the_best_words(model: Predictor) -> Non
     assert result.score == pytest.approx(np.log(gap[0].probability), rel=1e-4)
 
 
-def test_company_changes_nothing(model: Predictor) -> None:
+def test_filling_masks_is_batch_invariant(model: Predictor) -> None:
     texts = ["the ___ sat", "a dog ran in the ___ park", "___"]
     together = model.translate(texts)
     assert [each.tokens for each in together] == [model.translate(text).tokens for text in texts]
 
 
-def test_what_cannot_be_filled_is_told(model: Predictor) -> None:
+def test_invalid_texts_are_reported(model: Predictor) -> None:
     with pytest.raises(ValueError, match="it has no gap"):
         model.fill("the cat")
     with pytest.raises(ValueError, match="longer than the 20 tokens"):
@@ -95,19 +96,19 @@ def test_what_cannot_be_filled_is_told(model: Predictor) -> None:
         model.fill("the ___", best=0)
 
 
-def test_what_words_look_at_is_seen(model: Predictor) -> None:
-    seen = model.attend("the cat sat on the mat")
-    assert seen.kinds == ["encoder"]
-    rows = seen.without_special().merge_words().rows("encoder").labels
+def test_self_attention_is_captured(model: Predictor) -> None:
+    captured = model.attend("the cat sat on the mat")
+    assert captured.kinds == ["encoder"]
+    rows = captured.without_special().merge_words().rows("encoder").labels
     assert rows == ("the", "cat", "sat", "on", "the", "mat")
-    assert seen.matrix("encoder", 0, 0).sum(1) == pytest.approx(np.ones(len(seen.source)), abs=1e-5)
+    assert captured.matrix("encoder", 0, 0).sum(1) == pytest.approx(np.ones(len(captured.source)), abs=1e-5)
 
 
-def test_a_vector_is_the_mean_of_what_was_read(model: Predictor, words: SubwordTokenizer) -> None:
+def test_an_embedding_is_the_mean_of_the_encoder_states(model: Predictor, subwords: SubwordTokenizer) -> None:
     texts = ["the cat sat on the mat", "a dog", "the dog and the cat ran in the park"]
     found = model.embed(texts, normalize=False)
     for text, vector in zip(texts, found, strict=True):
-        source = torch.tensor([[BEGIN, *words.encode([text])[0], END]])
+        source = torch.tensor([[BEGIN, *subwords.encode([text])[0], END]])
         with torch.no_grad():
             expected = model.run.bundle.model.encode(source, source != PAD).states[0].mean(0)
         np.testing.assert_allclose(vector, expected.numpy(), atol=1e-5)
@@ -115,20 +116,20 @@ def test_a_vector_is_the_mean_of_what_was_read(model: Predictor, words: SubwordT
     np.testing.assert_allclose(lengths, 1, atol=1e-5)
 
 
-def test_every_token_is_hidden_once_when_a_model_is_judged(model: Predictor, words: SubwordTokenizer) -> None:
+def test_masked_perplexity_masks_every_token_once(model: Predictor, subwords: SubwordTokenizer) -> None:
     texts = ["the cat sat on the mat", "a dog ran in the park"]
     found = compute_masked_perplexity(model, texts, lambda count: None)
-    total, right, count = 0.0, 0, 0
-    for tokens in words.encode(texts):
+    total, correct, count = 0.0, 0, 0
+    for tokens in subwords.encode(texts):
         framed = [BEGIN, *tokens, END]
-        for turn in range(MASKING_ROUNDS):
-            hidden = [at for at in range(1, len(framed) - 1) if at % MASKING_ROUNDS == turn]
-            logits = logits_by_hand(model, [MASK if at in hidden else token for at, token in enumerate(framed)])
+        for masking_round in range(MASKING_ROUNDS):
+            masked = [n for n in range(1, len(framed) - 1) if n % MASKING_ROUNDS == masking_round]
+            logits = reference_logits(model, [MASK if n in masked else token for n, token in enumerate(framed)])
             logits[:, [PAD, BEGIN]] = -torch.inf
-            for at in hidden:
-                total += float(logits[at].log_softmax(-1)[framed[at]])
-                right += int(logits[at].argmax()) == framed[at]
+            for position in masked:
+                total += float(logits[position].log_softmax(-1)[framed[position]])
+                correct += int(logits[position].argmax()) == framed[position]
                 count += 1
-    assert found.tokens == count == sum(map(len, words.encode(texts)))
+    assert found.tokens == count == sum(map(len, subwords.encode(texts)))
     assert found.log_probability == pytest.approx(total, rel=1e-4)
-    assert found.accuracy == pytest.approx(100 * right / count)
+    assert found.accuracy == pytest.approx(100 * correct / count)

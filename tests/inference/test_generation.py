@@ -1,4 +1,4 @@
-"""Texts that go on from how they begin."""
+"""Language models: prompts and their continuations."""
 
 from typing import Any
 
@@ -24,60 +24,59 @@ def model(subwords: SubwordTokenizer) -> Predictor:
         {"source": {"kind": "none"}, "encoder": {"kind": "none"}, "decoder": part, "tie": "target"}
     )
     torch.manual_seed(1)
-    made = Seq2Seq(settings, source_vocabulary=0, target_vocabulary=len(subwords))
+    network = Seq2Seq(settings, source_vocabulary=0, target_vocabulary=len(subwords))
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in network.parameters():
             parameter.normal_(0, 0.3)
     description = RunDescription.model_validate({"longest": 40, "model": settings, "per_token": 0.0})
-    found = predictor_from_bundle(Bundle(description, made.eval(), NoMedium(), subwords))
-    return found
+    return predictor_from_bundle(Bundle(description, network.eval(), NoMedium(), subwords))
 
 
-def by_hand(model: Predictor, text: str, count: int) -> list[int]:
-    """Greedy, one whole pass a word."""
-    said = list(model.run.target_tokens(text))
+def reference_greedy(model: Predictor, text: str, count: int) -> list[int]:
+    """Greedy search, with one full pass for each token."""
+    tokens = list(model.run.target_tokens(text))
     network = model.run.bundle.model
     for _ in range(count):
         source, mask = torch.zeros(1, 0, dtype=torch.long), torch.ones(1, 0, dtype=torch.bool)
         with torch.no_grad():
-            logits = network.logits(network(source, mask, torch.tensor([[BEGIN, *said]])).features[0, -1])
+            logits = network.logits(network(source, mask, torch.tensor([[BEGIN, *tokens]])).features[0, -1])
         logits[[PAD, BEGIN]] = -torch.inf
-        said.append(int(logits.argmax()))
-        if said[-1] == END:
+        tokens.append(int(logits.argmax()))
+        if tokens[-1] == END:
             break
-    return said
+    return tokens
 
 
 @pytest.mark.parametrize("text", ["", "the cat", "a dog ran in"])
-def test_greedy_takes_the_likeliest_word_each_time(model: Predictor, text: str) -> None:
-    wanted = by_hand(model, text, 6)
+def test_greedy_search_takes_the_most_likely_token_at_each_step(model: Predictor, text: str) -> None:
+    expected = reference_greedy(model, text, 6)
     found = model.translate(text, beam=1, max_tokens=6).tokens
-    assert found[: len(wanted)] == wanted
+    assert found[: len(expected)] == expected
     assert found[-1] == END
     assert len(found) <= len(model.run.target_tokens(text)) + 7
 
 
-def test_what_is_told_piece_by_piece_is_the_whole(model: Predictor) -> None:
+def test_streamed_text_equals_the_result(model: Predictor) -> None:
     for options in ({"beam": 1}, {"temperature": 1.2, "seed": 5}, {"top_k": 4}):
-        heard: list[str] = []
-        result = model.stream("the cat", heard.append, max_tokens=12, **options)
-        assert "".join(heard) == result.text
+        pieces: list[str] = []
+        result = model.stream("the cat", pieces.append, max_tokens=12, **options)
+        assert "".join(pieces) == result.text
         assert result.text.startswith("the cat")
         assert result.text == model.translate("the cat", max_tokens=12, **options).text
     with pytest.raises(ValueError, match=r"sample, or use beam=1"):
-        model.stream("the cat", heard.append, beam=3)
+        model.stream("the cat", pieces.append, beam=3)
 
 
-def test_draws_depend_on_the_beginning_and_the_seed_and_on_no_company(model: Predictor) -> None:
+def test_samples_depend_on_prompt_and_seed_and_are_batch_invariant(model: Predictor) -> None:
     texts = ["the cat", "a dog", "the cat sat", ""]
     together = [result.text for result in model.translate(texts, temperature=1.0, max_tokens=9)]
     assert together == [model.translate(text, temperature=1.0, max_tokens=9).text for text in texts]
     assert together == [result.text for result in model.translate(texts[::-1], temperature=1.0, max_tokens=9)][::-1]
-    others = [model.translate("the cat", temperature=1.0, max_tokens=9, seed=seed).text for seed in range(6)]
-    assert len(set(others)) > 1
+    by_seed = [model.translate("the cat", temperature=1.0, max_tokens=9, seed=seed).text for seed in range(6)]
+    assert len(set(by_seed)) > 1
 
 
-def test_several_texts_of_one_beginning(model: Predictor) -> None:
+def test_nbest_returns_several_continuations_of_a_prompt(model: Predictor) -> None:
     result = model.translate("the", temperature=1.5, nbest=4, max_tokens=8)
     assert len(result.alternatives) == 3
     assert all(other.text.startswith("the") for other in result.alternatives)
@@ -86,24 +85,24 @@ def test_several_texts_of_one_beginning(model: Predictor) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_what_is_wrong_is_told(model: Predictor) -> None:
-    long = model.translate("the cat " * 60)
-    assert "and 39 is the most" in long.error
+def test_invalid_prompts_are_reported(model: Predictor) -> None:
+    too_long = model.translate("the cat " * 60)
+    assert "and 39 is the most" in too_long.error
     assert "half a character" in model.translate("\ud800").error
-    given: Any = 5
+    not_a_text: Any = 5
     with pytest.raises(ValueError, match="is not a text"):
-        model.translate([given])
+        model.translate([not_a_text])
 
 
-def test_perplexity_is_that_of_every_token_by_itself(model: Predictor) -> None:
+def test_perplexity_equals_the_mean_over_tokens(model: Predictor) -> None:
     texts = ["the cat sat on the mat", "a dog", "the dog and the cat ran in the park " * 6]
     found = compute_perplexity(model, texts, lambda count: None)
     total, tokens = 0.0, 0
-    network, longest = model.run.bundle.model, model.run.max_source_tokens
+    network, max_length = model.run.bundle.model, model.run.max_source_tokens
     for text in texts:
-        whole = [BEGIN, *model.run.target_tokens(text), END]
-        for at in range(0, len(whole) - 1, longest):
-            before, after = whole[at : at + longest], whole[at + 1 : at + 1 + longest]
+        sequence = [BEGIN, *model.run.target_tokens(text), END]
+        for at in range(0, len(sequence) - 1, max_length):
+            before, after = sequence[at : at + max_length], sequence[at + 1 : at + 1 + max_length]
             source, mask = torch.zeros(1, 0, dtype=torch.long), torch.ones(1, 0, dtype=torch.bool)
             with torch.no_grad():
                 logits = network.logits(network(source, mask, torch.tensor([before[: len(after)]])).features[0])
@@ -119,12 +118,12 @@ def test_perplexity_is_that_of_every_token_by_itself(model: Predictor) -> None:
     )
 
 
-def test_what_each_word_looks_back_at_is_seen(model: Predictor) -> None:
-    seen = model.attend("the cat sat on the mat").without_special().merge_words()
-    assert seen.kinds == ["decoder"]
-    assert seen.rows("decoder").labels == ("the", "cat", "sat", "on", "the", "mat")
-    weights = seen.matrix("decoder", 0, 1)
+def test_causal_self_attention_is_captured(model: Predictor) -> None:
+    captured = model.attend("the cat sat on the mat").without_special().merge_words()
+    assert captured.kinds == ["decoder"]
+    assert captured.rows("decoder").labels == ("the", "cat", "sat", "on", "the", "mat")
+    weights = captured.matrix("decoder", 0, 1)
     assert (weights[1:].max(1) > 0).all()
-    assert all(weights[row, row + 1 :].max() == 0 for row in range(5)), "never ahead"
+    assert all(weights[row, row + 1 :].max() == 0 for row in range(5)), "later tokens get no weight"
     with pytest.raises(ValueError, match="for models that have a source"):
         model.attend("the cat", attribution=True)

@@ -30,7 +30,7 @@ from tests.models.variants import DECODERS
 TEXTS = ["the cat", "a dog ran in the park", "", "cat", "the dog and the cat", "Hund", "ünknöwn 字"]
 
 
-def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
+def test_results_are_in_the_order_of_the_inputs(bundle: Bundle) -> None:
     translator = predictor_from_bundle(bundle)
     options = Options(beam=3, nbest=3)
     results = translator.translate(TEXTS, options)
@@ -49,26 +49,26 @@ def test_results_come_in_the_order_of_the_texts(bundle: Bundle) -> None:
         (found,) = search(bundle.model, source, source > 0, translator.run.search_config(options))
         assert result.tokens == found[0].tokens
         assert result.score == pytest.approx(found[0].score, abs=1e-4)
-        said = bundle.target_side.decode([h.tokens for h in found])
-        assert [result.text, *(other.text for other in result.alternatives)] == said
+        outputs = bundle.target_side.decode([h.tokens for h in found])
+        assert [result.text, *(other.text for other in result.alternatives)] == outputs
         assert [other.tokens for other in result.alternatives] == [h.tokens for h in found[1:]]
 
 
-def test_what_is_too_long_is_translated_in_parts(bundle: Bundle) -> None:
+def test_long_texts_are_translated_in_chunks(bundle: Bundle) -> None:
     translator = predictor_from_bundle(bundle)
-    words = "cat dog, the park and Hund " * 30
-    result = translator.translate(f"  {words}\t", beam=1)
-    parts = [part for part, _ in split_to_fit(f"  {words}\t", TextInputs(translator.run).within_max_length)]
-    assert result.chunk_count == sum(bool(part.strip()) for part in parts) > 10
-    assert all(len(bundle.source_side.encode([part])[0]) < 12 for part in parts)
-    alone = [translator.translate(part.strip(), beam=1).text for part in parts if part.strip()]
+    text = "  " + "cat dog, the park and Hund " * 30 + "\t"
+    result = translator.translate(text, beam=1)
+    chunks = [chunk for chunk, _ in split_to_fit(text, TextInputs(translator.run).within_max_length)]
+    assert result.chunk_count == sum(bool(chunk.strip()) for chunk in chunks) > 10
+    assert all(len(bundle.source_side.encode([chunk])[0]) < 12 for chunk in chunks)
+    alone = [translator.translate(chunk.strip(), beam=1).text for chunk in chunks if chunk.strip()]
     assert result.text.split() == " ".join(alone).split(), "nothing is left out"
 
 
-@pytest.mark.parametrize("wrong", [None, 5, b"cat", [None], ["cat", 5]])
-def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
+@pytest.mark.parametrize("not_a_text", [None, 5, b"cat", [None], ["cat", 5]])
+def test_inputs_that_are_not_texts_are_rejected(bundle: Bundle, not_a_text: Any) -> None:
     with pytest.raises(ValueError, match="is not a text; give a text, or a list of texts"):
-        predictor_from_bundle(bundle).translate(wrong)
+        predictor_from_bundle(bundle).translate(not_a_text)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_is_no_text_is_a_sentence(bundle: Bundle, wrong: Any) -> None:
         ({"required": ["a"], "forbidden": ["a"]}, "'a' is both required and forbidden"),
     ],
 )
-def test_impossible_options_are_sentences(options: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Options.from_dict(options)
 
@@ -101,72 +101,74 @@ def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.Monkey
     assert isinstance(alone, Result)
     assert alone.tokens == together[1].tokens
     monkeypatch.setattr(predictors, "STREAM_BATCH", 3)
-    read: list[str] = []
+    consumed: list[str] = []
 
     def texts() -> Iterator[str]:
         for text in TEXTS:
-            read.append(text)
+            consumed.append(text)
             yield text
 
     stream = translator.translate(texts(), beam=2)
     assert next(stream).tokens == together[0].tokens
-    assert read == TEXTS[:3], "no more is read than is translated together"
+    assert consumed == TEXTS[:3], "no more is read ahead than one batch of the stream"
     assert [result.tokens for result in stream] == [result.tokens for result in together[1:]]
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.sampled_from(TEXTS), max_size=9),
-    at_once=st.integers(1, 60),
-    most=st.integers(1, 5),
+    batch_tokens=st.integers(1, 60),
+    max_batch=st.integers(1, 5),
 )
-def test_the_size_of_batches_changes_nothing(bundle: Bundle, texts: list[str], at_once: int, most: int) -> None:
+def test_outputs_do_not_depend_on_the_batch_size(
+    bundle: Bundle, texts: list[str], batch_tokens: int, max_batch: int
+) -> None:
     translator = predictor_from_bundle(bundle)
     options = Options(beam=2)
     alone = {text: translator.translate(text, options) for text in set(texts)}
-    heard: list[int] = []
-    translator.run.engine.batch_tokens = at_once
+    reported: list[int] = []
+    translator.run.engine.batch_tokens = batch_tokens
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sequence_pipeline, "MAX_BATCH", most)
-        results = translator.results(texts, options, on_done=heard.append)
+        patch.setattr(sequence_pipeline, "MAX_BATCH", max_batch)
+        results = translator.results(texts, options, on_done=reported.append)
     assert [result.text for result in results] == [alone[text].text for text in texts]
-    assert sum(heard) == len(texts)
-    assert heard[0] == texts.count(""), "what is empty is done at once"
-    in_parts = sum(result.chunk_count > 1 for result in results)
-    assert all(0 < count <= max(most, in_parts) for count in heard[1:])
+    assert sum(reported) == len(texts)
+    assert reported[0] == texts.count(""), "empty texts are done first"
+    chunked = sum(result.chunk_count > 1 for result in results)
+    assert all(0 < count <= max(max_batch, chunked) for count in reported[1:])
 
 
 @given(text=st.text(max_size=30))
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_has_a_translation(bundle: Bundle, text: str) -> None:
+def test_every_text_gets_an_output(bundle: Bundle, text: str) -> None:
     result = predictor_from_bundle(bundle).translate(text, beam=1)
     assert result.source == text
     assert result.tokens[-1:] == ([END] if result.source_tokens else [])
     assert not result.error
 
 
-def test_a_wrong_text_does_not_stop_the_others(bundle: Bundle) -> None:
+def test_an_invalid_text_does_not_affect_the_others(bundle: Bundle) -> None:
     translator = predictor_from_bundle(bundle)
-    good, bad, also = translator.translate(["the cat", "half \ud83d a smile", "a dog"], beam=2)
-    assert bad.error == "it is not UTF-8, or has half a character (a lone surrogate)"
-    assert (bad.text, bad.tokens) == ("", [])
-    assert [good.tokens, also.tokens] == [r.tokens for r in translator.translate(["the cat", "a dog"], beam=2)]
+    valid, invalid, valid_too = translator.translate(["the cat", "half \ud83d a smile", "a dog"], beam=2)
+    assert invalid.error == "it is not UTF-8, or has half a character (a lone surrogate)"
+    assert (invalid.text, invalid.tokens) == ("", [])
+    assert [valid.tokens, valid_too.tokens] == [r.tokens for r in translator.translate(["the cat", "a dog"], beam=2)]
 
 
-def test_white_space_means_what_it_meant_in_training(bundle: Bundle) -> None:
-    """Training tidies it: runs of blanks and tabs are one blank."""
-    plain, wild = predictor_from_bundle(bundle).translate(["the cat sat", " the\tcat \t sat\r\n"], beam=1)
-    assert wild.source_tokens == plain.source_tokens
+def test_whitespace_is_normalized_as_in_training(bundle: Bundle) -> None:
+    """Training normalizes it: runs of blanks and tabs are one blank."""
+    plain, with_tabs = predictor_from_bundle(bundle).translate(["the cat sat", " the\tcat \t sat\r\n"], beam=1)
+    assert with_tabs.source_tokens == plain.source_tokens
 
 
-def test_lowercase_models_read_lowercase(subwords: SubwordTokenizer) -> None:
-    small = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", lowercase=True))
-    loud, quiet = small.translate(["The CAT", "the cat"], beam=1)
-    assert loud.source_tokens == quiet.source_tokens
-    assert loud.source == "The CAT"
+def test_lowercase_models_lowercase_their_inputs(subwords: SubwordTokenizer) -> None:
+    lowercase_model = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", lowercase=True))
+    uppercase, lowercase = lowercase_model.translate(["The CAT", "the cat"], beam=1)
+    assert uppercase.source_tokens == lowercase.source_tokens
+    assert uppercase.source == "The CAT"
     plain = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau"))
-    loud, quiet = plain.translate(["The CAT", "the cat"], beam=1)
-    assert loud.source_tokens != quiet.source_tokens
+    uppercase, lowercase = plain.translate(["The CAT", "the cat"], beam=1)
+    assert uppercase.source_tokens != lowercase.source_tokens
 
 
 def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer) -> None:
@@ -190,7 +192,7 @@ def test_attention_is_captured_by_one_forced_pass(
     assert not any(result.attention or result.token_scores or result.alignment for result in plain)
     results = translator.translate(texts, attention=True, scores=True, alignment=True)
     for before, result in zip(plain[:2], results[:2], strict=True):
-        assert result.tokens == before.tokens, "asking changes nothing"
+        assert result.tokens == before.tokens, "capturing does not affect the output"
         assert result.attention is not None
         assert result.token_scores is not None
         assert result.alignment is not None
@@ -216,21 +218,25 @@ def test_attention_is_captured_by_one_forced_pass(
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
 @pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
-def test_any_pair_can_be_looked_at(subwords: SubwordTokenizer, encoder: str, decoder: str) -> None:
+def test_attention_of_any_pair_can_be_captured(subwords: SubwordTokenizer, encoder: str, decoder: str) -> None:
     translator = predictor_from_bundle(random_bundle(subwords, encoder, decoder))
-    seen = translator.attend("the cat", "Hund", attribution=True)
-    assert seen.source.merge_words().labels == ("the", "cat", "</s>")
-    assert seen.target.merge_words().labels == ("Hund", "</s>")
-    assert seen.before.labels == ("<s>", *seen.target.labels[:-1])
-    wanted = {"encoder": encoder == "transformer", "cross": decoder != "cho", "decoder": decoder == "transformer"}
-    assert seen.kinds == [kind for kind in ("cross", "encoder", "decoder") if wanted[kind]]
-    assert (seen.alignment_weights is not None) == (decoder != "cho")
-    assert seen.attribution["source"].shape == (len(seen.target), len(seen.source))
-    assert np.abs(seen.attribution["source"]).max() > 0
-    assert not np.triu(seen.attribution["before"], 1).any(), "what comes later explains nothing"
+    captured = translator.attend("the cat", "Hund", attribution=True)
+    assert captured.source.merge_words().labels == ("the", "cat", "</s>")
+    assert captured.target.merge_words().labels == ("Hund", "</s>")
+    assert captured.before.labels == ("<s>", *captured.target.labels[:-1])
+    expected_kinds = {
+        "encoder": encoder == "transformer",
+        "cross": decoder != "cho",
+        "decoder": decoder == "transformer",
+    }
+    assert captured.kinds == [kind for kind in ("cross", "encoder", "decoder") if expected_kinds[kind]]
+    assert (captured.alignment_weights is not None) == (decoder != "cho")
+    assert captured.attribution["source"].shape == (len(captured.target), len(captured.source))
+    assert np.abs(captured.attribution["source"]).max() > 0
+    assert not np.triu(captured.attribution["before"], 1).any(), "later tokens get no attribution"
 
 
-def test_what_cannot_be_looked_at_is_a_sentence(bundle: Bundle) -> None:
+def test_attend_rejects_invalid_pairs(bundle: Bundle) -> None:
     translator = predictor_from_bundle(bundle)
     for source, target, message in (
         ("", None, "the source is empty"),
@@ -246,17 +252,17 @@ def test_what_cannot_be_looked_at_is_a_sentence(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize("decoder", ["learned", "convolutional"])
-def test_a_model_with_few_places_says_no_more_than_it_has_places_for(subwords: SubwordTokenizer, decoder: str) -> None:
-    places = 5
+def test_outputs_are_no_longer_than_the_position_embeddings(subwords: SubwordTokenizer, decoder: str) -> None:
+    max_positions = 5
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(DECODERS, decoder, {**DECODERS[decoder], "max_positions": places})
+        patch.setitem(DECODERS, decoder, {**DECODERS[decoder], "max_positions": max_positions})
         bundle = random_bundle(subwords, "recurrent", decoder)
     with torch.no_grad():
         bundle.model.output.bias[END] = -1e4  # never ends by itself
-    assert len(predictor_from_bundle(bundle).translate("the cat", beam=2).tokens) <= places
+    assert len(predictor_from_bundle(bundle).translate("the cat", beam=2).tokens) <= max_positions
 
 
-def test_an_option_that_is_none_is_refused(bundle: Bundle) -> None:
+def test_unknown_options_are_rejected(bundle: Bundle) -> None:
     with pytest.raises(ValueError, match="beams: there is no such option; there are search, beam, nbest"):
         predictor_from_bundle(bundle).translate("the cat", beams=3)
     with pytest.raises(ValueError, match=r"max_length_ratio: 0\.0 is not possible"):
@@ -264,8 +270,8 @@ def test_an_option_that_is_none_is_refused(bundle: Bundle) -> None:
 
 
 @pytest.fixture
-def talker(subwords: SubwordTokenizer) -> Bundle:
-    """A model that says words, not bytes."""
+def word_model(subwords: SubwordTokenizer) -> Bundle:
+    """A model that generates words, not bytes."""
     bundle = random_bundle(subwords, "recurrent", "bahdanau", longest=40)
     with torch.no_grad():
         bundle.model.output.bias[:] = -100
@@ -275,27 +281,27 @@ def talker(subwords: SubwordTokenizer) -> Bundle:
     return bundle
 
 
-def test_required_and_forbidden_words(talker: Bundle) -> None:
-    translator = predictor_from_bundle(talker)
+def test_required_and_forbidden_words(word_model: Bundle) -> None:
+    translator = predictor_from_bundle(word_model)
     for text in ("the cat", "a dog ran", "the mat"):
         plain = translator.translate(text)
         words = plain.text.split()
         assert len(words) > 1
-        new = next(word for word in ("Katze", "dog", "park", "mat") if word not in words)
-        asked = translator.translate(text, required=(new,))
-        assert new in asked.text.split()
-        assert not asked.missing
+        new_word = next(word for word in ("Katze", "dog", "park", "mat") if word not in words)
+        constrained = translator.translate(text, required=(new_word,))
+        assert new_word in constrained.text.split()
+        assert not constrained.missing
         for options in ({"beam": 5}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "beam_groups": 2}):
             for word in words[:2]:
-                said = translator.translate(text, forbidden=(word,), **options).text.split()
-                assert word not in said
+                output = translator.translate(text, forbidden=(word,), **options).text.split()
+                assert word not in output
                 phrase = " ".join(words[:2])
                 assert phrase not in translator.translate(text, forbidden=(phrase,), **options).text
-            begun = translator.translate(text, prefix="the dog", **options)
-            assert begun.text.startswith("the dog")
+            prefixed = translator.translate(text, prefix="the dog", **options)
+            assert prefixed.text.startswith("the dog")
 
 
-def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
+def test_glossary_terms_are_required_only_where_the_source_contains_them(bundle: Bundle) -> None:
     translator = predictor_from_bundle(bundle)
     terms = {"cat": "Katze", "字": "Hund", "do": "park"}
     texts = ["The Cat sat", "cats", "x字y", "a dog"]
@@ -308,41 +314,41 @@ def test_a_glossary_asks_where_the_source_says_so(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "transformer", "convolutional", "cho"])
-def test_every_model_says_the_terms_of_a_glossary(subwords: SubwordTokenizer, decoder: str) -> None:
+def test_every_model_generates_glossary_terms(subwords: SubwordTokenizer, decoder: str) -> None:
     translator = predictor_from_bundle(random_bundle(subwords, "recurrent", decoder))
     glossary = {"cat": "Katze", "dog": "mat"}
-    tokens = {term: translator.run.target_tokens(said) for term, said in glossary.items()}
+    tokens = {term: translator.run.target_tokens(translation) for term, translation in glossary.items()}
     for text in ("the cat", "a cat and a cat", "the dog and the cat", "Hund"):
         result = translator.translate(text, glossary=glossary, beam=4, nbest=3)
         assert not result.missing
-        for term, wanted in tokens.items():
-            output = result.tokens
-            said = sum(tuple(output[at : at + len(wanted)]) == wanted for at in range(len(output)))
-            assert said >= (term in text.split()), (text, decoder, output)
+        for term, expected_tokens in tokens.items():
+            found = result.tokens
+            count = sum(tuple(found[at : at + len(expected_tokens)]) == expected_tokens for at in range(len(found)))
+            assert count >= (term in text.split()), (text, decoder, found)
     assert translator.translate("Hund", glossary=glossary).tokens == translator.translate("Hund").tokens
 
 
-def test_what_there_is_no_room_for_is_told(subwords: SubwordTokenizer) -> None:
+def test_required_phrases_that_do_not_fit_are_reported_as_missing(subwords: SubwordTokenizer) -> None:
     translator = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", longest=3))
     result = translator.translate("cat", required=("the dog and the cat",))
     assert result.missing == ["the dog and the cat"]
 
 
-def test_placeholders_that_a_model_has_never_seen_stay_where_they_were(talker: Bundle) -> None:
-    translator = predictor_from_bundle(talker)
+def test_unknown_placeholders_stay_in_place(word_model: Bundle) -> None:
+    translator = predictor_from_bundle(word_model)
     text = "the cat %s sat, {name}: <b>a dog</b> &amp;  "
     result = translator.translate(text)
-    words = {part: translator.translate(part.strip()).text for part in ("the cat", "sat, ", "a dog")}
-    assert result.text == f"{words['the cat']} %s {words['sat, ']} {{name}}: <b>{words['a dog']}</b> &amp;  "
+    outputs = {chunk: translator.translate(chunk.strip()).text for chunk in ("the cat", "sat, ", "a dog")}
+    assert result.text == f"{outputs['the cat']} %s {outputs['sat, ']} {{name}}: <b>{outputs['a dog']}</b> &amp;  "
     for each in ("%s", "{name}", "<b>", "</b>", "&amp;"):
         assert result.text.count(each) == 1
-    assert result.text.startswith(words["the cat"] + " %s ")
+    assert result.text.startswith(outputs["the cat"] + " %s ")
     assert translator.translate("%s: {0}!").text == "%s: {0}!", "nothing to translate"
     assert translator.translate("%s (5)").text == "%s (5)"
 
 
 @pytest.fixture
-def keeper() -> Bundle:
+def placeholder_model() -> Bundle:
     """A model whose vocabulary has symbols for %s and the like."""
     lines = [*LINES, *(f"the {SYMBOLS[0]} sat on {SYMBOLS[1]} {SYMBOLS[2]}" for _ in range(3))]
     subwords = train_tokenizer(lines, SubwordSettings(), 330, SYMBOLS)
@@ -352,50 +358,54 @@ def keeper() -> Bundle:
 
 
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"temperature": 1.0}, {"beam": 4, "beam_groups": 2, "nbest": 4}])
-def test_placeholders_come_out_exactly_as_often_as_they_went_in(keeper: Bundle, options: dict) -> None:
-    translator = predictor_from_bundle(keeper)
+def test_outputs_contain_every_placeholder_as_often_as_the_source(placeholder_model: Bundle, options: dict) -> None:
+    translator = predictor_from_bundle(placeholder_model)
     texts = ["the %s sat", "%d cats and %d dogs <b>in</b> the park", "%s", "no placeholder at all", "{name} and %s"]
     for text, result in zip(texts, translator.translate(texts, **options), strict=True):
-        for said in [result.text, *(other.text for other in result.alternatives)]:
+        for output in [result.text, *(other.text for other in result.alternatives)]:
             for each in ("%s", "%d", "<b>", "</b>", "{name}"):
-                assert said.count(each) == text.count(each)
-            assert not set(said) & set(SYMBOLS)
+                assert output.count(each) == text.count(each)
+            assert not set(output) & set(SYMBOLS)
         assert not result.missing
 
 
-def test_where_there_is_no_room_placeholders_are_kept_all_the_same(keeper: Bundle) -> None:
-    translator = predictor_from_bundle(keeper)
+def test_placeholders_are_preserved_in_short_outputs(placeholder_model: Bundle) -> None:
+    translator = predictor_from_bundle(placeholder_model)
     text = "the cat %s sat %d on"
     result = translator.translate(text, max_length_ratio=0.2)
     assert result.text.count("%s") == result.text.count("%d") == 1
     assert not result.missing
 
 
-def test_what_looks_like_a_symbol_is_kept(keeper: Bundle) -> None:
+def test_symbols_in_the_source_text_are_preserved(placeholder_model: Bundle) -> None:
     text = f"the {SYMBOLS[2]} cat"
-    assert predictor_from_bundle(keeper).translate(text).text.count(SYMBOLS[2]) == 1
+    assert predictor_from_bundle(placeholder_model).translate(text).text.count(SYMBOLS[2]) == 1
 
 
-def test_too_many_placeholders_are_told(keeper: Bundle) -> None:
-    good, bad = predictor_from_bundle(keeper).translate(["the %s", " ".join(f"%({n})s" for n in range(30))])
-    assert bad.error == "it has over 24 different placeholders"
-    assert good.text
+def test_too_many_placeholders_are_reported(placeholder_model: Bundle) -> None:
+    valid, invalid = predictor_from_bundle(placeholder_model).translate(
+        ["the %s", " ".join(f"%({n})s" for n in range(30))]
+    )
+    assert invalid.error == "it has over 24 different placeholders"
+    assert valid.text
 
 
-def test_lines_of_a_text_stay_lines(bundle: Bundle) -> None:
+def test_line_breaks_are_preserved(bundle: Bundle) -> None:
     translator = predictor_from_bundle(bundle)
-    one, two, nothing, around = translator.translate(["the cat", "the cat\n\na dog", "\n", "\nthe cat\n"], beam=1)
-    assert two.text == f"{one.text}\n\n{translator.translate('a dog', beam=1).text}"
-    assert nothing.text == ""
-    assert around.text == one.text
+    single, two_lines, empty, surrounded = translator.translate(
+        ["the cat", "the cat\n\na dog", "\n", "\nthe cat\n"], beam=1
+    )
+    assert two_lines.text == f"{single.text}\n\n{translator.translate('a dog', beam=1).text}"
+    assert empty.text == ""
+    assert surrounded.text == single.text
 
 
-def test_what_is_no_word_is_copied(bundle: Bundle) -> None:
+def test_long_non_words_are_copied(bundle: Bundle) -> None:
     translator = predictor_from_bundle(bundle)
     key = "k3Y/+=" * 50
-    alone, among = translator.translate([key, f"the cat {key} a dog"], beam=1)
-    assert alone.text == key
-    assert among.text == " ".join(
+    key_alone, key_in_text = translator.translate([key, f"the cat {key} a dog"], beam=1)
+    assert key_alone.text == key
+    assert key_in_text.text == " ".join(
         [translator.translate("the cat", beam=1).text, key, translator.translate("a dog", beam=1).text]
     )
 
@@ -412,16 +422,16 @@ def test_what_is_no_word_is_copied(bundle: Bundle) -> None:
         ("Ah ! dit-il. Puis non.", "Ah ! dit-il."),
     ],
 )
-def test_sentences_in_small_letters(text: str, first: str | None) -> None:
-    parts = split_sentences(text)
-    assert "".join(part + blanks for part, blanks in parts) == text
-    assert parts[0][0] == (first or text)
+def test_sentences_are_split_without_capital_letters(text: str, first: str | None) -> None:
+    sentences = split_sentences(text)
+    assert "".join(sentence + blanks for sentence, blanks in sentences) == text
+    assert sentences[0][0] == (first or text)
 
 
 @pytest.mark.parametrize(
-    ("source", "said", "whole"),
+    ("source", "output", "joined"),
     [("a ", "ein .", "ein "), ("dog .", "hund .", "hund ."), ("dog!", "Hund.", "Hund."), ("dog", "Hund!", "Hund!")],
 )
-def test_a_part_ends_as_its_source_does(source: str, said: str, whole: str) -> None:
+def test_full_stops_that_the_source_lacks_are_removed(source: str, output: str, joined: str) -> None:
     text = ChunkedText.from_chunks(source, [(source, False)])
-    assert text.join([Result(source, said, 0.0, [], [])]).text == whole
+    assert text.join([Result(source, output, 0.0, [], [])]).text == joined

@@ -1,4 +1,4 @@
-"""A tag of every word, from files to tags."""
+"""Tagging, from files to tags."""
 
 from pathlib import Path
 
@@ -19,9 +19,9 @@ from regard.training.run import new_bundle
 from regard.training.settings import run_settings
 
 ROWS = [
-    (f"{who} went to {where} again", f"B-PER O O {'B-LOC I-LOC' if ' ' in where else 'B-LOC'} O")
-    for who in ("Anna", "Bob", "Xaverius", "Mia")
-    for where in ("Rome", "New York", "Oslo", "San Marino")
+    (f"{name} went to {location} again", f"B-PER O O {'B-LOC I-LOC' if ' ' in location else 'B-LOC'} O")
+    for name in ("Anna", "Bob", "Xaverius", "Mia")
+    for location in ("Rome", "New York", "Oslo", "San Marino")
 ]
 
 
@@ -33,7 +33,7 @@ def conll(rows: list[tuple[str, str]]) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
     folder = tmp_path_factory.mktemp("tags")
     (folder / "train.conll").write_text("-DOCSTART- x O\n\n" + conll(ROWS))
     settings = run_settings(
@@ -47,25 +47,25 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predictor]:
     return corpus, found
 
 
-def test_a_batch_asks_for_a_tag_where_each_word_begins(made: tuple[Corpus, Predictor]) -> None:
-    corpus, _ = made
+def test_a_batch_has_a_tag_at_the_first_token_of_each_word(prepared: tuple[Corpus, Predictor]) -> None:
+    corpus, _ = prepared
     assert isinstance(corpus.train, PairDataset)
     assert isinstance(corpus.target_side, TagLabels)
     numbers = torch.arange(len(corpus.train)).numpy()
     batch = load_batch(corpus, corpus.train, numbers, settings=DataSettings())
     for row, number in enumerate(numbers.tolist()):
         text, tags = corpus.train.texts(number)
-        said = [token for token in batch.labels[row].tolist() if token != PAD]
-        assert corpus.target_side.decode([said]) == [tags]
+        tag_tokens = [token for token in batch.labels[row].tolist() if token != PAD]
+        assert corpus.target_side.decode([tag_tokens]) == [tags]
         assert batch.source[row, 0] == BEGIN
-        asked = (batch.labels[row] != PAD).nonzero()[:, 0].tolist()
+        labeled_positions = (batch.labels[row] != PAD).nonzero()[:, 0].tolist()
         pieces = corpus.source_side.pieces(batch.source[row].tolist())
-        assert all(pieces[place].startswith("▁") for place in asked)
-        assert len(asked) == len(text.split())
+        assert all(pieces[position].startswith("▁") for position in labeled_positions)
+        assert len(labeled_positions) == len(text.split())
 
 
-def test_every_word_gets_a_tag_in_any_company(made: tuple[Corpus, Predictor]) -> None:
-    _, tagger = made
+def test_every_word_gets_a_tag_and_tags_are_batch_invariant(prepared: tuple[Corpus, Predictor]) -> None:
+    _, tagger = prepared
     texts = ["Anna went to Rome", "Bob", "  Xaverius   went\tagain  "]
     together = tagger.translate(texts)
     assert [len(each.text.split()) for each in together] == [4, 1, 3]
@@ -73,14 +73,14 @@ def test_every_word_gets_a_tag_in_any_company(made: tuple[Corpus, Predictor]) ->
     assert [word for word, _ in tagger.tag(texts[2])] == ["Xaverius", "went", "again"]
 
 
-def test_what_cannot_be_tagged_is_told(made: tuple[Corpus, Predictor]) -> None:
-    _, tagger = made
+def test_invalid_texts_are_reported(prepared: tuple[Corpus, Predictor]) -> None:
+    _, tagger = prepared
     assert tagger.translate("").error == "it is empty"
     assert "longer than" in tagger.translate("Anna " * 400).error
     assert "half a character" in tagger.translate("\ud800").error
 
 
-def test_texts_without_a_tag_for_each_word_are_set_aside(tmp_path: Path) -> None:
+def test_examples_without_a_tag_for_each_word_are_rejected(tmp_path: Path) -> None:
     rows = "".join(f"{text}\t{tags}\n" for text, tags in ROWS) + "Anna went\tB-PER\n"
     (tmp_path / "train.tsv").write_text(f"text\ttags\n{rows}")
     settings = run_settings(None, {}, [], {"data": {"pairs": [tmp_path / "train.tsv"]}}, task="tagging")

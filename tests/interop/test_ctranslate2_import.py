@@ -1,4 +1,4 @@
-"""Importing folders of CTranslate2's: the model of an export comes back, and damaged files are refused."""
+"""Importing CTranslate2 folders: exported models are restored, and damaged files are rejected."""
 
 import shutil
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.interop.huggingface_models import LINES
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_an_exported_model_comes_back(imported: Any, tmp_path: Path, precision: str) -> None:
+def test_an_exported_model_can_be_imported_again(imported: Any, tmp_path: Path, precision: str) -> None:
     run = imported("marian MarianMTModel").run
     export_run(run, "ctranslate2", tmp_path / "folder", precision=precision)
     import_folder(tmp_path / "folder", tmp_path / "again")
@@ -45,7 +45,7 @@ def test_an_exported_model_comes_back(imported: Any, tmp_path: Path, precision: 
 
 @pytest.mark.parametrize("tie", ["all", "target", "none"])
 @pytest.mark.parametrize(
-    "more",
+    "settings",
     [
         {},
         {"norm_first": False, "activation": "gelu"},
@@ -53,15 +53,18 @@ def test_an_exported_model_comes_back(imported: Any, tmp_path: Path, precision: 
         {"position": "learned", "max_positions": 128, "scale_embedding": False},
     ],
 )
-def test_transformers_of_every_kind_come_back(tmp_path: Path, tie: str, more: dict[str, Any]) -> None:
-    run = random_run(tmp_path, tie, more)
+def test_exported_transformers_of_every_kind_can_be_imported_again(
+    tmp_path: Path, tie: str, settings: dict[str, Any]
+) -> None:
+    run = random_run(tmp_path, tie, settings)
     export_run(run, "ctranslate2", tmp_path / "folder")
     import_folder(tmp_path / "folder", tmp_path / "again")
     first, second = load(run, engine="torch"), load(tmp_path / "again", engine="torch")
     for line in LINES[:1]:
         results = [each.translate(line, beam=1, max_length_ratio=40) for each in (first, second)]
         pieces = [
-            each.run.target_side.pieces(one.tokens[:40]) for each, one in zip((first, second), results, strict=True)
+            each.run.target_side.pieces(result.tokens[:40])
+            for each, result in zip((first, second), results, strict=True)
         ]
         assert pieces[0] == pieces[1]
         scored = [
@@ -70,10 +73,10 @@ def test_transformers_of_every_kind_come_back(tmp_path: Path, tie: str, more: di
         assert scored[0].token_scores[:3] == pytest.approx(scored[1].token_scores[:3], abs=1e-4)
 
 
-def random_run(tmp_path: Path, tie: str, more: dict[str, Any]) -> Path:
+def random_run(tmp_path: Path, tie: str, settings: dict[str, Any]) -> Path:
     """A Transformer with random weights and a vocabulary of its own."""
-    part = {"kind": "transformer", "width": 16, "heads": 2, "layers": 2, "feedforward": 24, **more}
-    model = ModelSettings.parse({"encoder": part, "decoder": part, "tie": tie})
+    stack = {"kind": "transformer", "width": 16, "heads": 2, "layers": 2, "feedforward": 24, **settings}
+    model = ModelSettings.parse({"encoder": stack, "decoder": stack, "tie": tie})
     joint = train_tokenizer(LINES * 3, SubwordSettings(), 330)
     source = joint if tie == "all" else train_tokenizer(LINES[:3] * 3, SubwordSettings(), 310)
     torch.manual_seed(3)
@@ -86,21 +89,21 @@ def random_run(tmp_path: Path, tie: str, more: dict[str, Any]) -> Path:
     return tmp_path / "run"
 
 
-def test_damaged_folders_are_refused(imported: Any, tmp_path: Path) -> None:
+def test_damaged_folders_are_rejected(imported: Any, tmp_path: Path) -> None:
     run = imported("marian MarianMTModel").run
-    whole = tmp_path / "folder"
-    export_run(run, "ctranslate2", whole)
-    content = (whole / "model.bin").read_bytes()
+    exported = tmp_path / "folder"
+    export_run(run, "ctranslate2", exported)
+    content = (exported / "model.bin").read_bytes()
 
     def model(changed: bytes) -> Any:
         return lambda folder: (folder / "model.bin").write_bytes(changed)
 
-    part = b"layer_1/ffn/linear_0/bias"
+    tensor_name = b"layer_1/ffn/linear_0/bias"
     cases = [
         (model(content[: len(content) // 2]), "damaged"),
         (model(b"\x09" + content[1:]), "format 9"),
         (model(content.replace(b"TransformerSpec", b"WhisperSpec1234")), "WhisperSpec"),
-        (model(content.replace(part, b"layer_1/ffn/linear_0/bios")), "linear_0/bias is missing"),
+        (model(content.replace(tensor_name, b"layer_1/ffn/linear_0/bios")), "linear_0/bias is missing"),
         (lambda folder: (folder / "source.spm").unlink(), "source.spm"),
         (lambda folder: (folder / "shared_vocabulary.json").unlink(), "vocabulary"),
         (lambda folder: (folder / "shared_vocabulary.json").write_text('["a", "b"]'), "<unk>"),
@@ -108,7 +111,7 @@ def test_damaged_folders_are_refused(imported: Any, tmp_path: Path) -> None:
     ]
     for number, (change, message) in enumerate(cases):
         copy = tmp_path / f"damaged{number}"
-        shutil.copytree(whole, copy)
+        shutil.copytree(exported, copy)
         change(copy)
         with pytest.raises(RegardError, match=message):
             import_folder(copy, tmp_path / "x")
@@ -121,7 +124,8 @@ def test_a_model_from_ctranslate2_s_own_converter_translates_alike(imported: Any
     theirs = tmp_path / "theirs"
     shutil.copytree(imported("marian MarianMTModel").theirs, theirs)
     tensors = load_file(theirs / "model.safetensors")
-    tensors["model.shared.weight"][-1] = 0  # in trained models, padding's vector, with which a target begins, is zero
+    # A target begins with padding, whose embedding is zero in trained models.
+    tensors["model.shared.weight"][-1] = 0
     save_file(tensors, theirs / "model.safetensors", {"format": "pt"})
     import_folder(theirs, tmp_path / "first")
     converter = TransformersConverter(str(theirs), copy_files=["source.spm", "target.spm"])

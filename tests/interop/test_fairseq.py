@@ -1,4 +1,4 @@
-"""Checkpoints of fairseq's: the same predictions as Hugging Face's FSMT, the same model; nothing in them runs."""
+"""Converted fairseq checkpoints predict the same as the same model in Hugging Face's FSMT; code in them never runs."""
 
 import argparse
 import os
@@ -20,18 +20,18 @@ transformers = pytest.importorskip("transformers")
 SIZES = {"embed_dim": 32, "layers": 2, "attention_heads": 4, "ffn_embed_dim": 48}
 
 
-def words(count: int) -> list[str]:
+def dictionary_words(count: int) -> list[str]:
     found = sorted({word for line in LINES for word in line.split()})
     return [*found, *(f"madeupword{at:04}" for at in range(count))][:count]
 
 
 def settings(**more: Any) -> argparse.Namespace:
     sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in SIZES.items()}
-    about = {"source_lang": "en", "target_lang": "de", "max_source_positions": 64, "max_target_positions": 64}
-    return argparse.Namespace(arch="transformer", **sides, **about, **more)
+    fields = {"source_lang": "en", "target_lang": "de", "max_source_positions": 64, "max_target_positions": 64}
+    return argparse.Namespace(arch="transformer", **sides, **fields, **more)
 
 
-def theirs(*, shared: bool = False) -> Any:
+def random_fsmt(*, shared: bool = False) -> Any:
     """FSMT with random weights."""
     torch.manual_seed(5)
     config = transformers.FSMTConfig(
@@ -47,7 +47,7 @@ def theirs(*, shared: bool = False) -> Any:
     return model
 
 
-def folders(tmp_path: Path, model: Any, args: Any, **content: Any) -> Path:
+def save_checkpoint(tmp_path: Path, model: Any, args: Any, **content: Any) -> Path:
     """A checkpoint as fairseq writes it, and its dictionaries."""
     tensors = {
         name.removeprefix("model."): tensor
@@ -57,15 +57,15 @@ def folders(tmp_path: Path, model: Any, args: Any, **content: Any) -> Path:
     tensors |= {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}
     tensors["encoder.embed_positions._float_tensor"] = torch.zeros(1)
     for language, count in (("en", 50), ("de", 60)):
-        lines = "".join(f"{word} {100 - at}\n" for at, word in enumerate(words(count)))
+        lines = "".join(f"{word} {100 - rank}\n" for rank, word in enumerate(dictionary_words(count)))
         (tmp_path / f"dict.{language}.txt").write_text(lines)
     torch.save({"args": args, "model": tensors, "extra_state": {"epoch": 3}, **content}, tmp_path / "checkpoint.pt")
     return tmp_path
 
 
 def test_a_checkpoint_predicts_what_fsmt_predicts(tmp_path: Path) -> None:
-    model = theirs()
-    folder = folders(tmp_path, model, settings())
+    model = random_fsmt()
+    folder = save_checkpoint(tmp_path, model, settings())
     convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
     bundle = import_folder(tmp_path / "plain", tmp_path / "run")
     assert bundle.description.source_language == "en"
@@ -73,15 +73,18 @@ def test_a_checkpoint_predicts_what_fsmt_predicts(tmp_path: Path) -> None:
     ours = pad_sequences([[*each, END] for each in source.encode([line.lower() for line in LINES])])
     before = pad_sequences([[BEGIN, *each[:9]] for each in target.encode(LINES[::-1])])
     mask = ours != PAD
-    entries, said = (torch.from_numpy(side.original_ids) for side in (source, target))
+    entries, target_entries = (torch.from_numpy(side.original_ids) for side in (source, target))
     with torch.no_grad():
         expected = model(
-            input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=said[before], use_cache=False
+            input_ids=entries[ours],
+            attention_mask=mask.long(),
+            decoder_input_ids=target_entries[before],
+            use_cache=False,
         ).logits
         found = bundle.model.logits(bundle.model(ours, mask, before).features)
-    there = before != PAD
-    torch.testing.assert_close(found[there], expected[..., said][there], rtol=1e-4, atol=1e-4)
-    # The same tokens, one after the other.
+    is_token = before != PAD
+    torch.testing.assert_close(found[is_token], expected[..., target_entries][is_token], rtol=1e-4, atol=1e-4)
+    # The same tokens in autoregressive generation.
     translator = load(tmp_path / "run", engine="torch")
     for line in LINES[:3]:
         result = translator.translate(line, beam=1)
@@ -89,41 +92,41 @@ def test_a_checkpoint_predicts_what_fsmt_predicts(tmp_path: Path) -> None:
             generated = model.generate(
                 entries[torch.tensor([result.source_tokens])], num_beams=1, do_sample=False, max_new_tokens=9
             )
-        mine = target.to_original_ids(result.tokens[:8])  # type: ignore[attr-defined]
-        assert generated[0, 1 : 1 + len(mine)].tolist() == mine
+        predicted = target.to_original_ids(result.tokens[:8])  # type: ignore[attr-defined]
+        assert generated[0, 1 : 1 + len(predicted)].tolist() == predicted
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_older_names_and_nested_settings_are_understood(tmp_path: Path, old: bool) -> None:
-    model = theirs()
-    one = folders(tmp_path, model, settings())
-    convert_checkpoint(one / "checkpoint.pt", one, tmp_path / "plain")
-    first = import_folder(tmp_path / "plain", tmp_path / "run")
-    content = torch.load(one / "checkpoint.pt", weights_only=False)
-    if old:
+@pytest.mark.parametrize("old_names", [False, True])
+def test_old_names_and_nested_settings_are_converted(tmp_path: Path, old_names: bool) -> None:
+    model = random_fsmt()
+    folder = save_checkpoint(tmp_path, model, settings())
+    convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
+    reference = import_folder(tmp_path / "plain", tmp_path / "run")
+    content = torch.load(folder / "checkpoint.pt", weights_only=False)
+    if old_names:
         tensors = content["model"]
         for side in ("encoder", "decoder"):
             norms = ["self_attn_layer_norm", "final_layer_norm"]
             norms[1:1] = ["encoder_attn_layer_norm"] if side == "decoder" else []
             for number in range(2):
-                here = f"{side}.layers.{number}"
+                layer = f"{side}.layers.{number}"
                 for each in ("weight", "bias"):
                     for at, name in enumerate(norms):
-                        tensors[f"{here}.layer_norms.{at}.{each}"] = tensors.pop(f"{here}.{name}.{each}")
-                    parts = [tensors.pop(f"{here}.self_attn.{kind}_proj.{each}") for kind in "qkv"]
-                    tensors[f"{here}.self_attn.in_proj_{each}"] = torch.cat(parts)
+                        tensors[f"{layer}.layer_norms.{at}.{each}"] = tensors.pop(f"{layer}.{name}.{each}")
+                    projections = [tensors.pop(f"{layer}.self_attn.{kind}_proj.{each}") for kind in "qkv"]
+                    tensors[f"{layer}.self_attn.in_proj_{each}"] = torch.cat(projections)
     else:
         content["cfg"] = {"model": content["args"], "task": {"source_lang": "en", "target_lang": "de"}}
         content["args"] = None
-    torch.save(content, one / "other.pt")
-    convert_checkpoint(one / "other.pt", one, tmp_path / "other")
+    torch.save(content, folder / "other.pt")
+    convert_checkpoint(folder / "other.pt", folder, tmp_path / "other")
     second = import_folder(tmp_path / "other", tmp_path / "again")
-    for name, tensor in first.model.state_dict().items():
+    for name, tensor in reference.model.state_dict().items():
         assert torch.equal(tensor, second.model.state_dict()[name])
 
 
-def test_sinusoids_are_those_of_fsmt() -> None:
-    table = theirs().model.encoder.embed_positions.weight
+def test_sinusoids_equal_those_of_fsmt() -> None:
+    table = random_fsmt().model.encoder.embed_positions.weight
     torch.testing.assert_close(fairseq_sinusoids(len(table), 32), table.detach(), rtol=0, atol=1e-6)
 
 
@@ -135,8 +138,8 @@ class Hostile:
         return os.system, (f"touch {self.path}",)
 
 
-def test_nothing_in_a_checkpoint_runs(tmp_path: Path) -> None:
-    folder = folders(tmp_path, theirs(), settings(), more=Hostile(tmp_path / "was-here"))
+def test_code_in_a_checkpoint_is_never_executed(tmp_path: Path) -> None:
+    folder = save_checkpoint(tmp_path, random_fsmt(), settings(), more=Hostile(tmp_path / "was-here"))
     with pytest.raises(ValueError, match=r"plain values alone \(it has a posix\.system\)"):
         convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
     assert not (tmp_path / "was-here").exists()
@@ -158,31 +161,33 @@ def test_nothing_in_a_checkpoint_runs(tmp_path: Path) -> None:
         ({"encoder_normalize_before": True}, "encoder.layer_norm.weight is missing"),
     ],
 )
-def test_what_does_not_fit_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    about = vars(settings()) | change
-    folder = folders(tmp_path, theirs(), argparse.Namespace(**about))
+def test_unsupported_checkpoints_are_rejected_with_the_reason(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    fields = vars(settings()) | change
+    folder = save_checkpoint(tmp_path, random_fsmt(), argparse.Namespace(**fields))
 
-    def both() -> None:
+    def convert_and_import() -> None:
         convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
         import_folder(tmp_path / "plain", tmp_path / "run")
 
     with pytest.raises(ValueError, match=message):
-        both()
+        convert_and_import()
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100, b"PK\x03\x04"])
-def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_files_that_are_not_checkpoints_are_rejected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.pt").write_bytes(content)
     with pytest.raises(ValueError, match=r"x\.pt: it cannot be opened"):
         convert_checkpoint(tmp_path / "x.pt", tmp_path, tmp_path / "out")
 
 
-def test_numbers_that_are_not_finite_are_named(tmp_path: Path) -> None:
-    model = theirs()
+def test_weights_that_are_not_finite_are_rejected(tmp_path: Path) -> None:
+    model = random_fsmt()
     with torch.no_grad():
         model.model.encoder.layers[1].fc1.bias[3] = torch.nan
-    folder = folders(tmp_path, model, settings())
+    folder = save_checkpoint(tmp_path, model, settings())
     convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
     with pytest.raises(ValueError, match="not finite"):
         import_folder(tmp_path / "plain", tmp_path / "run")

@@ -36,7 +36,7 @@ ENCODERS = [
 
 
 def sequences(bundle: Any) -> torch.Tensor:
-    """Our tokens of texts of several lengths, padded."""
+    """regard's tokens of texts of several lengths, padded."""
     tokens = bundle.source_side.encode(LINES)
     return pad_sequences([[BEGIN, *each[:40], END] for each in tokens])
 
@@ -66,7 +66,7 @@ def test_masked_lms_have_the_same_logits(imported: Any, kind: str) -> None:
         logits = bundle.model.logits(bundle.model.decoder(ours, memory).features)
     theirs_logits = expected.logits if "MaskedLM" in kind else expected.prediction_logits
     torch.testing.assert_close(logits[mask], theirs_logits[..., entries][mask], rtol=1e-4, atol=1e-4)
-    if "PreTraining" in kind:  # class 0 there: the second segment follows
+    if "PreTraining" in kind:  # class 0 in transformers: the second segment follows the first
         found = bundle.model.decoder.next_sentence_logits(memory.states[:, 0])
         torch.testing.assert_close(found, expected.seq_relationship_logits.flip(1), rtol=1e-4, atol=1e-4)
 
@@ -94,12 +94,12 @@ def test_token_classifiers_predict_the_same_tags(imported: Any, kind: str) -> No
     tokenizer = AutoTokenizer.from_pretrained(folder, **split)
     tagger = load(run)
     text = "a dog runs in the park 13 again"
-    whole = tokenizer(text.split(), is_split_into_words=True, return_tensors="pt")
+    batch = tokenizer(text.split(), is_split_into_words=True, return_tensors="pt")
     with torch.no_grad():
-        expected = theirs(**whole).logits[0].argmax(-1)
-    words = whole.word_ids(0)
-    firsts = [words.index(at) for at in range(len(text.split()))]
-    tags = [("bad", "fair", "good")[int(expected[position])] for position in firsts]
+        expected = theirs(**batch).logits[0].argmax(-1)
+    word_ids = batch.word_ids(0)
+    first_positions = [word_ids.index(number) for number in range(len(text.split()))]
+    tags = [("bad", "fair", "good")[int(expected[position])] for position in first_positions]
     assert [tag for _, tag in tagger.tag(text)] == tags
 
 
@@ -111,18 +111,18 @@ def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None
     answerer = load(run)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     passage, question = "A dog runs in the park, and two cats sleep.", "the quick fox?"
-    whole = tokenizer(question, passage, return_tensors="pt", return_offsets_mapping=True)
-    offsets = whole.pop("offset_mapping")[0].tolist()
+    batch = tokenizer(question, passage, return_tensors="pt", return_offsets_mapping=True)
+    offsets = batch.pop("offset_mapping")[0].tolist()
     with torch.no_grad():
-        expected = theirs(**whole)
+        expected = theirs(**batch)
     decoder = SpanDecoder(answerer.run)
-    read = decoder.encode(f"{passage}\t{question}")
-    assert bundle.source_side.to_original_ids(read.rows[0]) == whole["input_ids"][0].tolist()
-    (logits,) = token_logits(answerer.run, read.rows)
-    both = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
-    torch.testing.assert_close(logits[:, END + 1 :], both, rtol=1e-4, atol=1e-4)
-    first = read.context[0][0].first
-    assert [list(each) for each in read.context[0][0].offsets] == offsets[first:-1]
+    encoded = decoder.encode(f"{passage}\t{question}")
+    assert bundle.source_side.to_original_ids(encoded.rows[0]) == batch["input_ids"][0].tolist()
+    (logits,) = token_logits(answerer.run, encoded.rows)
+    boundary_logits = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
+    torch.testing.assert_close(logits[:, END + 1 :], boundary_logits, rtol=1e-4, atol=1e-4)
+    first = encoded.context[0][0].passage_start
+    assert [list(each) for each in encoded.context[0][0].offsets] == offsets[first:-1]
 
 
 def test_two_segments_have_the_same_states(imported: Any) -> None:
@@ -148,8 +148,8 @@ def test_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
             expected = theirs(input_ids=entries[torch.tensor([row])]).logits[..., entries]
             nothing = torch.zeros(1, 0, dtype=torch.long)
             found = bundle.model.logits(bundle.model(nothing, nothing.bool(), torch.tensor([row])).features)
-            there = [at for at in range(len(side)) if at not in side.missing]
-            torch.testing.assert_close(found[..., there], expected[..., there], rtol=1e-4, atol=1e-4)
+            present = [token for token in range(len(side)) if token not in side.missing]
+            torch.testing.assert_close(found[..., present], expected[..., present], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["marian MarianMTModel", "pegasus PegasusForConditionalGeneration"])
@@ -162,8 +162,8 @@ def test_encoder_decoders_have_the_same_logits(imported: Any, kind: str) -> None
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=entries[before])
         found = bundle.model.logits(bundle.model(ours, mask, before).features)
-    there = before != PAD
-    torch.testing.assert_close(found[there], expected.logits[..., entries][there], rtol=1e-4, atol=1e-4)
+    is_token = before != PAD
+    torch.testing.assert_close(found[is_token], expected.logits[..., entries][is_token], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["bert BertModel", "roberta RobertaModel", "gpt2 GPT2LMHeadModel"])
@@ -194,7 +194,7 @@ def test_marian_tokenizes_source_and_target_alike(imported: Any) -> None:
 
 
 def predicted_tokens(side: Any, row: Any, prefix_length: int) -> list[int]:
-    """The tokens that were generated, up to the end, as ours."""
+    """The generated tokens up to the end of sequence, as regard's tokens."""
     tokens = [int(each) for each in side._token_ids[row[prefix_length:].numpy()]]
     return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
@@ -215,7 +215,7 @@ def test_decoders_continue_a_text_alike(imported: Any, text: str, kind: str) -> 
         found = model.translate(text, beam=beam, max_tokens=20, length_penalty=0.0)
         expected = predicted_tokens(side, row, len(prefix))[
             : 20 if beam == 1 else 19
-        ]  # the limit ends a beam in another way
+        ]  # the length limit ends a beam differently there
         assert found.tokens[len(prefix) :][: len(expected)] == expected
         assert found.text.startswith(text)
 
@@ -240,11 +240,11 @@ def test_encoder_decoders_translate_alike(imported: Any, kind: str) -> None:
         rows = theirs.generate(
             entries[ours], attention_mask=(ours != PAD).long(), max_new_tokens=60, num_beams=beam, length_penalty=1.0,
         )  # fmt: skip
-        how = SearchConfig(beam=beam, length_penalty=1.0, max_length=60, tokens_per_source_token=100.0)
+        config = SearchConfig(beam=beam, length_penalty=1.0, max_length=60, tokens_per_source_token=100.0)
         ended = 0
-        for row, found in zip(rows, engine.search(sources, how), strict=True):
+        for row, found in zip(rows, engine.search(sources, config), strict=True):
             expected = predicted_tokens(side, row, 1)
-            if len(expected) < 60:  # there, an end that the limit forces costs nothing
+            if len(expected) < 60:  # in transformers, an end that the limit forces does not change the score
                 assert found[0].tokens == expected
                 ended += 1
             elif beam == 1:

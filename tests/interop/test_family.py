@@ -37,7 +37,7 @@ def test_every_family_is_documented() -> None:
 
 
 @pytest.mark.parametrize("kind", ["albert", None, ["bert"]])
-def test_an_unknown_family_is_refused_with_the_list(kind: Any) -> None:
+def test_an_unknown_family_is_rejected_with_the_known_ones(kind: Any) -> None:
     with pytest.raises(RegardError, match=r"model_type .* is not known; known are bert, .*roberta"):
         family_of({"model_type": kind})
 
@@ -50,7 +50,7 @@ def camel(tmp_path: Path) -> Any:
     del FAMILIES._entries["camel"]
 
 
-def test_a_family_is_one_file(camel: Any, tmp_path: Path) -> None:
+def test_a_plugin_can_add_a_family(camel: Any, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     theirs = tmp_path / "theirs"
@@ -72,6 +72,6 @@ def test_a_family_is_one_file(camel: Any, tmp_path: Path) -> None:
     ("setting", "value"),
     [("hidden_size", 10**9), ("num_hidden_layers", 0), ("vocab_size", "300"), ("n_positions", True)],
 )
-def test_sizes_that_no_model_has_are_refused(setting: str, value: Any) -> None:
+def test_impossible_sizes_are_rejected(setting: str, value: Any) -> None:
     with pytest.raises(RegardError, match=f"{setting} = .* is not possible"):
         family_of({"model_type": "bert", setting: value})

@@ -1,4 +1,4 @@
-"""Runs that were trained here, in Hugging Face's format: transformers opens them and predicts the same."""
+"""Runs trained with regard, exported in Hugging Face's format: transformers opens them and predicts the same."""
 
 import json
 from pathlib import Path
@@ -24,10 +24,10 @@ from tests.interop.test_onnx import run_graph
 
 transformers = pytest.importorskip("transformers")
 
-PART = {"kind": "transformer", "width": 32, "heads": 4, "layers": 2, "feedforward": 48, "activation": "gelu"}
-LEARNED = {"position": "learned", "max_positions": 128}
-BERT = {**LEARNED, "norm_first": False, "norm_embedding": True, "scale_embedding": False}
-DECODER_ALONE = {"source": {"kind": "none"}, "encoder": {"kind": "none", "width": 32}, "tie": "target"}
+TRANSFORMER = {"kind": "transformer", "width": 32, "heads": 4, "layers": 2, "feedforward": 48, "activation": "gelu"}
+LEARNED_POSITIONS = {"position": "learned", "max_positions": 128}
+BERT_SETTINGS = {**LEARNED_POSITIONS, "norm_first": False, "norm_embedding": True, "scale_embedding": False}
+DECODER_ONLY = {"source": {"kind": "none"}, "encoder": {"kind": "none", "width": 32}, "tie": "target"}
 MASKED_LM: dict[str, Any] = {
     "source": {"kind": "text", "bos": True},
     "decoder": {"kind": "masked-lm", "width": 32},
@@ -35,23 +35,23 @@ MASKED_LM: dict[str, Any] = {
     "output_bias": True,
 }
 MODELS: dict[str, dict[str, Any]] = {
-    "PegasusForConditionalGeneration": {"encoder": PART, "decoder": {**PART, "layers": 1}, "tie": "all"},
+    "PegasusForConditionalGeneration": {"encoder": TRANSFORMER, "decoder": {**TRANSFORMER, "layers": 1}, "tie": "all"},
     "PegasusForConditionalGeneration learned": {
-        "encoder": {**PART, **LEARNED, "activation": "relu"},
-        "decoder": {**PART, **LEARNED, "activation": "relu"},
+        "encoder": {**TRANSFORMER, **LEARNED_POSITIONS, "activation": "relu"},
+        "decoder": {**TRANSFORMER, **LEARNED_POSITIONS, "activation": "relu"},
         "tie": "all",
     },
     "MarianMTModel": {
-        "encoder": {**PART, "norm_first": False},
-        "decoder": {**PART, "norm_first": False},
+        "encoder": {**TRANSFORMER, "norm_first": False},
+        "decoder": {**TRANSFORMER, "norm_first": False},
         "tie": "all",
     },
-    "GPTNeoXForCausalLM": {**DECODER_ALONE, "decoder": {**PART, "position": "rotary"}},
-    "GPT2LMHeadModel": {**DECODER_ALONE, "decoder": {**PART, **LEARNED}},
-    "GPT2LMHeadModel tied": {**DECODER_ALONE, "decoder": {**PART, **LEARNED, "scale_embedding": False}},
-    "GPT2LMHeadModel sinusoidal": {**DECODER_ALONE, "decoder": PART},
-    "EsmForMaskedLM": {**MASKED_LM, "encoder": {**PART, "position": "rotary"}},
-    "BertForMaskedLM": {**MASKED_LM, "encoder": {**PART, **BERT}},
+    "GPTNeoXForCausalLM": {**DECODER_ONLY, "decoder": {**TRANSFORMER, "position": "rotary"}},
+    "GPT2LMHeadModel": {**DECODER_ONLY, "decoder": {**TRANSFORMER, **LEARNED_POSITIONS}},
+    "GPT2LMHeadModel tied": {**DECODER_ONLY, "decoder": {**TRANSFORMER, **LEARNED_POSITIONS, "scale_embedding": False}},
+    "GPT2LMHeadModel sinusoidal": {**DECODER_ONLY, "decoder": TRANSFORMER},
+    "EsmForMaskedLM": {**MASKED_LM, "encoder": {**TRANSFORMER, "position": "rotary"}},
+    "BertForMaskedLM": {**MASKED_LM, "encoder": {**TRANSFORMER, **BERT_SETTINGS}},
 }
 TRANSLATORS = [name for name in MODELS if "Pegasus" in name or "Marian" in name]
 DECODERS = [name for name in MODELS if "GPT" in name]
@@ -60,30 +60,30 @@ ENCODERS = [name for name in MODELS if "MaskedLM" in name]
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
 
     def get(name: str) -> Path:
-        if name not in made:
+        if name not in folders:
             folder = tmp_path_factory.mktemp("exported")
             model = ModelSettings.parse(MODELS[name])
             symbols = (MASK_CHARACTER,) if model.decoder.masked_lm else ()
             kind = "unigram" if "Marian" in name else "bpe"
-            words = train_tokenizer(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
+            tokenizer = train_tokenizer(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
             torch.manual_seed(11)
             from regard.data.media import medium_for
 
-            side = medium_for(model.source) or words
-            network = new_model(model, side, words).eval()
+            source_side = medium_for(model.source) or tokenizer
+            network = new_model(model, source_side, tokenizer).eval()
             with torch.no_grad():
                 for parameter in network.parameters():
                     parameter.add_(0.2 * torch.randn_like(parameter))
             per_token = 0.0 if isinstance(model.source, NoSource) else 2.0
-            about = RunDescription(longest=100, per_token=per_token, model=model)
+            description = RunDescription(longest=100, per_token=per_token, model=model)
             (folder / "run").mkdir()
-            save_bundle(folder / "run", Bundle(about, network, side, words))
+            save_bundle(folder / "run", Bundle(description, network, source_side, tokenizer))
             export_run(folder / "run", "huggingface", folder / "theirs")
-            made[name] = folder
-        return made[name]
+            folders[name] = folder
+        return folders[name]
 
     return get
 
@@ -98,7 +98,7 @@ def open_in_transformers(folder: Path, name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_texts_are_tokenized_and_detokenized_alike(exported: Any, name: str) -> None:
+def test_texts_are_tokenized_and_detokenized_identically(exported: Any, name: str) -> None:
     folder = exported(name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
     bundle = load_bundle(folder / "run")
@@ -120,8 +120,8 @@ def test_translation_models_predict_the_same(exported: Any, name: str) -> None:
     with torch.no_grad():
         expected = theirs(input_ids=source, attention_mask=mask.long(), decoder_input_ids=before).logits
         found = run.model.logits(run.model(source, mask, before).features)
-    there = before != PAD
-    torch.testing.assert_close(found[there][:, END:], expected[there][:, END:], rtol=1e-4, atol=1e-4)
+    is_token = before != PAD
+    torch.testing.assert_close(found[is_token][:, END:], expected[is_token][:, END:], rtol=1e-4, atol=1e-4)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
     translator = load(folder / "run", engine="torch")
     for line in LINES[:3]:
@@ -129,20 +129,20 @@ def test_translation_models_predict_the_same(exported: Any, name: str) -> None:
             generated = theirs.generate(
                 **tokenizer(line, return_tensors="pt"), num_beams=1, do_sample=False, max_new_tokens=12
             )
-        mine = translator.translate(line, beam=1, max_length_ratio=14).tokens[:12]
-        assert generated[0, 1 : 1 + len(mine)].tolist() == mine
+        generated_here = translator.translate(line, beam=1, max_length_ratio=14).tokens[:12]
+        assert generated[0, 1 : 1 + len(generated_here)].tolist() == generated_here
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_language_models_have_the_same_logits(exported: Any, name: str) -> None:
     folder = exported(name)
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
-    nothing = torch.zeros(1, 0, dtype=torch.long)
+    no_source = torch.zeros(1, 0, dtype=torch.long)
     for line in LINES:
-        words = torch.tensor([[BEGIN, *run.target_side.encode([line])[0][:60]]])
+        tokens = torch.tensor([[BEGIN, *run.target_side.encode([line])[0][:60]]])
         with torch.no_grad():
-            expected = theirs(input_ids=words).logits
-            found = run.model.logits(run.model(nothing, nothing.bool(), words).features)
+            expected = theirs(input_ids=tokens).logits
+            found = run.model.logits(run.model(no_source, no_source.bool(), tokens).features)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -166,15 +166,15 @@ def test_an_exported_model_can_be_imported_again(exported: Any, tmp_path: Path, 
     first, second = load(folder / "run", engine="torch"), load(tmp_path / "again", engine="torch")
     for line in (line for line in LINES if " " in line):
         if name in ENCODERS:
-            gapped = line.replace(" ", " ___ ", 1)
-            a, b = (each.fill(gapped, best=1)[0][0] for each in (first, second))
+            masked = line.replace(" ", " ___ ", 1)
+            a, b = (each.fill(masked, best=1)[0][0] for each in (first, second))
             assert a.word == b.word
             assert a.probability == pytest.approx(b.probability, abs=1e-5)
         else:
             limit = {"max_tokens" if "length" in first.task.options else "max_length_ratio": 30}
             tokens = [each.translate(line, beam=1, **limit).tokens[:30] for each in (first, second)]
             assert tokens[0] == tokens[1]
-    # A second export is the same file.
+    # A second export gives the same file.
     export_run(tmp_path / "again", "huggingface", tmp_path / "theirs")
     assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == (
         folder / "theirs" / "model.safetensors"
@@ -184,27 +184,35 @@ def test_an_exported_model_can_be_imported_again(exported: Any, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"encoder": {**PART, "norm": "rms"}}, "norm is rms"),
-        ({"encoder": {**PART, "activation": "swiglu"}}, "activation is swiglu"),
+        ({"encoder": {**TRANSFORMER, "norm": "rms"}}, "norm is rms"),
+        ({"encoder": {**TRANSFORMER, "activation": "swiglu"}}, "activation is swiglu"),
         ({"encoder": {"kind": "recurrent", "width": 32}}, "recurrent"),
         ({"tie": "target"}, "embeddings of their own"),
-        ({"encoder": {**PART, "position": "rotary"}, "decoder": {**PART, "position": "rotary"}}, "rotary"),
-        ({"encoder": {**PART, "position": "learned", "max_positions": 128}}, "the same position"),
         (
-            {**MASKED_LM, "encoder": {**PART, **BERT}, "decoder": {**MASKED_LM["decoder"], "activation": "relu"}},
+            {"encoder": {**TRANSFORMER, "position": "rotary"}, "decoder": {**TRANSFORMER, "position": "rotary"}},
+            "rotary",
+        ),
+        ({"encoder": {**TRANSFORMER, "position": "learned", "max_positions": 128}}, "the same position"),
+        (
+            {
+                **MASKED_LM,
+                "encoder": {**TRANSFORMER, **BERT_SETTINGS},
+                "decoder": {**MASKED_LM["decoder"], "activation": "relu"},
+            },
             "as bert, its head's activation is relu, not gelu; as esm, its position is learned, not rotary",
         ),
         (
-            {**MASKED_LM, "encoder": {**PART, **BERT, "norm_epsilon": 1e-12}},
+            {**MASKED_LM, "encoder": {**TRANSFORMER, **BERT_SETTINGS, "norm_epsilon": 1e-12}},
             "as bert, its head's norm_epsilon is 1e-05, not 1e-12",
         ),
     ],
 )
-def test_models_that_no_family_has_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all", **change})
-    words = train_tokenizer(LINES * 3, SubwordSettings(), 340)
+def test_models_without_a_matching_family_are_rejected(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    model = ModelSettings.parse({"encoder": TRANSFORMER, "decoder": TRANSFORMER, "tie": "all", **change})
+    tokenizer = train_tokenizer(LINES * 3, SubwordSettings(), 340)
     save_bundle(
-        tmp_path, Bundle(RunDescription(longest=100, model=model), new_model(model, words, words), words, words)
+        tmp_path,
+        Bundle(RunDescription(longest=100, model=model), new_model(model, tokenizer, tokenizer), tokenizer, tokenizer),
     )
     with pytest.raises(ValueError, match=message):
         export_run(tmp_path, "huggingface", tmp_path / "out")
@@ -212,13 +220,13 @@ def test_models_that_no_family_has_are_refused(tmp_path: Path, change: dict[str,
 
 
 def test_the_tokenizer_lowercases_if_the_run_does(tmp_path: Path) -> None:
-    model = ModelSettings.parse({"encoder": PART, "decoder": PART, "tie": "all"})
-    words = train_tokenizer([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
-    about = RunDescription(longest=100, lowercase=True, model=model)
-    save_bundle(tmp_path, Bundle(about, new_model(model, words, words), words, words))
+    model = ModelSettings.parse({"encoder": TRANSFORMER, "decoder": TRANSFORMER, "tie": "all"})
+    tokenizer = train_tokenizer([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
+    description = RunDescription(longest=100, lowercase=True, model=model)
+    save_bundle(tmp_path, Bundle(description, new_model(model, tokenizer, tokenizer), tokenizer, tokenizer))
     export_run(tmp_path, "huggingface", tmp_path / "out")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert tokenizer("A DOG runs")["input_ids"] == [*words.encode(["a dog runs"])[0], END]
+    exported_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert exported_tokenizer("A DOG runs")["input_ids"] == [*tokenizer.encode(["a dog runs"])[0], END]
     assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "pegasus"
 
 
@@ -235,9 +243,9 @@ def test_onnx_gives_the_same_numbers(exported: Any, tmp_path: Path, name: str) -
             expected = bundle.model.logits(bundle.model.decoder(rows, bundle.model.encode(rows, mask)).features)
             np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
         elif name in DECODERS:
-            nothing = torch.zeros(len(rows), 0, dtype=torch.long)
+            no_source = torch.zeros(len(rows), 0, dtype=torch.long)
             found = run_graph(tmp_path / "onnx" / "decoder.onnx", words=rows[:, :12].numpy())
-            expected = bundle.model.logits(bundle.model(nothing, nothing.bool(), rows[:, :12]).features)[:, -1]
+            expected = bundle.model.logits(bundle.model(no_source, no_source.bool(), rows[:, :12]).features)[:, -1]
             np.testing.assert_allclose(found, expected.numpy(), atol=1e-4)
         else:
             found = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=rows.numpy(), mask=mask.numpy())
@@ -246,7 +254,7 @@ def test_onnx_gives_the_same_numbers(exported: Any, tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", ["GPT2LMHeadModel", "BertForMaskedLM", "MarianMTModel"])
-def test_a_special_token_written_in_a_text_is_text(exported: Any, tmp_path: Path, name: str) -> None:
+def test_special_tokens_written_in_a_text_are_plain_text(exported: Any, tmp_path: Path, name: str) -> None:
     folder = exported(name)
     import_folder(folder / "theirs", tmp_path / "again")
     first, second = (load_bundle(each).target_side for each in (folder / "run", tmp_path / "again"))

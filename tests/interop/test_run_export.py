@@ -1,4 +1,4 @@
-"""Runs in other projects' formats: an import is given back bit by bit, and other runtimes give the same output."""
+"""Runs in other projects' formats: imports are exported bit by bit, and other runtimes give the same output."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_imported_model_is_exported_as_it_came(imported: Any, kind: str, tmp_path: Path) -> None:
+def test_an_imported_model_is_exported_unchanged(imported: Any, kind: str, tmp_path: Path) -> None:
     _, _, theirs, run = imported(kind)
     export_run(run, "huggingface", tmp_path / "back")
     before, after = (load_file(each / "model.safetensors") for each in (theirs, tmp_path / "back"))
@@ -60,7 +60,7 @@ def test_exported_safetensors_can_be_loaded_as_a_run(imported: Any, tmp_path: Pa
     assert load(tmp_path / "folder").translate(LINES[0]).text == load(run).translate(LINES[0]).text
 
 
-def test_impossible_exports_are_refused(imported: Any, tmp_path: Path) -> None:
+def test_impossible_exports_are_rejected(imported: Any, tmp_path: Path) -> None:
     run = imported("bert BertForPreTraining").run
     with pytest.raises(ValueError, match="does not predict one token after the other"):
         export_run(run, "ctranslate2", tmp_path / "a")

@@ -1,4 +1,4 @@
-"""Maps of tensors: names in both directions, and what is missing, superfluous or different is named."""
+"""Tensor maps: names in both directions; missing, superfluous and different tensors are named in errors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ def mapping(**changes: Any) -> ModelMapping:
     return ModelMapping(SETTINGS, **{**fields, **changes})
 
 
-def test_tensors_have_our_names_and_what_is_unused_is_kept() -> None:
+def test_loaded_tensors_have_our_names_and_unused_ones_are_kept() -> None:
     ours, unused = load_tensors(mapping(), THEIRS, "model")
     assert ours.keys() == {"embedding", "query.weight", "query.bias", "key.weight", "key.bias"}
     assert torch.equal(ours["key.weight"], THEIRS["attention.weight"].t()[3:])
@@ -56,7 +56,7 @@ def test_an_export_has_every_tensor_once() -> None:
         ({"attention.weight": torch.zeros(6)}, r"model: tensor attention.weight is \(6,\); a matrix was expected."),
     ],
 )
-def test_what_does_not_fit_here_is_named(change: Mapping[str, Tensor | None], message: str) -> None:
+def test_load_errors_name_the_tensor(change: Mapping[str, Tensor | None], message: str) -> None:
     theirs = {name: value for name, value in {**THEIRS, **change}.items() if value is not None}
     with pytest.raises(RegardError, match=message):
         load_tensors(mapping(), theirs, "model")
@@ -69,14 +69,14 @@ def test_what_does_not_fit_here_is_named(change: Mapping[str, Tensor | None], me
         ({"more": torch.zeros(1)}, "run: tensor more has no place in such a model."),
     ],
 )
-def test_what_does_not_fit_there_is_named(change: Mapping[str, Tensor | None], message: str) -> None:
+def test_export_errors_name_the_tensor(change: Mapping[str, Tensor | None], message: str) -> None:
     ours, unused = load_tensors(mapping(), THEIRS, "model")
     changed = {name: value for name, value in {**ours, **change}.items() if value is not None}
     with pytest.raises(RegardError, match=message):
         export_tensors(mapping(), changed, unused, "run")
 
 
-def test_several_tensors_of_ours_are_one_layer_there() -> None:
+def test_several_layers_of_ours_map_to_one_of_theirs() -> None:
     (weight, bias) = layer("there", "a", "b")
     assert weight.ours == ("a.weight", "b.weight")
     assert bias.theirs == ("there.bias",)

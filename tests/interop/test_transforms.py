@@ -1,4 +1,4 @@
-"""Transforms of tensors: what each does, and that `export` gives back bit by bit what `load` was given."""
+"""Transforms of tensors: what each does, and that `export` inverts `load` bit by bit."""
 
 import numpy as np
 import pytest
@@ -81,10 +81,11 @@ CASES: dict[str, tuple[Transform, tuple[tuple[int, ...], ...]]] = {
 
 
 def random_tensors(shapes: tuple[tuple[int, ...], ...], seed: int) -> list[Tensor]:
-    """Any bits, NaN and both zeros among them."""
-    numbers = np.random.default_rng(seed)
+    """Random bits, including NaN and both zeros."""
+    generator = np.random.default_rng(seed)
     return [
-        torch.from_numpy(numbers.integers(-(2**31), 2**31, shape, dtype=np.int32).view(np.float32)) for shape in shapes
+        torch.from_numpy(generator.integers(-(2**31), 2**31, shape, dtype=np.int32).view(np.float32))
+        for shape in shapes
     ]
 
 
@@ -94,14 +95,14 @@ def bits(tensors: tuple[Tensor, ...] | list[Tensor]) -> list[tuple[tuple[int, ..
 
 @pytest.mark.parametrize("name", CASES)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_export_gives_back_what_load_was_given(name: str, seed: int) -> None:
+def test_export_inverts_load(name: str, seed: int) -> None:
     transform, shapes = CASES[name]
     theirs = random_tensors(shapes, seed)
     assert bits(transform.export(*transform.load(*theirs))) == bits(theirs)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_load_and_export_leave_their_arguments_alone(name: str) -> None:
+def test_load_and_export_do_not_change_their_arguments(name: str) -> None:
     transform, shapes = CASES[name]
     theirs = random_tensors(shapes, 1)
     before = bits(theirs)
@@ -119,20 +120,20 @@ def test_vocabulary_rows_are_in_the_order_of_our_tokens() -> None:
     assert ours[END + 1 :, 0].tolist() == [0, 1, 2, 4, 6, 8, 10, 11]
 
 
-def test_where_two_tokens_are_one_entry_there_the_end_is_exported() -> None:
+def test_where_two_tokens_share_an_entry_of_theirs_end_is_exported() -> None:
     transform = VocabularyRows(tokenizer((None, None, 4, 4)))
     ours = transform.load(torch.zeros(12, 1))[0]
     ours[BEGIN], ours[END] = 1, 2
     assert transform.export(ours)[0][4, 0] == 2
 
 
-def test_rotary_pairs_are_neighbors_here_and_halves_of_a_head_there() -> None:
+def test_rotary_pairs_are_neighbors_in_ours_and_halves_of_a_head_in_theirs() -> None:
     theirs = torch.tensor([0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112])  # two heads, three frequencies
     (ours,) = RotaryRows(2).load(theirs)
     assert ours.tolist() == [0, 10, 1, 11, 2, 12, 100, 110, 101, 111, 102, 112]
 
 
-def test_heads_of_queries_keys_and_values_are_gathered() -> None:
+def test_heads_of_queries_keys_and_values_are_separated() -> None:
     theirs = torch.tensor([11, 12, 21, 22, 31, 32, 13, 14, 23, 24, 33, 34])  # head after head
     assert [each.tolist() for each in SplitHeads(2).load(theirs)] == [
         [11, 12, 13, 14],
@@ -151,14 +152,14 @@ def test_both_kinds_of_sinusoids_have_the_same_columns() -> None:
     torch.testing.assert_close(torch.cat([ours[:, ::2], ours[:, 1::2]], 1), theirs, rtol=0, atol=1e-7)
 
 
-def test_a_table_that_only_one_side_has_is_written_or_left_out() -> None:
+def test_a_table_that_only_one_side_has_is_added_or_removed() -> None:
     table = Sinusoids(5, 4).value()
     assert torch.equal(OursOnly(Sinusoids(5, 4)).load()[0], table)
     assert TheirsOnly(Sinusoids(5, 4)).load(table) == ()
     assert torch.equal(TheirsOnly(Sinusoids(5, 4)).export()[0], table)
 
 
-def test_a_trained_tensor_that_is_absent_there_is_refused() -> None:
+def test_a_trained_tensor_that_theirs_lacks_is_rejected() -> None:
     with pytest.raises(TensorError, match="was trained"):
         OursOnly(Zeros((3,))).export(torch.tensor([0.0, 1e-9, 0.0]))
 

@@ -13,7 +13,7 @@ from regard.runs.bundle import save_bundle
 from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_run
 from tests.bundles import random_bundle
-from tests.inference.engines.test_ctranslate2_engine import RUN
+from tests.inference.engines.test_ctranslate2_engine import SUPPORTED_KINDS
 from tests.models.variants import DECODERS, ENCODERS, TRANSLATION_PRESETS
 
 
@@ -26,7 +26,7 @@ def save_transformer(subwords: SubwordTokenizer, folder: Path, tie: str = "none"
 def test_models_that_ctranslate2_cannot_run_are_refused(encoder: str, decoder: str) -> None:
     settings = ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"})
     assert bool(unsupported_by_ctranslate2(settings)) == (
-        encoder != "transformer" or decoder not in RUN or decoder == "rms"
+        encoder != "transformer" or decoder not in SUPPORTED_KINDS or decoder == "rms"
     )
 
 

@@ -1,4 +1,4 @@
-"""What people want to do, and what suits it."""
+"""Detection of task, modality and columns from files, and the selected presets."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from regard.training.settings import RunSettings, run_settings
 from tests.media import audio_bytes, image_bytes
 
 
-def test_every_task_has_presets_that_exist_and_read_what_they_should() -> None:
+def test_default_presets_exist_and_read_their_modality() -> None:
     for task in all_tasks():
         for modality, name in task.default_presets.items():
             settings = RunSettings.parse(preset_settings(name))
@@ -28,7 +28,7 @@ def table(tmp_path: Path, name: str, rows: str) -> Path:
     return path
 
 
-def test_files_tell_what_they_are(tmp_path: Path) -> None:
+def test_the_modality_is_detected(tmp_path: Path) -> None:
     (tmp_path / "my photo.png").write_bytes(image_bytes())
     (tmp_path / "a.wav").write_bytes(audio_bytes())
     cases = {
@@ -39,21 +39,21 @@ def test_files_tell_what_they_are(tmp_path: Path) -> None:
     for modality, rows in cases.items():
         path = table(tmp_path, f"{modality}.tsv", rows)
         assert detect_modality(DataSettings(pairs=(path,))) == modality
-    words = table(tmp_path, "words.tsv", "source\ttarget\nopen the file photo.png\töffne photo.png\n")
-    assert detect_modality(DataSettings(pairs=(words,))) == "text"
+    text_table = table(tmp_path, "words.tsv", "source\ttarget\nopen the file photo.png\töffne photo.png\n")
+    assert detect_modality(DataSettings(pairs=(text_table,))) == "text"
 
 
-def test_the_preset_follows_from_task_and_files(tmp_path: Path) -> None:
+def test_the_preset_is_selected_by_task_and_files(tmp_path: Path) -> None:
     text = table(tmp_path, "t.tsv", "label\ttext\nyes\tfine\n")
-    given = {"data": {"pairs": [str(text)]}}
-    assert run_settings(None, {}, [], given).preset == "classifier", "the column is called so"
+    settings_values = {"data": {"pairs": [str(text)]}}
+    assert run_settings(None, {}, [], settings_values).preset == "classifier", "the column is named label"
     pairs = table(tmp_path, "p.tsv", "source\ttarget\nyes\tja\n")
     assert run_settings(None, {}, [], {"data": {"pairs": [str(pairs)]}}).preset == "transformer-tiny"
-    assert run_settings(None, {}, [], given, task="classification").preset == "classifier"
-    assert run_settings(None, {}, [], given, task="summarization").model.decoder.copies
-    assert run_settings("classifier-conv", {}, [], given, task="classification").preset == "classifier-conv"
+    assert run_settings(None, {}, [], settings_values, task="classification").preset == "classifier"
+    assert run_settings(None, {}, [], settings_values, task="summarization").model.decoder.copies
+    assert run_settings("classifier-conv", {}, [], settings_values, task="classification").preset == "classifier-conv"
     with pytest.raises(ValueError, match=r"captioning needs images .*and the sources of these files are text"):
-        run_settings(None, {}, [], given, task="captioning")
+        run_settings(None, {}, [], settings_values, task="captioning")
     with pytest.raises(ValueError, match="there is no task 'sing'"):
         get_task("sing")
     with pytest.raises(ValueError, match="summarise is now called summarization"):
@@ -72,7 +72,7 @@ def test_the_preset_follows_from_task_and_files(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_story_question_and_answer_are_found(
+def test_columns_of_story_question_and_answer_are_detected(
     tmp_path: Path, name: str, rows: str, columns: tuple[str | int, ...]
 ) -> None:
     path = table(tmp_path, name, rows)
@@ -84,7 +84,7 @@ ROWS = [f"p{number}.png" for number in range(30)]
 
 
 @pytest.mark.parametrize(
-    ("first", "row", "sides"),
+    ("header", "row", "source_and_target"),
     [
         ("image\ttext", "{name}\ta dog", ("p0.png", "a dog")),
         ("id\timage\ttext", "7\t{name}\ta dog", ("p0.png", "a dog")),
@@ -93,15 +93,15 @@ ROWS = [f"p{number}.png" for number in range(30)]
         ("", "{name}\ta dog", ("p0.png", "a dog")),
     ],
 )
-def test_names_of_pictures_are_found_whatever_the_header(
-    tmp_path: Path, first: str, row: str, sides: tuple[str, str]
+def test_image_columns_are_detected_with_any_header(
+    tmp_path: Path, header: str, row: str, source_and_target: tuple[str, str]
 ) -> None:
-    lines = [first] * bool(first) + [row.format(name=name) for name in ROWS]
+    lines = [header] * bool(header) + [row.format(name=name) for name in ROWS]
     path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in lines))
     data = DataSettings(pairs=(path,))
     assert detect_modality(data) == "image"
     found = list(read_examples(data))
-    assert (found[0].source, found[0].target) == sides
+    assert (found[0].source, found[0].target) == source_and_target
     assert len(found) == len(ROWS)
 
 
@@ -112,17 +112,17 @@ def test_languages_of_a_table_have_their_own_columns(tmp_path: Path) -> None:
     assert {each.target.split(" ", 1)[1] for each in found} == {"a dog", "ein Hund"}
 
 
-def test_sources_that_cannot_be_read_are_not_taken_for_texts(tmp_path: Path) -> None:
+def test_unsupported_media_files_are_not_taken_for_texts(tmp_path: Path) -> None:
     path = table(tmp_path, "t.tsv", "path\tsentence\n" + "".join(f"clip{n}.mp3\thello\n" for n in range(9)))
     with pytest.raises(ValueError, match=r"the sources are \.mp3 files, which are not read; convert them to one of"):
         detect_modality(DataSettings(pairs=(path,)))
-    pictures = table(tmp_path, "p.tsv", "image\tcaption\n" + "".join(f"{name}\ta dog\n" for name in ROWS))
+    image_table = table(tmp_path, "p.tsv", "image\tcaption\n" + "".join(f"{name}\ta dog\n" for name in ROWS))
     with pytest.raises(ValueError, match="bahdanau reads text, and the sources of these files are images"):
-        run_settings("bahdanau", {}, [], {"data": {"pairs": [str(pictures)]}})
+        run_settings("bahdanau", {}, [], {"data": {"pairs": [str(image_table)]}})
 
 
 @pytest.mark.parametrize(
-    ("first", "order", "columns"),
+    ("header", "order", "columns"),
     [
         ("remark\tverdict", "{text}\t{label}", ("remark", "verdict")),
         ("verdict\tremark", "{label}\t{text}", ("remark", "verdict")),
@@ -131,18 +131,18 @@ def test_sources_that_cannot_be_read_are_not_taken_for_texts(tmp_path: Path) -> 
         ("text\tlabel", "{text}\t{label}", (None, None)),  # names that are known anyway
     ],
 )
-def test_the_column_of_classes_is_found(
-    tmp_path: Path, first: str, order: str, columns: tuple[str | int | None, ...]
+def test_the_label_column_is_detected(
+    tmp_path: Path, header: str, order: str, columns: tuple[str | int | None, ...]
 ) -> None:
     rows = [order.format(text=f"film {n} was so and so", label=("good", "bad", "3")[n % 3]) for n in range(30)]
-    path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in [first] * bool(first) + rows))
+    path = table(tmp_path, "t.tsv", "".join(f"{line}\n" for line in [header] * bool(header) + rows))
     settings = run_settings(None, {}, [], {"data": {"pairs": [str(path)]}}, task="classification")
     assert (settings.data.source_column, settings.data.target_column) == columns
     assert {each.target for each in read_examples(settings.data)} == {"good", "bad", "3"}
     assert len(list(read_examples(settings.data))) == 30
 
 
-def test_few_answers_that_come_again_need_no_copying(tmp_path: Path) -> None:
+def test_few_distinct_answers_select_the_memory_preset(tmp_path: Path) -> None:
     def preset(answers: list[str]) -> str | None:
         rows = [f"Mary went to the {answer}.\tWhere is Mary?\t{answer}" for answer in answers]
         (tmp_path / "stories.tsv").write_text("story\tquestion\tanswer\n" + "\n".join(rows))
@@ -150,7 +150,7 @@ def test_few_answers_that_come_again_need_no_copying(tmp_path: Path) -> None:
 
     assert preset(["hall", "kitchen", "garden"] * 100) == "memory"
     assert preset([f"place {n}" for n in range(300)]) == "answer"
-    assert preset(["hall", "kitchen"] * 5) == "answer", "too few to tell"
+    assert preset(["hall", "kitchen"] * 5) == "answer", "too few examples to decide"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_few_answers_that_come_again_need_no_copying(tmp_path: Path) -> None:
         ("t.tsv", "It rains .\tWhat does it do ?\train\n", "translation"),
     ],
 )
-def test_files_of_questions_tell_their_task(tmp_path: Path, name: str, rows: str, task: str) -> None:
+def test_the_task_of_question_answering_files_is_detected(tmp_path: Path, name: str, rows: str, task: str) -> None:
     data = DataSettings(pairs=(table(tmp_path, name, rows),))
     assert detect_task(data, detect_modality(data)).name == task
 
@@ -174,16 +174,16 @@ def test_spans_need_a_question(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("assigned", [[], ["model.decoder.width=48"]])
-def test_what_is_said_at_places_is_as_wide_as_what_is_read(tmp_path: Path, assigned: list[str]) -> None:
+def test_the_decoder_of_a_masked_lm_has_the_width_of_its_encoder(tmp_path: Path, assigned: list[str]) -> None:
     path = tmp_path / "a.txt"
     path.write_text("some text\n")
-    given = {"data": {"text": [str(path)]}}
-    how = ["model.encoder.width=64", "model.tie=none", "model.output_bias=false", *assigned]
-    model = run_settings(None, {}, how, given, task="masked_lm").model
+    settings_values = {"data": {"text": [str(path)]}}
+    assignments = ["model.encoder.width=64", "model.tie=none", "model.output_bias=false", *assigned]
+    model = run_settings(None, {}, assignments, settings_values, task="masked_lm").model
     assert model.decoder.width == (48 if assigned else 64)
 
 
-def test_a_table_is_no_plain_text(tmp_path: Path) -> None:
+def test_tables_are_rejected_as_plain_text(tmp_path: Path) -> None:
     path = table(tmp_path, "a.tsv", "one\tun\n")
     with pytest.raises(ValueError, match="this is a table"):
         list(read_documents(path))

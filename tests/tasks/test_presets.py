@@ -1,4 +1,4 @@
-"""Models with a name."""
+"""Presets."""
 
 import copy
 
@@ -11,17 +11,18 @@ from regard.training.settings import RunSettings, TrainingSettings
 
 
 @pytest.mark.parametrize("name", all_presets())
-def test_every_preset_is_a_whole_model_and_a_training(name: str) -> None:
-    given = preset_settings(name)
-    assert set(given) - {"data"} == {"model", "training"}
-    RunSettings.parse(given)
-    assert count_parameters(ModelSettings.parse(given["model"]), 1000) > 100_000
-    TrainingSettings.parse(given["training"])
+def test_every_preset_has_complete_model_and_training_settings(name: str) -> None:
+    settings_values = preset_settings(name)
+    assert set(settings_values) - {"data"} == {"model", "training"}
+    RunSettings.parse(settings_values)
+    assert count_parameters(ModelSettings.parse(settings_values["model"]), 1000) > 100_000
+    TrainingSettings.parse(settings_values["training"])
 
 
 @pytest.mark.parametrize("name", ["transformer-tiny", "transformer-small", "transformer-base"])
-def test_transformers_have_their_size_by_hand(name: str) -> None:
-    """At width D, F inside, N + N layers: one table for V words, 4 D² + 2 D F in an encoder's layer, 8 D² + 2 D F."""
+def test_parameter_counts_of_transformers_equal_their_formula(name: str) -> None:
+    """Width D, feedforward width F, N + N layers: one embedding for V tokens, 4 D² + 2 D F in an encoder layer,
+    8 D² + 2 D F in a decoder layer."""
     model = ModelSettings.parse(preset_settings(name)["model"])
     assert isinstance(model.encoder, TransformerEncoder)
     D, F, N = model.encoder.width, model.encoder.feedforward, model.encoder.layers
@@ -32,7 +33,7 @@ def test_transformers_have_their_size_by_hand(name: str) -> None:
         assert found / 1e6 == pytest.approx(65, rel=0.04)
 
 
-def test_presets_are_what_their_papers_say() -> None:
+def test_presets_follow_their_papers() -> None:
     vanilla = preset_settings("vanilla-rnn")["model"]
     assert vanilla["encoder"]["reverse"]
     assert vanilla["decoder"]["attend"] == "never"
@@ -41,26 +42,26 @@ def test_presets_are_what_their_papers_say() -> None:
     assert (luong["attend"], luong["score"], luong["input_feeding"]) == ("after", "bilinear", True)
     assert preset_settings("luong-local")["model"]["decoder"] == {**luong, "extent": "local-p"}
     assert preset_settings("hard")["model"]["decoder"] == {**bahdanau, "normalize": "hard"}
-    deep = preset_settings("deep-shallow")["model"]
-    assert (deep["encoder"]["layers"], deep["decoder"]["layers"]) == (12, 1)
+    deep_shallow = preset_settings("deep-shallow")["model"]
+    assert (deep_shallow["encoder"]["layers"], deep_shallow["decoder"]["layers"]) == (12, 1)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("bahdanaw", "did you mean bahdanau?"),
         ("Transformer_Tiny", "did you mean transformer-tiny?"),
         ("xyz", "the presets are show-attend-tell,"),
     ],
 )
-def test_an_unknown_name_is_refused_with_what_was_meant(name: str, said: str) -> None:
+def test_an_unknown_name_is_rejected_with_the_nearest_one(name: str, message: str) -> None:
     with pytest.raises(ValueError, match="--preset: there is no") as caught:
         preset_settings(name)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", all_presets())
-def test_parsing_leaves_the_preset_as_it_was(name: str) -> None:
+def test_parsing_does_not_change_the_preset(name: str) -> None:
     before = copy.deepcopy(all_presets()[name])
     ModelSettings.parse(preset_settings(name)["model"])
     assert all_presets()[name] == before

@@ -1,4 +1,4 @@
-"""CTranslate2 says what PyTorch says: the same tokens in float32, whatever the Transformer is made of."""
+"""The CTranslate2 engine gives the same tokens as PyTorch in float32, for every supported Transformer."""
 
 import subprocess
 import sys
@@ -19,58 +19,61 @@ from regard.runs.folder import open_run
 from regard.special_tokens import END
 from tests.bundles import LINES, random_bundle
 
-RUN = ["transformer", "post norm", "rms", "gelu", "gelu-tanh", "silu", "swiglu", "geglu", "no position", "learned"]
+SUPPORTED_KINDS = [
+    *("transformer", "post norm", "rms", "gelu", "gelu-tanh", "silu", "swiglu", "geglu"),
+    *("no position", "learned"),
+]
 TEXTS = [*LINES[:4], "the dog ran", "cat", "park on the mat", "zebra!"]
 
 
-def saved(
-    subwords: SubwordTokenizer, folder: Path, encoder: str, decoder: str, tie: str = "none", ends: float = 4
+def save_random_model(
+    subwords: SubwordTokenizer, folder: Path, encoder: str, decoder: str, tie: str = "none", end_bias: float = 4
 ) -> Bundle:
-    """The model is so much surer of the end."""
+    """end_bias: added to the logit of the end of sequence, or to the norm of its embedding if that is tied."""
     bundle = random_bundle(subwords, encoder, decoder, tie=tie, longest=40)
     with torch.no_grad():
         if tie == "none":
-            bundle.model.output.bias[END] += ends
+            bundle.model.output.bias[END] += end_bias
         else:
-            bundle.model.output.weight[END] *= 2 + ends / 4
+            bundle.model.output.weight[END] *= 2 + end_bias / 4
     save_bundle(folder, bundle)
     return bundle
 
 
-@pytest.mark.parametrize("kind", RUN)
+@pytest.mark.parametrize("kind", SUPPORTED_KINDS)
 @pytest.mark.parametrize("tie", ["none", "target", "all"])
-def test_every_transformer_that_it_runs_says_the_same(
+def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, kind: str, tie: str
 ) -> None:
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     lengths: set[int] = set()
-    for ends in (-3, -2, -1, 0, 1, 2):
-        bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
+    for end_bias in (-3, -2, -1, 0, 1, 2):
+        bundle = save_random_model(subwords, tmp_path, kind, kind, tie, end_bias)
         opened = open_run(tmp_path)
         assert not unsupported_by_ctranslate2(opened.description.model)
-        fast, exact = CTranslate2Engine(opened, precision="float32", threads=1), TorchEngine(bundle)
-        for how in (
+        engine, reference = CTranslate2Engine(opened, precision="float32", threads=1), TorchEngine(bundle)
+        for config in (
             SearchConfig(1, max_length=20),
             SearchConfig(4, nbest=3, max_length=20, patient=False, length_penalty=0.7),
         ):
-            assert not fast.unsupported_reason(how)
-            for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
-                if how.beam > 1 and max(len(h.tokens) for h in ours) == 20:
-                    continue  # no room for the end, which PyTorch's search pays for
-                assert [h.tokens for h in theirs] == [h.tokens for h in ours]
-                lengths |= {len(h.tokens) for h in ours}
-                for hypothesis in theirs:
+            assert not engine.unsupported_reason(config)
+            for expected, found in zip(reference.search(sources, config), engine.search(sources, config), strict=True):
+                if config.beam > 1 and max(len(h.tokens) for h in expected) == 20:
+                    continue  # no room for the end of sequence, whose log-probability PyTorch's search counts
+                assert [h.tokens for h in found] == [h.tokens for h in expected]
+                lengths |= {len(h.tokens) for h in expected}
+                for hypothesis in found:
                     length = len(hypothesis.tokens)
-                    assert hypothesis.log_probability == pytest.approx(hypothesis.score * length**how.length_penalty)
-                if len(ours[0].tokens) < 20:
-                    assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+                    assert hypothesis.log_probability == pytest.approx(hypothesis.score * length**config.length_penalty)
+                if len(expected[0].tokens) < 20:
+                    assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-3)
     assert len(lengths) > (1 if tie == "none" else 0)
 
 
-def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
-    fast = CTranslate2Engine(open_run(tmp_path), threads=1)
-    for how in (
+def test_unsupported_searches_are_reported(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
+    engine = CTranslate2Engine(open_run(tmp_path), threads=1)
+    for config in (
         SearchConfig(patient=True),
         SearchConfig(patient=False, coverage_penalty=0.1),
         SearchConfig(4, beam_groups=2, patient=False),
@@ -78,32 +81,32 @@ def test_searches_that_it_does_not_have_are_refused(subwords: SubwordTokenizer, 
         SearchConfig(1, forbidden=("a",)),
         SearchConfig(1, sampling=Sampling()),
     ):
-        assert fast.unsupported_reason(how)
-    assert not fast.unsupported_reason(SearchConfig(1))
-    assert not fast.unsupported_reason(SearchConfig(patient=False))
+        assert engine.unsupported_reason(config)
+    assert not engine.unsupported_reason(SearchConfig(1))
+    assert not engine.unsupported_reason(SearchConfig(patient=False))
 
 
-@pytest.mark.parametrize("kind", ["float32", "int8"])
-def test_company_changes_nothing(subwords: SubwordTokenizer, tmp_path: Path, kind: str) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
-    fast = CTranslate2Engine(open_run(tmp_path), precision=kind, threads=1)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_ctranslate2_is_batch_invariant(subwords: SubwordTokenizer, tmp_path: Path, precision: str) -> None:
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
+    engine = CTranslate2Engine(open_run(tmp_path), precision=precision, threads=1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 4)]
-    for how in (SearchConfig(1, max_length=20), SearchConfig(4, max_length=20, patient=False)):
-        together = [found[0].tokens for found in fast.search(sources, how)]
-        assert [found[0].tokens for found in fast.search(sources[::-1], how)][::-1] == together
-        assert [fast.search([source], how)[0][0].tokens for source in sources] == together
+    for config in (SearchConfig(1, max_length=20), SearchConfig(4, max_length=20, patient=False)):
+        together = [hypotheses[0].tokens for hypotheses in engine.search(sources, config)]
+        assert [hypotheses[0].tokens for hypotheses in engine.search(sources[::-1], config)][::-1] == together
+        assert [engine.search([source], config)[0][0].tokens for source in sources] == together
 
 
-def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    for name, part in (("a", ("transformer", "transformer")), ("b", ("recurrent", "transformer"))):
+def test_the_engine_is_selected_and_reported(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+    for name, encoder_decoder in (("a", ("transformer", "transformer")), ("b", ("recurrent", "transformer"))):
         (tmp_path / name).mkdir()
-        saved(subwords, tmp_path / name, *part)
-    fast, slow = load(tmp_path / "a", device="cpu"), load(tmp_path / "b", device="cpu")
-    assert (fast.run.engine.name, fast.engine_reason) == ("native", "the native engine, int8")
+        save_random_model(subwords, tmp_path / name, *encoder_decoder)
+    transformer, recurrent = load(tmp_path / "a", device="cpu"), load(tmp_path / "b", device="cpu")
+    assert (transformer.run.engine.name, transformer.engine_reason) == ("native", "the native engine, int8")
     with native.disabled():
-        other = load(tmp_path / "a", device="cpu", precision="int8")
-    assert (other.run.engine.name, other.engine_reason) == ("ctranslate2", "CTranslate2, int8")
-    assert (slow.run.engine.name, slow.engine_reason) == (
+        without_native = load(tmp_path / "a", device="cpu", precision="int8")
+    assert (without_native.run.engine.name, without_native.engine_reason) == ("ctranslate2", "CTranslate2, int8")
+    assert (recurrent.run.engine.name, recurrent.engine_reason) == (
         "torch",
         "PyTorch, since the encoder is recurrent, not a Transformer",
     )
@@ -117,7 +120,7 @@ def test_the_engine_is_chosen_and_told(subwords: SubwordTokenizer, tmp_path: Pat
 
 
 def test_pytorch_is_not_imported_until_it_is_needed(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
     # CTranslate2's converter imports PyTorch; training has converted the run before.
     convert_to_ctranslate2(open_run(tmp_path), "int8")
     script = (

@@ -31,18 +31,18 @@ def test_a_product_is_close_to_float32_and_batch_invariant(
     inputs: int, outputs: int, rows: int, bias: bool, scale: float
 ) -> None:
     torch.manual_seed(inputs * 1000 + outputs)
-    exact = nn.Linear(inputs, outputs, bias=bias)
-    quantized = Int8Linear(exact)
+    reference = nn.Linear(inputs, outputs, bias=bias)
+    quantized = Int8Linear(reference)
     x = torch.randn(rows, inputs) * scale
     with torch.inference_mode():
-        actual, expected = quantized(x), exact(x)
+        actual, expected = quantized(x), reference(x)
         # Each factor is off by half a step of its own 127 at most.
         step = x.abs().amax(1, keepdim=True) / 127
         bound = 0.51 * (
-            step * exact.weight.abs().sum(1) + x.abs().sum(1, keepdim=True) * exact.weight.abs().amax(1) / 127
+            step * reference.weight.abs().sum(1) + x.abs().sum(1, keepdim=True) * reference.weight.abs().amax(1) / 127
         )
         assert (
-            (actual - expected).abs() <= bound + 0.3 * inputs * step * exact.weight.abs().amax(1) / 127 + 1e-5
+            (actual - expected).abs() <= bound + 0.3 * inputs * step * reference.weight.abs().amax(1) / 127 + 1e-5
         ).all()
         for row in range(0, rows, 7):
             assert torch.equal(quantized(x[row : row + 1])[0], actual[row])
@@ -50,13 +50,13 @@ def test_a_product_is_close_to_float32_and_batch_invariant(
         assert quantized(x[:0]).shape == (0, outputs)
 
 
-def test_zeros_stay_zeros() -> None:
+def test_zero_inputs_and_weights_give_zero_products() -> None:
     quantized = Int8Linear(nn.Linear(5, 3, bias=False))
     assert torch.equal(quantized(torch.zeros(2, 5)), torch.zeros(2, 3))
-    nothing = nn.Linear(4, 2)
-    nn.init.zeros_(nothing.weight)
+    zero_layer = nn.Linear(4, 2)
+    nn.init.zeros_(zero_layer.weight)
     with torch.no_grad():
-        assert torch.allclose(Int8Linear(nothing)(torch.randn(3, 4)), nothing.bias.expand(3, 2))
+        assert torch.allclose(Int8Linear(zero_layer)(torch.randn(3, 4)), zero_layer.bias.expand(3, 2))
 
 
 @pytest.mark.skipif(bool(unsupported_reason(CPU)), reason=unsupported_reason(CPU))
@@ -66,16 +66,18 @@ def test_zeros_stay_zeros() -> None:
 def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, decoder: str) -> None:
     bundle = random_bundle(subwords, "recurrent", decoder)
     save_bundle(tmp_path, bundle)
-    quantized, exact = (load(tmp_path, engine="torch", precision=kind, device="cpu") for kind in ("int8", "float32"))
+    quantized, reference = (
+        load(tmp_path, engine="torch", precision=kind, device="cpu") for kind in ("int8", "float32")
+    )
     assert quantized.engine_reason == "PyTorch, int8"
-    near = 0
+    similar = 0
     for text in LINES[:4]:
-        a, b = quantized.translate(text, beam=1, scores=True), exact.translate(text, beam=1, scores=True)
-        near += a.tokens[:1] == b.tokens[:1]
+        a, b = quantized.translate(text, beam=1, scores=True), reference.translate(text, beam=1, scores=True)
+        similar += a.tokens[:1] == b.tokens[:1]
         alone = quantized.translate(text, beam=3).tokens
         assert quantized.translate([*LINES[:4], text], beam=3)[-1].tokens == alone
-    assert near >= 2, "a model with random weights is as sensitive as can be"
-    assert not any(isinstance(each, Int8Linear) for each in exact.run.bundle.model.modules())
+    assert similar >= 2, "a model with random weights is as sensitive as can be"
+    assert not any(isinstance(each, Int8Linear) for each in reference.run.bundle.model.modules())
 
 
 def test_quantizing_leaves_the_original_unchanged(subwords: SubwordTokenizer) -> None:

@@ -27,11 +27,11 @@ from regard.runs.bundle import save_bundle
 from regard.runs.folder import open_run
 from regard.special_tokens import END
 from tests.bundles import LINES
-from tests.inference.engines.test_ctranslate2_engine import RUN, TEXTS, saved
-from tests.inference.engines.test_shortlisted_model import some_words
+from tests.inference.engines.test_ctranslate2_engine import SUPPORTED_KINDS, TEXTS, save_random_model
+from tests.inference.engines.test_shortlisted_model import random_shortlist
 from tests.models.variants import DECODERS, ENCODERS
 
-HOWS = [
+CONFIGS = [
     SearchConfig(1, max_length=20),
     SearchConfig(4, nbest=3, max_length=20, patient=False, length_penalty=0.7),
     SearchConfig(5, nbest=2, max_length=20, patient=True),
@@ -39,7 +39,7 @@ HOWS = [
 ]
 
 
-@pytest.mark.parametrize("kind", RUN)
+@pytest.mark.parametrize("kind", SUPPORTED_KINDS)
 @pytest.mark.parametrize("tie", ["none", "target", "all"])
 def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, kind: str, tie: str
@@ -47,16 +47,16 @@ def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     lengths: set[int] = set()
     compared = different = 0
-    for ends in (-3, -1, 0, 2):
-        bundle = saved(subwords, tmp_path, kind, kind, tie, ends)
-        fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
-        for how in HOWS:
-            assert not fast.unsupported_reason(how)
-            for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
+    for end_bias in (-3, -1, 0, 2):
+        bundle = save_random_model(subwords, tmp_path, kind, kind, tie, end_bias)
+        engine, reference = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
+        for config in CONFIGS:
+            assert not engine.unsupported_reason(config)
+            for expected, found in zip(reference.search(sources, config), engine.search(sources, config), strict=True):
                 compared += 1
-                lengths |= {len(h.tokens) for h in ours}
-                if [h.tokens for h in theirs] == [h.tokens for h in ours]:
-                    assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+                lengths |= {len(h.tokens) for h in expected}
+                if [h.tokens for h in found] == [h.tokens for h in expected]:
+                    assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-3)
                 else:
                     different += 1
     # Models with random weights repeat themselves, and the same tokens in another order score almost the same.
@@ -64,11 +64,11 @@ def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
     assert len(lengths) > 1 or tie != "none"
 
 
-RECURRENT = [name for name, part in DECODERS.items() if part["kind"] == "recurrent"]
-READERS = [name for name, part in ENCODERS.items() if part["kind"] == "recurrent"]
+RECURRENT_DECODERS = [name for name, part in DECODERS.items() if part["kind"] == "recurrent"]
+RECURRENT_ENCODERS = [name for name, part in ENCODERS.items() if part["kind"] == "recurrent"]
 
 
-def is_run(encoder: str, decoder: str) -> bool:
+def is_supported(encoder: str, decoder: str) -> bool:
     return not unsupported_reason(
         ModelSettings.parse({"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": "none"})
     )
@@ -76,25 +76,26 @@ def is_run(encoder: str, decoder: str) -> bool:
 
 @pytest.mark.parametrize(
     ("encoder", "decoder"),
-    [(READERS[n % len(READERS)], name) for n, name in enumerate(RECURRENT)] + [(name, "bahdanau") for name in READERS],
+    [(RECURRENT_ENCODERS[n % len(RECURRENT_ENCODERS)], name) for n, name in enumerate(RECURRENT_DECODERS)]
+    + [(name, "bahdanau") for name in RECURRENT_ENCODERS],
 )
 def test_every_supported_recurrent_model_gives_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, encoder: str, decoder: str
 ) -> None:
-    cannot = ("cosine", "sparsemax", "entmax", "sigmoid", "location", "coverage", "gated", "copying")
-    assert is_run(encoder, decoder) == (not any(word in decoder for word in cannot))
-    if not is_run(encoder, decoder):
+    unsupported = ("cosine", "sparsemax", "entmax", "sigmoid", "location", "coverage", "gated", "copying")
+    assert is_supported(encoder, decoder) == (not any(name in decoder for name in unsupported))
+    if not is_supported(encoder, decoder):
         return
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
     compared = different = 0
-    for ends in (-3, 0, 2):
-        bundle = saved(subwords, tmp_path, encoder, decoder, "none", ends)
-        fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
-        for how in HOWS:
-            for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
+    for end_bias in (-3, 0, 2):
+        bundle = save_random_model(subwords, tmp_path, encoder, decoder, "none", end_bias)
+        engine, reference = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
+        for config in CONFIGS:
+            for expected, found in zip(reference.search(sources, config), engine.search(sources, config), strict=True):
                 compared += 1
-                if [h.tokens for h in theirs] == [h.tokens for h in ours]:
-                    assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
+                if [h.tokens for h in found] == [h.tokens for h in expected]:
+                    assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-3)
                 else:
                     different += 1
     assert different <= compared // 50
@@ -104,11 +105,11 @@ def test_every_supported_recurrent_model_gives_the_same_hypotheses_as_pytorch(
 def test_recurrent_models_with_tied_embeddings_give_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, tie: str
 ) -> None:
-    bundle = saved(subwords, tmp_path, "recurrent", "luong input feeding", tie)
+    bundle = save_random_model(subwords, tmp_path, "recurrent", "luong input feeding", tie)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
-    for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
-        assert [h.tokens for h in theirs] == [h.tokens for h in ours]
+    engine, reference = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
+    for expected, found in zip(reference.search(sources, CONFIGS[1]), engine.search(sources, CONFIGS[1]), strict=True):
+        assert [h.tokens for h in found] == [h.tokens for h in expected]
 
 
 @pytest.mark.parametrize("name", ["vanilla-rnn", "bahdanau", "luong", "luong-local", "hard"])
@@ -117,84 +118,88 @@ def test_recurrent_presets_are_supported(name: str) -> None:
 
 
 def test_encoder_and_decoder_may_differ(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    bundle = saved(subwords, tmp_path, "swiglu", "post norm", "none", 0)
+    bundle = save_random_model(subwords, tmp_path, "swiglu", "post norm", "none", 0)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
-    for ours, theirs in zip(exact.search(sources, HOWS[1]), fast.search(sources, HOWS[1]), strict=True):
-        assert [h.tokens for h in theirs] == [h.tokens for h in ours]
+    engine, reference = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
+    for expected, found in zip(reference.search(sources, CONFIGS[1]), engine.search(sources, CONFIGS[1]), strict=True):
+        assert [h.tokens for h in found] == [h.tokens for h in expected]
 
 
 @pytest.mark.parametrize("beam", [1, 5, 24, 25, 40])
-def test_the_best_of_many_tokens_are_found(tmp_path: Path, beam: int) -> None:
-    """More tokens than are ranked at a time, the best of them anywhere, some of them equal."""
-    many = train_tokenizer([f"w{number}" for number in range(2600)], SubwordSettings(kind="word"), 2700)
-    assert len(many) > 2 * 1024
-    bundle = saved(many, tmp_path, "recurrent", "bahdanau", "none", -9)
+def test_the_best_tokens_of_a_large_vocabulary_are_found(tmp_path: Path, beam: int) -> None:
+    """The vocabulary is larger than a block of the ranking; the best tokens are anywhere, some have equal scores."""
+    tokenizer = train_tokenizer([f"w{number}" for number in range(2600)], SubwordSettings(kind="word"), 2700)
+    assert len(tokenizer) > 2 * 1024
+    bundle = save_random_model(tokenizer, tmp_path, "recurrent", "bahdanau", "none", -9)
     with torch.no_grad():
         bundle.model.output.weight[2000:2030] = bundle.model.output.weight[7]
         bundle.model.output.bias[2000:2030] = bundle.model.output.bias[7] + 2
     save_bundle(tmp_path, bundle)
-    sources = [[*tokens, END] for tokens in many.encode(["w1 w5", "w2599", "w7 w7 w8 w1024"])]
-    how = SearchConfig(beam, nbest=beam, max_length=3, patient=False)
-    fast, exact = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
-    for ours, theirs in zip(exact.search(sources, how), fast.search(sources, how), strict=True):
-        assert [h.score for h in theirs] == pytest.approx([h.score for h in ours], abs=1e-3)
-        assert len({tuple(h.tokens) for h in theirs}) == len(theirs)
+    sources = [[*tokens, END] for tokens in tokenizer.encode(["w1 w5", "w2599", "w7 w7 w8 w1024"])]
+    config = SearchConfig(beam, nbest=beam, max_length=3, patient=False)
+    engine, reference = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
+    for expected, found in zip(reference.search(sources, config), engine.search(sources, config), strict=True):
+        assert [h.score for h in found] == pytest.approx([h.score for h in expected], abs=1e-3)
+        assert len({tuple(h.tokens) for h in found}) == len(found)
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("listed", [False, True])
-@pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "after local-p input feeding")])
+@pytest.mark.parametrize("with_shortlist", [False, True])
+@pytest.mark.parametrize(
+    "encoder_decoder", [("transformer", "transformer"), ("recurrent", "after local-p input feeding")]
+)
 def test_results_are_batch_invariant_bit_for_bit(
-    subwords: SubwordTokenizer, tmp_path: Path, precision: str, listed: bool, parts: tuple[str, str]
+    subwords: SubwordTokenizer, tmp_path: Path, precision: str, with_shortlist: bool, encoder_decoder: tuple[str, str]
 ) -> None:
-    saved(subwords, tmp_path, *parts, "none", -1)
-    words = some_words(len(subwords)) if listed else None
+    save_random_model(subwords, tmp_path, *encoder_decoder, "none", -1)
+    shortlist = random_shortlist(len(subwords)) if with_shortlist else None
     sources = [[*tokens, END] for tokens in subwords.encode([*TEXTS, *LINES])] * 3
-    one = NativeEngine(open_run(tmp_path), precision=precision, threads=1, shortlist=words)
-    two = NativeEngine(open_run(tmp_path), precision=precision, threads=3, shortlist=words)
-    for how in HOWS[:2]:
-        together = one.search(sources, how)
-        assert two.search(sources, how) == together, "threads"
-        assert one.search(sources[::-1], how)[::-1] == together, "order"
+    single_threaded = NativeEngine(open_run(tmp_path), precision=precision, threads=1, shortlist=shortlist)
+    multi_threaded = NativeEngine(open_run(tmp_path), precision=precision, threads=3, shortlist=shortlist)
+    for config in CONFIGS[:2]:
+        together = single_threaded.search(sources, config)
+        assert multi_threaded.search(sources, config) == together, "threads"
+        assert single_threaded.search(sources[::-1], config)[::-1] == together, "order"
         for number in range(0, len(sources), 7):
-            assert one.search([sources[number]], how)[0] == together[number], "alone, scores included"
+            assert single_threaded.search([sources[number]], config)[0] == together[number], "alone, scores included"
 
 
 def test_int8_is_close_to_float32(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
+    save_random_model(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    how = SearchConfig(1, max_length=6)
-    exact = NativeEngine(open_run(tmp_path), threads=1).search(sources, how)
-    low = NativeEngine(open_run(tmp_path), precision="int8", threads=1).search(sources, how)
-    same = [a[0].tokens[:2] == b[0].tokens[:2] for a, b in zip(exact, low, strict=True)]
+    config = SearchConfig(1, max_length=6)
+    reference = NativeEngine(open_run(tmp_path), threads=1).search(sources, config)
+    quantized = NativeEngine(open_run(tmp_path), precision="int8", threads=1).search(sources, config)
+    same = [a[0].tokens[:2] == b[0].tokens[:2] for a, b in zip(reference, quantized, strict=True)]
     assert np.mean(same) > 0.5, "a model with random weights is as sensitive as can be"
 
 
-@pytest.mark.parametrize("parts", [("transformer", "transformer"), ("recurrent", "bahdanau")])
+@pytest.mark.parametrize("encoder_decoder", [("transformer", "transformer"), ("recurrent", "bahdanau")])
 def test_only_shortlisted_tokens_are_generated(
-    subwords: SubwordTokenizer, tmp_path: Path, parts: tuple[str, str]
+    subwords: SubwordTokenizer, tmp_path: Path, encoder_decoder: tuple[str, str]
 ) -> None:
-    bundle = saved(subwords, tmp_path, *parts, "target", 0)
-    words = some_words(len(subwords))
+    bundle = save_random_model(subwords, tmp_path, *encoder_decoder, "target", 0)
+    shortlist = random_shortlist(len(subwords))
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    fast, exact = NativeEngine(open_run(tmp_path), threads=1, shortlist=words), TorchEngine(bundle, words)
-    for how in HOWS:
-        for source, ours, theirs in zip(sources, exact.search(sources, how), fast.search(sources, how), strict=True):
-            assert [h.tokens for h in theirs] == [h.tokens for h in ours]
-            assert set(theirs[0].tokens) <= set(words.candidates_for(source).tolist())
+    engine, reference = NativeEngine(open_run(tmp_path), threads=1, shortlist=shortlist), TorchEngine(bundle, shortlist)
+    for config in CONFIGS:
+        for source, expected, found in zip(
+            sources, reference.search(sources, config), engine.search(sources, config), strict=True
+        ):
+            assert [h.tokens for h in found] == [h.tokens for h in expected]
+            assert set(found[0].tokens) <= set(shortlist.candidates_for(source).tolist())
 
 
 def test_a_shortlist_of_special_tokens_only_ends_at_once(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
-    nothing = Shortlist(np.full((len(subwords), 1), -1, np.int32), np.arange(4, dtype=np.int32))
-    fast = NativeEngine(open_run(tmp_path), threads=1, shortlist=nothing)
-    for found in fast.search([[5, END], [6, 7, END]], SearchConfig(3, max_length=4)):
-        assert all(set(h.tokens) <= {1, END} for h in found)
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
+    special_tokens_only = Shortlist(np.full((len(subwords), 1), -1, np.int32), np.arange(4, dtype=np.int32))
+    engine = NativeEngine(open_run(tmp_path), threads=1, shortlist=special_tokens_only)
+    for hypotheses in engine.search([[5, END], [6, 7, END]], SearchConfig(3, max_length=4)):
+        assert all(set(h.tokens) <= {1, END} for h in hypotheses)
 
 
 def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
     tensors = load_file(tmp_path / "model.safetensors")
     tensors["decoder.norm.weight"][:] = torch.nan
     save_file(tensors, tmp_path / "model.safetensors")
@@ -203,10 +208,10 @@ def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tm
             NativeEngine(open_run(tmp_path), threads=1, precision=kind)
     tensors["decoder.norm.weight"][:] = 3e38
     save_file(tensors, tmp_path / "model.safetensors")
-    fast = NativeEngine(open_run(tmp_path), threads=1)
-    for how in HOWS[:2]:
+    engine = NativeEngine(open_run(tmp_path), threads=1)
+    for config in CONFIGS[:2]:
         with pytest.raises(ValueError, match="its weights are damaged"):
-            fast.search([[5, END]], how)
+            engine.search([[5, END]], config)
 
 
 @pytest.mark.parametrize(
@@ -219,11 +224,11 @@ def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tm
         ("encoder.embedding.weight", (7, 32)),
     ],
 )
-def test_weights_of_other_shapes_are_refused(
+def test_weights_with_wrong_shapes_are_rejected(
     subwords: SubwordTokenizer, tmp_path: Path, name: str, shape: tuple[int, ...]
 ) -> None:
     """C would read beyond their ends."""
-    saved(subwords, tmp_path, "transformer", "transformer")
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
     tensors = load_file(tmp_path / "model.safetensors")
     tensors[name] = torch.zeros(shape)
     save_file(tensors, tmp_path / "model.safetensors")
@@ -235,17 +240,20 @@ def test_weights_of_other_shapes_are_refused(
         NativeEngine(open_run(tmp_path), threads=1)
 
 
-PARTS = {"transformer": ("transformer", "transformer"), "recurrent": ("recurrent", "after local-p input feeding")}
+ENCODER_DECODER = {
+    "transformer": ("transformer", "transformer"),
+    "recurrent": ("recurrent", "after local-p input feeding"),
+}
 
 
-@pytest.fixture(params=PARTS)
+@pytest.fixture(params=ENCODER_DECODER)
 def weights(request: pytest.FixtureRequest, subwords: SubwordTokenizer, tmp_path: Path) -> Weights:
-    saved(subwords, tmp_path, *PARTS[request.param], "none", -1)
+    save_random_model(subwords, tmp_path, *ENCODER_DECODER[request.param], "none", -1)
     return build_weights(open_run(tmp_path))
 
 
-def refusal(weights: Weights) -> str:
-    """What the C library says of these weights; empty if it takes them."""
+def construction_error(weights: Weights) -> str:
+    """The error of the C library for these weights; empty if it accepts them."""
     library = native.library()
     assert library is not None
     try:
@@ -256,87 +264,87 @@ def refusal(weights: Weights) -> str:
 
 
 def shuffle(names: Iterable[str], order: random.Random) -> list[str]:
-    listed = list(names)
-    return order.sample(listed, len(listed))
+    in_order = list(names)
+    return order.sample(in_order, len(in_order))
 
 
 def test_tensors_and_settings_are_found_by_name_in_any_order(
     subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
-    for parts in PARTS.values():
-        saved(subwords, tmp_path, *parts, "none", -1)
+    for encoder_decoder in ENCODER_DECODER.values():
+        save_random_model(subwords, tmp_path, *encoder_decoder, "none", -1)
         opened = open_run(tmp_path)
-        expected = NativeEngine(opened, threads=1).search(sources, HOWS[1])
+        expected = NativeEngine(opened, threads=1).search(sources, CONFIGS[1])
         for seed in range(3):
             shuffled, order = build_weights(opened), random.Random(seed)
             shuffled.tensors = {name: shuffled.tensors[name] for name in shuffle(shuffled.tensors, order)}
             shuffled.settings = {name: shuffled.settings[name] for name in shuffle(shuffled.settings, order)}
             with monkeypatch.context() as patch:
                 patch.setattr(engines, "build_weights", lambda _, shuffled=shuffled: shuffled)
-                assert NativeEngine(opened, threads=1).search(sources, HOWS[1]) == expected
+                assert NativeEngine(opened, threads=1).search(sources, CONFIGS[1]) == expected
 
 
 def test_every_tensor_is_required_in_its_shape(weights: Weights) -> None:
-    assert not refusal(weights)
+    assert not construction_error(weights)
     for name, array in list(weights.tensors.items()):
         del weights.tensors[name]
-        assert refusal(weights) == f"tensor {name} is missing"
-        found = ", ".join(str(size) for size in array.shape)
+        assert construction_error(weights) == f"tensor {name} is missing"
+        expected = ", ".join(str(size) for size in array.shape)
         longer = (array.shape[0] + 1, *array.shape[1:])
         weights.tensors[name] = np.zeros(longer, np.float32)
-        assert refusal(weights) == f"tensor {name} is [{', '.join(map(str, longer))}], not [{found}]"
+        assert construction_error(weights) == f"tensor {name} is [{', '.join(map(str, longer))}], not [{expected}]"
         weights.tensors[name] = array.reshape(1, -1) if array.ndim == 1 else array.reshape(-1)
-        assert re.fullmatch(rf"tensor {re.escape(name)} is \[.*\], not \[{found}\]", refusal(weights))
+        assert re.fullmatch(rf"tensor {re.escape(name)} is \[.*\], not \[{expected}\]", construction_error(weights))
         weights.tensors[name] = array
-    assert not refusal(weights)
+    assert not construction_error(weights)
 
 
 def test_every_setting_is_required_and_within_its_range(weights: Weights) -> None:
     for name, value in list(weights.settings.items()):
         del weights.settings[name]
-        assert refusal(weights) == f"setting {name} is missing"
+        assert construction_error(weights) == f"setting {name} is missing"
         if not name.endswith(("epsilon", "scale", "radius")):
-            for wrong in (-1, 1.5, float("nan"), 1e12):
-                weights.settings[name] = wrong
-                assert refusal(weights).startswith(f"setting {name} is {wrong:g}, not an integer from")
+            for invalid in (-1, 1.5, float("nan"), 1e12):
+                weights.settings[name] = invalid
+                assert construction_error(weights).startswith(f"setting {name} is {invalid:g}, not an integer from")
         weights.settings[name] = value
-    assert not refusal(weights)
+    assert not construction_error(weights)
 
 
-def test_what_no_model_reads_is_refused(weights: Weights) -> None:
+def test_unknown_tensors_and_settings_are_rejected(weights: Weights) -> None:
     """A misspelled name must not silently mean that there is none."""
     weights.tensors["decoder.nrom.bias"] = np.zeros(3, np.float32)
-    assert refusal(weights) == "tensor decoder.nrom.bias is not one of this model, or is there twice"
+    assert construction_error(weights) == "tensor decoder.nrom.bias is not one of this model, or is there twice"
     del weights.tensors["decoder.nrom.bias"]
     weights.settings["decoder.deph"] = 3
-    assert refusal(weights) == "setting decoder.deph is not one of this model, or is there twice"
+    assert construction_error(weights) == "setting decoder.deph is not one of this model, or is there twice"
 
 
-def test_heads_that_do_not_divide_the_width_are_refused(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
+def test_heads_that_do_not_divide_the_width_are_rejected(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
     weights = build_weights(open_run(tmp_path))
     weights.settings["decoder.heads"] = weights.settings["width"] - 1
-    assert refusal(weights) == "setting decoder.heads does not divide the width"
+    assert construction_error(weights) == "setting decoder.heads does not divide the width"
 
 
 def test_unsupported_searches_go_to_pytorch(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
+    save_random_model(subwords, tmp_path, "transformer", "transformer", "none", -1)
     translator = load(tmp_path, device="cpu")
     assert translator.run.engine.name == "native"
-    for how in (
+    for config in (
         SearchConfig(4, beam_groups=2),
         SearchConfig(no_repeat_ngram=2),
         SearchConfig(forbidden=("a",)),
         SearchConfig(sampling=Sampling()),
     ):
-        assert translator.run.engine.unsupported_reason(how)
+        assert translator.run.engine.unsupported_reason(config)
     assert translator.translate("the cat", temperature=1.0).tokens
     assert translator.translate("the cat", prefix="the dog").text.startswith("the dog")
 
 
 def test_without_a_compiler_another_engine_is_chosen(subwords: SubwordTokenizer, tmp_path: Path) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer")
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
     with native.disabled():
         assert load(tmp_path, device="cpu").run.engine.name == "ctranslate2"
         with pytest.raises(ValueError, match="the native engine cannot run this model here, since the C kernels"):
@@ -346,25 +354,25 @@ def test_without_a_compiler_another_engine_is_chosen(subwords: SubwordTokenizer,
 def test_many_sources_are_searched_in_batches(
     subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saved(subwords, tmp_path, "transformer", "transformer", "none", -1)
+    save_random_model(subwords, tmp_path, "transformer", "transformer", "none", -1)
     sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 5)]
-    whole = NativeEngine(open_run(tmp_path), threads=2).search(sources, HOWS[1])
+    in_one_batch = NativeEngine(open_run(tmp_path), threads=2).search(sources, CONFIGS[1])
     monkeypatch.setattr(engines, "MIN_SOURCES_SMALL", 3)
-    assert NativeEngine(open_run(tmp_path), threads=2).search(sources, HOWS[1]) == whole
+    assert NativeEngine(open_run(tmp_path), threads=2).search(sources, CONFIGS[1]) == in_one_batch
 
 
 def test_a_model_is_freed_with_its_engine(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     """The memory that C holds for a model is freed, which does not affect other models."""
-    saved(subwords, tmp_path, "transformer", "transformer")
+    save_random_model(subwords, tmp_path, "transformer", "transformer")
     opened, freed = open_run(tmp_path), []
-    kept = NativeEngine(opened, threads=1)
-    before = kept.search([[5, END]], HOWS[0])
+    kept_engine = NativeEngine(opened, threads=1)
+    before = kept_engine.search([[5, END]], CONFIGS[0])
     library = native.library()
     assert library is not None
     for _ in range(20):
-        fast = NativeEngine(opened, threads=1)
-        assert fast.search([[5, END]], HOWS[0]) == before
-        freed.append(fast._model.value)
-        del fast
+        engine = NativeEngine(opened, threads=1)
+        assert engine.search([[5, END]], CONFIGS[0]) == before
+        freed.append(engine._model.value)
+        del engine
     assert len(set(freed)) < 20, "freed memory is used again"
-    assert kept.search([[5, END]], HOWS[0]) == before
+    assert kept_engine.search([[5, END]], CONFIGS[0]) == before
