@@ -4,7 +4,7 @@ const POLL_MILLISECONDS = 700;
 const TOO_MANY_REQUESTS = 429;
 let latestRequest = 0;
 
-/** Start a request. Returns a function that checks whether it still is the latest: results of older ones are dropped. */
+/** Start a request. Returns a function that checks whether it is the latest: results of older ones are dropped. */
 export function startRequest() {
   latestRequest += 1;
   const number = latestRequest;

@@ -45,6 +45,10 @@ function readTerms(text) {
   }));
 }
 
+function formatTerms(terms) {
+  return Object.entries(terms).map((pair) => pair.join(" = ")).join("\n");
+}
+
 /** The value of a control, undefined if nothing was entered. */
 function readControl(control, { type }) {
   if (type === "boolean") return control.checked || undefined;
@@ -70,7 +74,7 @@ export function showOptions() {
     if (value !== undefined) {
       if (schema.type === "boolean") control.checked = value;
       else if (schema.type === "array") control.value = value.join("\n");
-      else if (schema.type === "object") control.value = Object.entries(value).map((pair) => pair.join(" = ")).join("\n");
+      else if (schema.type === "object") control.value = formatTerms(value);
       else control.value = value;
     }
     field.append(control);
