@@ -135,5 +135,5 @@ def test_a_saved_run_restores_everything(tmp_path: Path, kind: str, labels: tupl
         == predictor_from_bundle(bundle).results([given], Options())[0].text
     )
     assert f"it reads {bundle.description.model.source.description}" in predictor.engine_reason
-    for mine, theirs in zip(loaded.model.parameters(), bundle.model.parameters(), strict=True):
-        assert torch.equal(mine, theirs)
+    for actual, expected in zip(loaded.model.parameters(), bundle.model.parameters(), strict=True):
+        assert torch.equal(actual, expected)

@@ -209,10 +209,10 @@ def test_attention_is_captured_by_one_forced_pass(
         for source, target in result.alignment:
             assert 0 <= source < len(result.source.split())
             assert target >= 0
-        again = translator.attend(result.source)
-        for kind in again.kinds:
-            for one, other in zip(again.weights[kind], result.attention.weights[kind], strict=True):
-                np.testing.assert_allclose(one, other, atol=1e-5)
+        separate = translator.attend(result.source)
+        for kind in separate.kinds:
+            for actual, expected in zip(separate.weights[kind], result.attention.weights[kind], strict=True):
+                np.testing.assert_allclose(actual, expected, atol=1e-5)
     assert results[2].attention is None
 
 

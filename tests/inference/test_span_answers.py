@@ -25,7 +25,7 @@ from regard.training.objective import Objective, batch_loss
 from regard.training.run import new_bundle, train
 from regard.training.settings import RunSettings, TrainingSettings, run_settings
 
-NAMES, PLACES = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "office", "hallway", "bathroom")
+NAMES, LOCATIONS = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "office", "hallway", "bathroom")
 
 
 def stories(count: int, *, unanswered: bool = False) -> list[dict[str, str]]:
@@ -33,7 +33,7 @@ def stories(count: int, *, unanswered: bool = False) -> list[dict[str, str]]:
     rows = []
     for _ in range(count):
         names = generator.sample(NAMES, 3)
-        locations = generator.sample(PLACES, 3)
+        locations = generator.sample(LOCATIONS, 3)
         story = " ".join(f"{name} is in the {location}." for name, location in zip(names, locations, strict=True))
         question_index = generator.randrange(3)
         is_unanswered = unanswered and generator.random() < 0.3

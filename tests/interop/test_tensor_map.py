@@ -19,7 +19,7 @@ THEIRS = {
     "attention.bias": torch.arange(6.0),
     "ids": torch.arange(4),
 }
-THEIRS["again"] = THEIRS["table"].clone()
+THEIRS["copy"] = THEIRS["table"].clone()
 
 
 def mapping(**changes: Any) -> ModelMapping:
@@ -27,7 +27,7 @@ def mapping(**changes: Any) -> ModelMapping:
         TensorMapping(("table",), ("table", "embedding"), SplitFirstRows(1)),
         *layer("attention", "query", "key", transposed=True),
     ]
-    fields = {"tensors": tensors, "duplicates": {"again": "table"}, "unused": ["ids", "table"]}
+    fields = {"tensors": tensors, "duplicates": {"copy": "table"}, "unused": ["ids", "table"]}
     return ModelMapping(SETTINGS, **{**fields, **changes})
 
 
@@ -42,7 +42,7 @@ def test_loaded_tensors_have_our_names_and_unused_ones_are_kept() -> None:
 
 def test_an_export_has_every_tensor_once() -> None:
     theirs = export_tensors(mapping(), *load_tensors(mapping(), THEIRS, "model"), "run")
-    assert theirs.keys() == THEIRS.keys() - {"again"}
+    assert theirs.keys() == THEIRS.keys() - {"copy"}
     for name, value in theirs.items():
         assert torch.equal(value, THEIRS[name])
 
@@ -52,7 +52,7 @@ def test_an_export_has_every_tensor_once() -> None:
     [
         ({"attention.bias": None}, "model: tensor attention.bias is missing."),
         ({"more": torch.zeros(1)}, "model: tensor more has no place in this model."),
-        ({"again": torch.zeros(4, 3)}, "model: tensor again is not table"),
+        ({"copy": torch.zeros(4, 3)}, "model: tensor copy is not table"),
         ({"attention.weight": torch.zeros(6)}, r"model: tensor attention.weight is \(6,\); a matrix was expected."),
     ],
 )
@@ -77,7 +77,7 @@ def test_export_errors_name_the_tensor(change: Mapping[str, Tensor | None], mess
 
 
 def test_several_layers_of_ours_map_to_one_of_theirs() -> None:
-    (weight, bias) = layer("there", "a", "b")
+    (weight, bias) = layer("layer", "a", "b")
     assert weight.ours == ("a.weight", "b.weight")
-    assert bias.theirs == ("there.bias",)
+    assert bias.theirs == ("layer.bias",)
     assert tensor("x", "y", Transpose()) == TensorMapping(("x",), ("y",), Transpose())

@@ -76,7 +76,7 @@ CASES: dict[str, tuple[Transform, tuple[tuple[int, ...], ...]]] = {
         Compose((RemoveBatchAxis(), VocabularyRows(tokenizer(SPECIAL[1])))),
         ((1, 12),),
     ),
-    "absent there": (OursOnly(Zeros((2, 3))), ()),
+    "ours only": (OursOnly(Zeros((2, 3))), ()),
 }
 
 

@@ -155,8 +155,8 @@ def _stack(
         if settings.norm != "rms":
             weights.put(f"{name}.bias", weights.get(f"{source}.bias", (D,)))
 
-    def attention(name: str, source: str, *parts: str) -> None:
-        weights.put_linear(name, [f"{source}.{part}" for part in parts], D, D)
+    def attention(name: str, source: str, *projections: str) -> None:
+        weights.put_linear(name, [f"{source}.{projection}" for projection in projections], D, D)
 
     for number in range(settings.layers):
         layer = f"{side}.layers.{number}"

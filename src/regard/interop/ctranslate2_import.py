@@ -86,10 +86,10 @@ def _settings(path: Path, file: ModelFile, config: Mapping[str, Any]) -> ModelSe
     try:
         _check_known(file)
         tie = _tie(file)
-        parts = {side: _side_settings(file, config, side) for side in SIDES}
+        components = {side: _side_settings(file, config, side) for side in SIDES}
         source = {"kind": "text", "bos": bool(config.get("add_source_bos", False))}
         output_bias = OUTPUT_BIAS in file and tie != "none"
-        return ModelSettings.parse({"source": source, **parts, "tie": tie, "output_bias": output_bias})
+        return ModelSettings.parse({"source": source, **components, "tie": tie, "output_bias": output_bias})
     except (KeyError, IndexError, TypeError, ValueError) as error:
         reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         raise RegardError(f"{path}: {reason.rstrip('.')}.") from None
@@ -183,46 +183,46 @@ def _mapping(file: ModelFile, settings: ModelSettings, tokenizers: TokenizerPair
         tensors.append(tensor(output_table, "output.weight", target))
     if settings.output_bias or settings.tie == "none":
         tensors.append(tensor(OUTPUT_BIAS, "output.bias", target))
-    parts = {"encoder": settings.encoder, "decoder": settings.decoder}
-    for side, part in parts.items():
-        tensors += _side_mapping(file, side, part)
+    components = {"encoder": settings.encoder, "decoder": settings.decoder}
+    for side, component in components.items():
+        tensors += _side_mapping(file, side, component)
     # Where positions are computed, the table has one more row than a source can have positions: for BEGIN.
-    computed = any(getattr(part, "position", "") == "sinusoidal" for part in parts.values())
+    computed = any(getattr(component, "position", "") == "sinusoidal" for component in components.values())
     max_length = min(len(_positions(file, side)) for side in SIDES) - computed
     return ModelMapping(settings, tensors, max_length=max_length)
 
 
-def _side_mapping(file: ModelFile, side: str, part: Any) -> list[TensorMapping]:
+def _side_mapping(file: ModelFile, side: str, component: Any) -> list[TensorMapping]:
     table = file.original(f"{side}/position_encodings/encodings")
-    if part.position == "learned":
+    if component.position == "learned":
         tensors = [tensor(table, f"{side}.embedding.place.table.weight")]
     else:
         tensors = [TensorMapping((table,), (), TheirsOnly(Sinusoids(*file.arrays[table].shape)))]
-    if part.norm_first:
-        tensors += _norm(f"{side}/layer_norm", f"{side}.norm", part)
-    for number in range(part.layers):
-        tensors += _layer_mapping(f"{side}/layer_{number}", f"{side}.layers.{number}", part, side=side)
+    if component.norm_first:
+        tensors += _norm(f"{side}/layer_norm", f"{side}.norm", component)
+    for number in range(component.layers):
+        tensors += _layer_mapping(f"{side}/layer_{number}", f"{side}.layers.{number}", component, side=side)
     return tensors
 
 
-def _layer_mapping(theirs: str, ours: str, part: Any, *, side: str) -> list[TensorMapping]:
+def _layer_mapping(theirs: str, ours: str, component: Any, *, side: str) -> list[TensorMapping]:
     attention = [f"{ours}.itself.{name}" for name in ("query", "key", "value")]
     tensors = [
-        *_norm(f"{theirs}/self_attention/layer_norm", f"{ours}.itself_norm", part),
+        *_norm(f"{theirs}/self_attention/layer_norm", f"{ours}.itself_norm", component),
         *_linear(f"{theirs}/self_attention/linear_0", *attention),
         *_linear(f"{theirs}/self_attention/linear_1", f"{ours}.itself.output"),
     ]
     if side == "decoder":
         tensors += [
-            *_norm(f"{theirs}/attention/layer_norm", f"{ours}.memory_norm", part),
+            *_norm(f"{theirs}/attention/layer_norm", f"{ours}.memory_norm", component),
             *_linear(f"{theirs}/attention/linear_0", f"{ours}.memory.query"),
             *_linear(f"{theirs}/attention/linear_1", f"{ours}.memory.key", f"{ours}.memory.value"),
             *_linear(f"{theirs}/attention/linear_2", f"{ours}.memory.output"),
         ]
-    first = _gated if part.activation in GATED.values() else _linear
+    first = _gated if component.activation in GATED.values() else _linear
     return [
         *tensors,
-        *_norm(f"{theirs}/ffn/layer_norm", f"{ours}.feedforward_norm", part),
+        *_norm(f"{theirs}/ffn/layer_norm", f"{ours}.feedforward_norm", component),
         *first(f"{theirs}/ffn/linear_0", f"{ours}.feedforward.inner"),
         *_linear(f"{theirs}/ffn/linear_1", f"{ours}.feedforward.outer"),
     ]
@@ -249,9 +249,9 @@ def _gated(theirs: str, ours: str) -> list[TensorMapping]:
     ]
 
 
-def _norm(theirs: str, ours: str, part: Any) -> list[TensorMapping]:
+def _norm(theirs: str, ours: str, component: Any) -> list[TensorMapping]:
     weight = tensor(f"{theirs}/gamma", f"{ours}.weight")
-    return [weight, tensor(f"{theirs}/beta", f"{ours}.bias")] if part.norm == "layer" else [weight]
+    return [weight, tensor(f"{theirs}/beta", f"{ours}.bias")] if component.norm == "layer" else [weight]
 
 
 # --- tokenizers -----------------------------------------------------------------------------------------------------

@@ -94,8 +94,8 @@ def _read_checkpoint(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor
     if not isinstance(theirs, dict) or not all(isinstance(each, Tensor) for each in theirs.values()):
         raise RegardError(f"{checkpoint}: it is no checkpoint of fairseq's: it has no tensors under the name model.")
     settings: dict[str, Any] = {}
-    for part in (content.get("args"), *((content.get("cfg") or {}).get(name) for name in ("task", "model"))):
-        settings |= vars(part) if isinstance(part, argparse.Namespace) else dict(part or {})
+    for section in (content.get("args"), *((content.get("cfg") or {}).get(name) for name in ("task", "model"))):
+        settings |= vars(section) if isinstance(section, argparse.Namespace) else dict(section or {})
     if not settings:
         raise RegardError(f"{checkpoint}: it does not say what model it is of.")
     return settings, {str(name): tensor for name, tensor in theirs.items()}

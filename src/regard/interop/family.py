@@ -135,10 +135,10 @@ def labels_of(config: Config) -> tuple[str, ...]:
     return tuple(labels[number] for number in sorted(labels, key=int))
 
 
-def differing_setting(part: Any, **supported: tuple[object, ...]) -> str:
+def differing_setting(component: Any, **supported: tuple[object, ...]) -> str:
     """The first setting of an encoder or a decoder that has none of these values, as a clause; empty if none."""
     for name, values in supported.items():
-        value = getattr(part, name)
+        value = getattr(component, name)
         if value not in values:
             return f"its {name} is {value}, not {' or '.join(str(each) for each in values)}"
     return ""

@@ -144,22 +144,22 @@ def _unsupported(model: ModelSettings) -> str:
         return "its sources have segments"
     if model.architecture == "encoder-decoder" and model.tie != "all":
         return "its source and its target have embeddings of their own"
-    for part in (model.encoder, model.decoder):
-        is_stack = not part.is_identity if isinstance(part, EncoderSettings) else part.autoregressive
-        if is_stack and (reason := _unsupported_part(part, masks=model.decoder.masked_lm)):
+    for component in (model.encoder, model.decoder):
+        is_stack = not component.is_identity if isinstance(component, EncoderSettings) else component.autoregressive
+        if is_stack and (reason := _unsupported_component(component, masks=model.decoder.masked_lm)):
             return reason
     return ""
 
 
-def _unsupported_part(part: Any, *, masks: bool) -> str:
+def _unsupported_component(component: Any, *, masks: bool) -> str:
     """The same for an encoder or a decoder."""
-    if not isinstance(part, TransformerEncoder | TransformerDecoder):
-        return f"it has a {part.kind} part"
+    if not isinstance(component, TransformerEncoder | TransformerDecoder):
+        return f"it has a {component.kind} part"
     for name, supported in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("share_layers", False)):
-        if getattr(part, name) != supported:
-            return f"its {name} is {getattr(part, name)}"
-    if part.activation not in THEIR_ACTIVATIONS:
-        return f"its activation is {part.activation}"
-    if part.embedding_width != part.width:
+        if getattr(component, name) != supported:
+            return f"its {name} is {getattr(component, name)}"
+    if component.activation not in THEIR_ACTIVATIONS:
+        return f"its activation is {component.activation}"
+    if component.embedding_width != component.width:
         return "its embeddings are not as wide as its layers"
-    return "it normalizes its embeddings" if part.norm_embedding and not masks else ""
+    return "it normalizes its embeddings" if component.norm_embedding and not masks else ""

@@ -69,5 +69,5 @@ def save_run(run: Path, bundle: Bundle) -> None:
 
 def _max_length(model: ModelSettings) -> int:
     """The longest sequence, in tokens, that both encoder and decoder have positions for."""
-    limits = [part.max_length for part in (model.encoder, model.decoder)]
+    limits = [component.max_length for component in (model.encoder, model.decoder)]
     return min((limit for limit in limits if limit is not None), default=DEFAULT_MAX_LENGTH)

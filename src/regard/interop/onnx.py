@@ -81,7 +81,9 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
     source = settings.source
     if not (source.is_text or source.is_empty):
         raise RegardError(f"onnx: only models of text can be exported, and this one reads {source.description}.")
-    if settings.decoder.copies or any(part.kind in UNSUPPORTED for part in (settings.encoder, settings.decoder)):
+    if settings.decoder.copies or any(
+        component.kind in UNSUPPORTED for component in (settings.encoder, settings.decoder)
+    ):
         raise RegardError("onnx: only Transformers can be exported, without copying.")
     files = _trace(bundle.model.eval(), settings)
     special = {"pad": PAD, "unknown": UNKNOWN, "begin": BEGIN, "end": END}
@@ -97,17 +99,17 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
 
 def _trace(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
     """The graphs, with attention in plain tensor operations, which every runtime supports."""
-    backends = [(part, part.backend) for part in model.modules() if isinstance(part, Attention)]
-    for part, _ in backends:
-        part.backend = "dense"
+    backends = [(module, module.backend) for module in model.modules() if isinstance(module, Attention)]
+    for module, _ in backends:
+        module.backend = "dense"
     try:
         return _graphs(model, settings)
     except (AssertionError, RuntimeError, torch.onnx.errors.OnnxExporterError) as error:
         reason = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
         raise RegardError(f"onnx: this model has parts that ONNX does not know ({reason}).") from None
     finally:
-        for part, backend in backends:
-            part.backend = backend
+        for module, backend in backends:
+            module.backend = backend
 
 
 def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:

@@ -1,1 +1,1 @@
-"""Tasks, one file each: what is read, what is predicted, and everything that follows from it."""
+"""Tasks, one file each: inputs, targets, and everything that depends on them."""

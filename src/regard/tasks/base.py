@@ -135,7 +135,7 @@ class Task(ABC):
         """The pipeline from inputs to results."""
 
     def table_layout(self, path: Path, layout: "Layout") -> "Layout":
-        """Where the inputs are in a table of a user. layout: as the run's own tables had them, or as the user says."""
+        """The columns of the inputs in a user's table. layout: of the run's own tables, or given by the user."""
         if layout.question_column is None:
             return layout
         from regard.data.column_detection import layout_with_question

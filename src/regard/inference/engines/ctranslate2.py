@@ -53,7 +53,7 @@ class CTranslate2Engine(Engine):
         return cls(opened, precision=precision, threads=threads, shortlist=shortlist is not None)
 
     def unsupported_reason(self, config: SearchConfig) -> str:
-        """All but greedy search and the usual beam search."""
+        """All but greedy search and standard beam search."""
         if config.patient and config.beam > 1:
             return "its beam search ends with the first hypotheses that end"
         return f"it has no batch-invariant {config.beyond_beam_search}" if config.beyond_beam_search else ""

@@ -88,10 +88,10 @@ def _without_duplicates(groups: list[list[Hypothesis]]) -> list[Hypothesis]:
     return list({tuple(h.tokens): h for found in groups for h in found}.values())
 
 
-def _first_columns(wanted: Tensor, count: int) -> Tensor:
-    """The columns [N, count] of the first wanted ones, in order; then others, where there are too few."""
-    columns = torch.arange(wanted.shape[1], device=wanted.device)
-    return torch.where(wanted, columns, columns + wanted.shape[1]).topk(count, -1, largest=False).indices
+def _first_columns(selected: Tensor, count: int) -> Tensor:
+    """Indices [N, count] of the first selected columns of each row, in order, then of others if there are too few."""
+    columns = torch.arange(selected.shape[1], device=selected.device)
+    return torch.where(selected, columns, columns + selected.shape[1]).topk(count, -1, largest=False).indices
 
 
 def _best_candidates(logits: Tensor, log_partition: Tensor, totals: Tensor) -> Candidates:

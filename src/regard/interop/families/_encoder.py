@@ -131,7 +131,7 @@ def head_difference(model: ModelSettings) -> str:
     decoder: Any = model.decoder
     if decoder.activation != encoder.activation:
         return f"its head's activation is {decoder.activation}, not {encoder.activation}"
-    epsilons = [part.norm_epsilon or DEFAULT_EPSILON for part in (decoder, encoder)]
+    epsilons = [component.norm_epsilon or DEFAULT_EPSILON for component in (decoder, encoder)]
     return f"its head's norm_epsilon is {epsilons[0]}, not {epsilons[1]}" if epsilons[0] != epsilons[1] else ""
 
 

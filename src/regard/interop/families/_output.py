@@ -12,17 +12,17 @@ SPECIAL_TOKEN_IDS = {"pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id":
 
 
 @torch.no_grad()
-def untie_output(tensors: dict[str, Tensor], side: str, part: Any) -> None:
+def untie_output(tensors: dict[str, Tensor], side: str, component: Any) -> None:
     """Give the output layer its own weight and a bias, and multiply the embedding by its scale if there is one: not
     every architecture scales embeddings."""
     embedding = tensors[f"{side}.embedding.weight"]
     tensors.setdefault("output.weight", embedding.clone())
     tensors.setdefault("output.bias", torch.zeros(len(embedding)))
-    if part.scale_embedding:
-        embedding *= part.width**0.5
+    if component.scale_embedding:
+        embedding *= component.width**0.5
 
 
-def write_sinusoids(tensors: dict[str, Tensor], side: str, part: Any, length: int) -> None:
+def write_sinusoids(tensors: dict[str, Tensor], side: str, component: Any, length: int) -> None:
     """Add a table of position embeddings, if the model computes them."""
-    if part.position == "sinusoidal":
-        tensors[f"{side}.embedding.place.table.weight"] = Sinusoids(length, part.width).value()
+    if component.position == "sinusoidal":
+        tensors[f"{side}.embedding.place.table.weight"] = Sinusoids(length, component.width).value()

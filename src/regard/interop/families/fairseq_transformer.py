@@ -23,11 +23,11 @@ class FairseqTransformer(Family):
         if tie == "none":
             tensors.append(tensor("decoder.output_projection.weight", "output.weight", target))
             tensors.append(tensor("output.bias", "output.bias", target))
-        parts = {}
+        components = {}
         for side in ("encoder", "decoder"):
             config = self.config[side]
             check_sizes(side, config)
-            parts[side] = {"kind": "transformer", "position": "learned", **config}
+            components[side] = {"kind": "transformer", "position": "learned", **config}
             tensors.append(tensor(f"{side}.embed_positions.weight", f"{side}.embedding.place.table.weight"))
             if config["norm_embedding"]:
                 tensors += layer(f"{side}.layernorm_embedding", f"{side}.embedding.norm")
@@ -36,7 +36,7 @@ class FairseqTransformer(Family):
             for number in range(config["layers"]):
                 name = f"{side}.layers.{number}"
                 tensors += layer_mapping(name, name, cross_attention=side == "decoder")
-        return ModelMapping(ModelSettings.parse({**parts, "tie": tie}), tensors)
+        return ModelMapping(ModelSettings.parse({**components, "tie": tie}), tensors)
 
     def tokenizers(self, folder: Path) -> TokenizerPair:
         return TokenizerPair(load_dictionary(folder, "source"), load_dictionary(folder, "target"))

@@ -50,9 +50,9 @@ class Marian(Family):
         for side in SIDES:
             tensors += self._side_mapping(side, names)
         duplicates = {f"model.{side}.embed_tokens.weight": embedding for side in SIDES}
-        parts = {side: self._side_settings(side) for side in SIDES}
+        components = {side: self._side_settings(side) for side in SIDES}
         return ModelMapping(
-            ModelSettings.parse({**parts, "tie": "all", "output_bias": True}),
+            ModelSettings.parse({**components, "tie": "all", "output_bias": True}),
             tensors,
             duplicates={"lm_head.weight": embedding, **duplicates},
         )
@@ -139,10 +139,10 @@ class Marian(Family):
         encoder: Any = model.encoder
         decoder: Any = model.decoder
         sizes = {}
-        for side, part in (("encoder", encoder), ("decoder", decoder)):
-            sizes[f"{side}_layers"] = part.layers
-            sizes[f"{side}_attention_heads"] = part.heads
-            sizes[f"{side}_ffn_dim"] = part.feedforward
+        for side, component in (("encoder", encoder), ("decoder", decoder)):
+            sizes[f"{side}_layers"] = component.layers
+            sizes[f"{side}_attention_heads"] = component.heads
+            sizes[f"{side}_ffn_dim"] = component.feedforward
         return {
             "model_type": cls.model_type,
             "architectures": [cls.class_name],
@@ -168,8 +168,8 @@ class Marian(Family):
 
     @torch.no_grad()
     def adapt(self, tensors: dict[str, Tensor], model: ModelSettings) -> dict[str, Tensor]:
-        for side, part in (("encoder", model.encoder), ("decoder", model.decoder)):
-            write_sinusoids(tensors, side, part, self.max_positions)
+        for side, component in (("encoder", model.encoder), ("decoder", model.decoder)):
+            write_sinusoids(tensors, side, component, self.max_positions)
         bias = tensors.setdefault("output.bias", torch.zeros(len(tensors["encoder.embedding.weight"])))
         bias[[PAD, BEGIN]] = NEVER_PREDICTED
         return tensors
