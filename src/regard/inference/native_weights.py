@@ -228,10 +228,10 @@ def _recurrent(weights: Weights, opened: RunFolder, encoder: RecurrentEncoder, d
     weights.put_linear("decoder.initial_state", ["decoder.first"], decoder.layers * D, M)
     cells("decoder.cells", "decoder.cells", decoder.cell, [E, *[D] * (decoder.layers - 1)], D)
     has_context = decoder.attend == "before" or context_every_step
-    if beside := M if has_context else D if input_feeding else 0:
-        # The embedding and what comes beside it are one input.
+    if extra_width := M if has_context else D if input_feeding else 0:
+        # The embedding and the context or previous state are concatenated into one input.
         first = weights.tensors.pop("decoder.cells.0.input.weight")
-        joined = np.concatenate([first, weights.get("decoder.beside.weight", (len(first), beside))], 1)
+        joined = np.concatenate([first, weights.get("decoder.beside.weight", (len(first), extra_width))], 1)
         weights.put("decoder.cells.0.input.weight", joined)
     if decoder.attend != "never":
         _attention(weights, decoder, features, M)

@@ -52,7 +52,7 @@ class TaskProtocol(Protocol):
         ...
 
     def verbs(self, pipeline: Any) -> Mapping[str, Callable[..., Any]]:
-        """The methods that a predictor of this task has beside `predict`, by name."""
+        """The methods that a predictor of this task has besides `predict`, by name."""
         ...
 
 

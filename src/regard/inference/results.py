@@ -81,7 +81,7 @@ class SearchConfig:
 
     @property
     def beyond_beam_search(self) -> str:
-        """What it needs beyond plain greedy and beam search, in words; empty if nothing."""
+        """The first option beyond plain greedy and beam search, as a phrase; empty if there is none."""
         for needed, what in (
             (self.coverage_penalty, "coverage penalty"),
             (self.sampling, "sampling"),

@@ -31,7 +31,7 @@ class CTranslate2Engine(Engine):
             str(convert_to_ctranslate2(opened, precision)),
             device="cpu",
             compute_type=precision,
-            # Sentences with a shortlist go one by one, each on a thread of its own.
+            # With a shortlist, sentences are translated one by one, each on its own thread.
             inter_threads=threads if shortlist else 1,
             intra_threads=1 if shortlist else threads,
         )

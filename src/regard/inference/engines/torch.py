@@ -62,7 +62,7 @@ class TorchEngine(Engine):
         constraints: Sequence[Constraints] | None = None,
         on_token: OnToken | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source. on_token: called with every token as it is produced."""
+        """The best hypotheses of each source. on_token: called with every token as it is generated."""
         device = next(self.bundle.model.parameters()).device
         source, mask = (each.to(device) for each in collate_sources(self.bundle.source_side, sources))
         if self._shortlist is None or any(constraints or ()) or config.forbidden:
