@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polib
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.data.files import plain_text, read, refusal, sides, write
@@ -64,6 +64,7 @@ def test_an_entry_with_a_missing_plural_form_is_rejected(tmp_path: Path) -> None
     assert [example.problem for example in read(path)] == ["not translated"]
 
 
+@example(pairs=[("\uf8e0", "\uf8e01"), ("a\u2028\uf8e0b", "\x0b\uf8e7")])
 @given(pairs=st.lists(st.tuples(plain_text.filter(bool), plain_text.filter(bool)), max_size=4))
 def test_entries_written_by_polib_are_read_back(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
     catalogue = polib.POFile()

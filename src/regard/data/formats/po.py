@@ -1,5 +1,6 @@
 """gettext PO: the entries that are translated and not fuzzy."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +9,11 @@ from regard.data.files import open_file
 from regard.data.readers import READERS, Reader
 from regard.errors import RegardError
 
-# polib ends a line at each of these characters, which gettext does not; while it parses, others stand in for them.
-_LINE_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
-_SUBSTITUTES = "".join(chr(0xF8E0 + number) for number in range(len(_LINE_ENDS)))
-SUBSTITUTE, RESTORE = str.maketrans(_LINE_ENDS, _SUBSTITUTES), str.maketrans(_SUBSTITUTES, _LINE_ENDS)
+# polib ends a line at each of these characters, which gettext does not. While it parses, each is two characters: an
+# escape character and a digit. The escape character itself, the first one, is escaped, too.
+_ESCAPED = "\uf8e0\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+_ESCAPES = str.maketrans({character: f"{_ESCAPED[0]}{digit}" for digit, character in enumerate(_ESCAPED)})
+_ESCAPE_SEQUENCE = re.compile(rf"{_ESCAPED[0]}(\d)")
 
 
 @READERS.register("po")
@@ -28,7 +30,7 @@ class PoReader(Reader):
         try:
             text = content.decode("utf-8-sig")
             # polib takes its argument for a file's name if there is such a file.
-            entries = polib.pofile(text.translate(SUBSTITUTE) + "\n# end\n") if text.strip() else []
+            entries = polib.pofile(text.translate(_ESCAPES) + "\n# end\n") if text.strip() else []
         except UnicodeDecodeError:
             raise RegardError(f"{path}: this is not UTF-8; convert it: msgconv -t utf-8 {path} -o new.po.") from None
         except (OSError, ValueError, IndexError) as error:
@@ -49,4 +51,8 @@ class PoReader(Reader):
 
 
 def _example(source: str, target: str, path: Path, line: int, problem: str = "") -> Example:
-    return Example(source.translate(RESTORE), target.translate(RESTORE), str(path), line, problem)
+    return Example(_unescape(source), _unescape(target), str(path), line, problem)
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE_SEQUENCE.sub(lambda escape: _ESCAPED[int(escape[1])], text)
