@@ -120,16 +120,18 @@ def see(
     selection = Selection(kind, layer, head, attribution, subwords, special)
     output_format = _OutputFormat(output, top, as_json)
     output_format.check()
-    one_run = target is None and compare is None and not also and not attribution and kind is None and not as_json
+    has_no_other_options = (
+        target is None and compare is None and not also and not attribution and kind is None and not as_json
+    )
     if over_time:
-        if text is not None or not one_run:
+        if text is not None or not has_no_other_options:
             raise RegardError("--over-time: it is of an example of the run's own; leave out texts, kinds and runs.")
         _show_over_time(run, output_format, selection)
         return
     if text is None:
         raise RegardError("name a text for the model to read, or --over-time.")
     if channels:
-        if not one_run:
+        if not has_no_other_options:
             raise RegardError("--channels: it is of one run and one picture; leave out the other options but -o.")
         _show_channels(run, text, output, device)
         return
