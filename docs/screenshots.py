@@ -31,19 +31,19 @@ VIEWS = {  # name: view, theme, width, height
 
 def save_view(browser: Browser, page: Path, name: str, view: str, theme: str, width: int, height: int) -> None:
     size = {"width": width, "height": height}
-    opened = browser.new_page(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
-    opened.goto(page.as_uri())
-    opened.click(f"[data-view={view}]")
+    tab = browser.new_page(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
+    tab.goto(page.as_uri())
+    tab.click(f"[data-view={view}]")
     if view == "steps":
-        opened.focus(".steps input")
+        tab.focus(".steps input")
         for _ in range(5):
-            opened.keyboard.press("ArrowRight")
+            tab.keyboard.press("ArrowRight")
     if view == "matrix":
-        opened.focus("canvas.matrix")
+        tab.focus("canvas.matrix")
         for key in ("ArrowDown", *["ArrowDown", "ArrowRight"] * 5):
-            opened.keyboard.press(key)
-    opened.wait_for_timeout(300)
-    opened.screenshot(path=FOLDER / f"{name}.png")
+            tab.keyboard.press(key)
+    tab.wait_for_timeout(300)
+    tab.screenshot(path=FOLDER / f"{name}.png")
 
 
 def save_live_page(browser: Browser, run: str, text: str) -> None:
@@ -52,15 +52,15 @@ def save_live_page(browser: Browser, run: str, text: str) -> None:
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         assert server.stdout is not None
-        address = next(found[0] for line in server.stdout if (found := re.search(r"http://[\d.]+:\d+", line)))
-        opened = browser.new_page(viewport={"width": 900, "height": 800}, color_scheme="dark")
-        opened.goto(f"{address}/see")
-        opened.fill("#live-source", text)
-        opened.wait_for_selector(".panel canvas")
-        words = opened.input_value("#live-target").split()
-        opened.fill("#live-target", " ".join([*words[:-1], *words[-2:]]))
-        opened.wait_for_timeout(2000)
-        opened.screenshot(path=FOLDER / "see-live.png")
+        address = next(match[0] for line in server.stdout if (match := re.search(r"http://[\d.]+:\d+", line)))
+        tab = browser.new_page(viewport={"width": 900, "height": 800}, color_scheme="dark")
+        tab.goto(f"{address}/see")
+        tab.fill("#live-source", text)
+        tab.wait_for_selector(".panel canvas")
+        words = tab.input_value("#live-target").split()
+        tab.fill("#live-target", " ".join([*words[:-1], *words[-2:]]))
+        tab.wait_for_timeout(2000)
+        tab.screenshot(path=FOLDER / "see-live.png")
     finally:
         server.terminate()
         server.wait()

@@ -16,7 +16,7 @@ from regard.views.page import write_page
 from regard.views.storage import from_record
 from tests.browser import checked_page, needs_chromium
 from tests.serving.conftest import Server
-from tests.views.samples import close, sample
+from tests.views.samples import assert_close, random_capture
 
 
 def test_attention_equals_that_of_the_predictor(server: Server, runs: list[Path]) -> None:
@@ -27,8 +27,8 @@ def test_attention_equals_that_of_the_predictor(server: Server, runs: list[Path]
     assert (actual.source, actual.target, actual.kinds) == (expected.source, expected.target, expected.kinds)
     for kind in expected.kinds:
         for layer, expected_layer in zip(actual.weights[kind], expected.weights[kind], strict=True):
-            close(layer, expected_layer, atol=2e-5)
-    close(actual.attribution["source"], expected.attribution["source"], atol=2e-5)
+            assert_close(layer, expected_layer, atol=2e-5)
+    assert_close(actual.attribution["source"], expected.attribution["source"], atol=2e-5)
     translated = server.request("/v1/attend", {"text": "the cat sat", "model": "en-de", "top": 1}).json()
     assert translated["text"] == regard.load(runs[0]).translate("the cat sat").text
 
@@ -105,7 +105,7 @@ def test_attention_follows_the_source_and_the_edited_target(page: Page, runs: li
         "rows => rows.slice(1).map(row => [...row.cells].slice(1).filter(c => !c.className).map(c => +c.textContent))"
     )
     captured = translator.attend("the cat sat", "die Katze").without_special().merge_words()
-    close(np.array(rows), captured.alignment_weights, atol=6e-4)
+    assert_close(np.array(rows), captured.alignment_weights, atol=6e-4)
     page.click("#live-reset")
     expect(page.locator("#live-status")).to_have_text("of its own words")
     assert page.input_value("#live-target") == translator.translate("the cat sat").text
@@ -124,7 +124,7 @@ def test_live_page_and_saved_page_show_the_same(
     record = waiting.value.json()["attention"]
     page.wait_for_selector(".panel canvas")
     monkeypatch.setattr("regard.views.page.pack_capture", lambda captured, name: record)
-    write_page([("", sample(1))], tmp_path / "saved.html")
+    write_page([("", random_capture(1))], tmp_path / "saved.html")
 
     def views(shown: Page) -> list[tuple[str, str, str | None]]:
         found = []

@@ -222,7 +222,7 @@ def test_live_page_shows_attention_over_chosen_files(browser: Browser, server: S
         page.goto(f"{server.url}/see")
         page.wait_for_selector("#live-file-label:not([hidden])", timeout=60_000)
         page.set_input_files("#live-file", path)
-        page.wait_for_selector(".source-overlay canvas.picture")
+        page.wait_for_selector(".source-overlay canvas.image")
         words = page.locator("button.word")
         count = words.count()
         assert count >= 1

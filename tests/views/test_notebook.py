@@ -18,8 +18,8 @@ from regard.loading import predictor_from_bundle
 from regard.views.notebook import AttentionView, render_frame
 from tests.browser import checked_page, needs_chromium
 from tests.media import audio_bytes, image_bytes, media_bundle
-from tests.views.samples import sample
-from tests.views.test_page import hostile
+from tests.views.samples import random_capture
+from tests.views.test_page import capture_with_markup
 
 # What Chromium says of a frame that may run scripts and nothing else.
 HARMLESS = "about:srcdoc"
@@ -27,25 +27,25 @@ HARMLESS = "about:srcdoc"
 
 @pytest.fixture(scope="module")
 def captures() -> dict[str, CapturedAttention]:
-    """A text, a picture and a recording."""
-    sees: Any = predictor_from_bundle(media_bundle("images"))
-    hears: Any = predictor_from_bundle(media_bundle("speech"))
+    """Captures of a text, an image and a recording."""
+    image_model: Any = predictor_from_bundle(media_bundle("images"))
+    speech_model: Any = predictor_from_bundle(media_bundle("speech"))
     return {
-        "text": sample(6),
-        "picture": sees.attend(image_bytes(), "a red circle", attribution=True),
-        "recording": hears.attend(audio_bytes(), "one two", attribution=True),
+        "text": random_capture(6),
+        "image": image_model.attend(image_bytes(), "a red circle", attribution=True),
+        "recording": speech_model.attend(audio_bytes(), "one two", attribution=True),
     }
 
 
 @contextmanager
 def open_notebook(
-    browser: Browser, folder: Path, seen: CapturedAttention, width: int = 1200
+    browser: Browser, folder: Path, captured: CapturedAttention, width: int = 1200
 ) -> Iterator[tuple[Page, FrameLocator]]:
     """The page of a notebook, and the frame in it."""
     path = folder / "notebook.html"
     path.write_text(
         "<!doctype html><meta charset=utf-8><title>notebook</title><style>body { margin: 0 } .output { overflow: auto }"
-        f"</style><div class=output>{AttentionView.from_captured(seen)._repr_html_()}</div>",
+        f"</style><div class=output>{AttentionView.from_captured(captured)._repr_html_()}</div>",
         "utf-8",
     )
     with checked_page(browser, path.as_uri(), harmless=HARMLESS, viewport={"width": width, "height": 1000}) as page:
@@ -65,15 +65,15 @@ def visible(page: Page, frame: FrameLocator, selector: str) -> bool:
 def test_an_image_fits_below_its_words(
     browser: Browser, captures: dict[str, CapturedAttention], tmp_path: Path, width: int
 ) -> None:
-    with open_notebook(browser, tmp_path, captures["picture"], width) as (page, frame):
-        frame.locator("canvas.picture").wait_for()
+    with open_notebook(browser, tmp_path, captures["image"], width) as (page, frame):
+        frame.locator("canvas.image").wait_for()
         words = frame.locator("button.word")
         assert words.all_text_contents() == ["a", "red", "circle"]
-        assert visible(page, frame, "canvas.picture")
+        assert visible(page, frame, "canvas.image")
         assert visible(page, frame, "button.word")
 
         def pixels() -> str:
-            return str(frame.locator("canvas.picture").evaluate("canvas => canvas.toDataURL()"))
+            return str(frame.locator("canvas.image").evaluate("canvas => canvas.toDataURL()"))
 
         frame.locator("#layer").select_option("attribution")
         first = pixels()
@@ -93,21 +93,21 @@ def test_a_recording_can_be_played(browser: Browser, captures: dict[str, Capture
         assert visible(page, frame, "audio")
         assert visible(page, frame, "button.word")
         seconds = frame.locator("audio").evaluate(
-            """sound => new Promise((resolve, reject) => {
-                sound.addEventListener('timeupdate', () => sound.currentTime > 0 && resolve(sound.duration));
-                sound.muted = true;
-                sound.play().catch(reject);
+            """audio => new Promise((resolve, reject) => {
+                audio.addEventListener('timeupdate', () => audio.currentTime > 0 && resolve(audio.duration));
+                audio.muted = true;
+                audio.play().catch(reject);
             })"""
         )
-        heard = captures["recording"].source_media
-        assert heard is not None
-        assert abs(seconds - heard.seconds) < 0.15
+        source_media = captures["recording"].source_media
+        assert source_media is not None
+        assert abs(seconds - source_media.seconds) < 0.15
 
 
 def capture_of_length(count: int) -> CapturedAttention:
     """Attention of so many words, and the end token, over five positions."""
-    ends = (False,) * count, (True,)
-    target = Axis((*(f"▁w{number}" for number in range(count)), "</s>"), ends[0] + ends[1])
+    special = (*(False,) * count, True)
+    target = Axis((*(f"▁w{number}" for number in range(count)), "</s>"), special)
     source = Axis(tuple(f"▁source{number}" for number in range(5)), (False,) * 5)
     weights = np.full((1, count + 1, 5), 0.2, np.float32)
     return CapturedAttention(
@@ -145,7 +145,7 @@ def test_every_view_opens_and_can_be_saved(
 
 @needs_chromium
 def test_the_frame_cannot_reach_the_notebook(browser: Browser, tmp_path: Path) -> None:
-    with open_notebook(browser, tmp_path, hostile()) as (page, frame):
+    with open_notebook(browser, tmp_path, capture_with_markup()) as (page, frame):
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
         frame.locator("[data-view=table]").click()
         assert "�evil" in frame.locator(".numbers th").all_text_contents()
@@ -169,12 +169,12 @@ class Text(HTMLParser):
 
 def test_the_text_representation_is_one_line(captures: dict[str, CapturedAttention]) -> None:
     """A notebook stores it beside the page, and shows it if the notebook is not trusted."""
-    for seen in (*captures.values(), hostile(), hostile().merge_words()):
-        line = repr(seen)
+    for captured in (*captures.values(), capture_with_markup(), capture_with_markup().merge_words()):
+        line = repr(captured)
         assert "\n" not in line
         assert len(line) < 250
-        assert unescape(Text(render_frame("name", seen)).text).startswith(line)
-    assert repr(captures["picture"]).startswith(
+        assert unescape(Text(render_frame("name", captured)).text).startswith(line)
+    assert repr(captures["image"]).startswith(
         "<CapturedAttention 'a red circle' over 64 cells; layers × heads: cross 1 × 1; grad"
     )
     assert len(repr(captures["recording"].source_media)) < 50
@@ -182,9 +182,9 @@ def test_the_text_representation_is_one_line(captures: dict[str, CapturedAttenti
 
 
 def test_results_show_their_attention() -> None:
-    hears: Any = predictor_from_bundle(media_bundle("speech"))
-    result = hears.translate(audio_bytes(), attention=True)
+    speech_model: Any = predictor_from_bundle(media_bundle("speech"))
+    result = speech_model.translate(audio_bytes(), attention=True)
     assert result._repr_html_() == result.attention._repr_html_()
-    assert np.array_equal(result.attention.weights["cross"][0], hears.attend(audio_bytes()).weights["cross"][0])
+    assert np.array_equal(result.attention.weights["cross"][0], speech_model.attend(audio_bytes()).weights["cross"][0])
     assert result.attention.source_media.audio.startswith(b"RIFF"), "it can be played"
-    assert hears.translate(audio_bytes())._repr_html_() is None
+    assert speech_model.translate(audio_bytes())._repr_html_() is None

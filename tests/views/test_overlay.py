@@ -151,7 +151,7 @@ def test_the_page_draws_the_weights_of_a_word_over_the_image(
 ) -> None:
     write_page([("captions", image_capture)], tmp_path / "x.html")
     with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
-        page.wait_for_selector(".source-overlay canvas.picture")
+        page.wait_for_selector(".source-overlay canvas.image")
         words = page.locator("button.word")
         assert words.all_text_contents() == ["a", "red", "circle"]
 

@@ -16,7 +16,7 @@ from regard.views.page import write_page
 from regard.views.storage import from_record
 from tests.browser import checked_page, needs_chromium
 from tests.views.modules import defined_globals
-from tests.views.samples import close, sample
+from tests.views.samples import assert_close, random_capture
 
 pytestmark = needs_chromium
 CELL = 24  # pixels of a cell of a small matrix
@@ -42,50 +42,50 @@ def status(page: Page) -> str:
     return text.replace("\u2068", "").replace("\u2069", "")
 
 
-def first_cell(page: Page, shown: CapturedAttention) -> Position:
+def first_cell(page: Page, captured: CapturedAttention) -> Position:
     """The middle of the first cell of a matrix. Its cells end 2 pixels before the end of what can be scrolled."""
     extent = page.locator(".scroll-extent").evaluate(
         "box => [parseFloat(box.style.width), parseFloat(box.style.height)]"
     )
-    sizes = len(shown.source), len(shown.target)
+    sizes = len(captured.source), len(captured.target)
     x, y = (length - 2 - CELL * count + CELL / 2 for length, count in zip(extent, sizes, strict=True))
     return {"x": x, "y": y}
 
 
 def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> None:
-    seen = sample(11)
-    words = seen.without_special().merge_words()
-    with open_page(browser, tmp_path, seen) as page:
-        close(table(page), words.alignment_weights, atol=6e-4)
+    captured = random_capture(11)
+    words = captured.without_special().merge_words()
+    with open_page(browser, tmp_path, captured) as page:
+        assert_close(table(page), words.alignment_weights, atol=6e-4)
         page.check("#special")
-        close(table(page), seen.merge_words().alignment_weights, atol=6e-4)
+        assert_close(table(page), captured.merge_words().alignment_weights, atol=6e-4)
         page.uncheck("#words")
-        for kind in seen.kinds:
+        for kind in captured.kinds:
             page.select_option("#kind", value=kind)
             for layer in range(2):
                 page.select_option("#layer", value=str(layer))
-                close(table(page), seen.matrix(kind, layer), atol=6e-4)
+                assert_close(table(page), captured.matrix(kind, layer), atol=6e-4)
                 page.select_option("#head", value="1")
-                close(table(page), seen.matrix(kind, layer, 1), atol=6e-4)
+                assert_close(table(page), captured.matrix(kind, layer, 1), atol=6e-4)
                 page.select_option("#head", value="mean")
             page.select_option("#layer", value="mean")
-            close(table(page), seen.matrix(kind), atol=6e-4)
+            assert_close(table(page), captured.matrix(kind), atol=6e-4)
         page.select_option("#kind", value="cross")
         page.select_option("#layer", value="attribution")
-        size = np.abs(seen.attribution["source"])
-        close(table(page), size / size.max(1, keepdims=True), atol=6e-4)
+        size = np.abs(captured.attribution["source"])
+        assert_close(table(page), size / size.max(1, keepdims=True), atol=6e-4)
         page.uncheck("#special")
         page.check("#words")
         of_words = np.abs(words.attribution["source"])  # pieces add up with their signs, then their size is taken
-        close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
+        assert_close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
         assert page.locator("td.muted").count() == 0, "attribution has no hidden weight"
         page.select_option("#layer", value="0")
-        close(table(page), words.matrix("cross", 0), atol=6e-4)
+        assert_close(table(page), words.matrix("cross", 0), atol=6e-4)
 
 
 def test_every_view_fits_in_both_themes_and_on_a_phone(browser: Browser, tmp_path: Path) -> None:
     for context in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 390, "height": 700}}):
-        with open_page(browser, tmp_path, sample(3), **context) as page:
+        with open_page(browser, tmp_path, random_capture(3), **context) as page:
             for kind in ("cross", "encoder", "decoder"):
                 page.select_option("#kind", value=kind)
                 for view in VIEWS:
@@ -95,9 +95,9 @@ def test_every_view_fits_in_both_themes_and_on_a_phone(browser: Browser, tmp_pat
 
 
 def test_pointing_at_a_cell_or_word_reports_its_weights(browser: Browser, tmp_path: Path) -> None:
-    seen = sample(5)
-    words = seen.without_special().merge_words()
-    with open_page(browser, tmp_path, seen) as page:
+    captured = random_capture(5)
+    words = captured.without_special().merge_words()
+    with open_page(browser, tmp_path, captured) as page:
         page.hover("canvas.matrix", position=first_cell(page, words))
         assert status(page).startswith(
             f"{words.target.labels[0]} → {words.source.labels[0]}: {words.alignment_weights[0, 0]:.3f}"
@@ -108,9 +108,9 @@ def test_pointing_at_a_cell_or_word_reports_its_weights(browser: Browser, tmp_pa
 
 
 def test_every_view_can_be_used_with_the_keyboard(browser: Browser, tmp_path: Path) -> None:
-    seen = sample(6)
-    words = seen.without_special().merge_words()
-    with open_page(browser, tmp_path, seen) as page:
+    captured = random_capture(6)
+    words = captured.without_special().merge_words()
+    with open_page(browser, tmp_path, captured) as page:
         page.focus("canvas.matrix")
         page.keyboard.press("End")
         page.keyboard.press("End")
@@ -135,16 +135,18 @@ def test_every_view_can_be_used_with_the_keyboard(browser: Browser, tmp_path: Pa
 
 
 def test_search_counts_matching_words(browser: Browser, tmp_path: Path) -> None:
-    seen = sample(6)
-    with open_page(browser, tmp_path, seen) as page:
+    captured = random_capture(6)
+    with open_page(browser, tmp_path, captured) as page:
         page.fill("#find", "t0")
-        wanted = sum("t0" in label for label in (*seen.source.merge_words().labels, *seen.target.merge_words().labels))
-        assert status(page) == f"{wanted} found"
+        expected = sum(
+            "t0" in label for label in (*captured.source.merge_words().labels, *captured.target.merge_words().labels)
+        )
+        assert status(page) == f"{expected} found"
 
 
-def test_pictures_and_weights_can_be_downloaded(browser: Browser, tmp_path: Path) -> None:
-    seen = sample(8)
-    with open_page(browser, tmp_path, seen) as page:
+def test_images_and_weights_can_be_downloaded(browser: Browser, tmp_path: Path) -> None:
+    captured = random_capture(8)
+    with open_page(browser, tmp_path, captured) as page:
         for view in ("matrix", "arcs"):
             page.click(f"[data-view={view}]")
             for name, begins in (("png", b"\x89PNG"), ("svg", b"<svg")):
@@ -156,13 +158,17 @@ def test_pictures_and_weights_can_be_downloaded(browser: Browser, tmp_path: Path
             page.click("#json")
         download.value.save_as(tmp_path / "saved.json")
     again = from_record(json.loads((tmp_path / "saved.json").read_text()))
-    assert (again.source, again.target, again.alignment_head) == (seen.source, seen.target, seen.alignment_head)
-    for kind in seen.kinds:
-        for one, other in zip(again.weights[kind], seen.weights[kind], strict=True):
-            close(one, other, atol=2e-5)
+    assert (again.source, again.target, again.alignment_head) == (
+        captured.source,
+        captured.target,
+        captured.alignment_head,
+    )
+    for kind in captured.kinds:
+        for one, other in zip(again.weights[kind], captured.weights[kind], strict=True):
+            assert_close(one, other, atol=2e-5)
 
 
-def hostile() -> CapturedAttention:
+def capture_with_markup() -> CapturedAttention:
     words = [
         "▁</script><script>alert(1)</script>",
         "▁<img src=x onerror=alert(1)>",
@@ -187,7 +193,7 @@ def hostile() -> CapturedAttention:
 
 def test_labels_are_never_markup_in_any_view(browser: Browser, tmp_path: Path) -> None:
     """Side by side, too."""
-    with open_page(browser, tmp_path, hostile(), hostile()) as page:
+    with open_page(browser, tmp_path, capture_with_markup(), capture_with_markup()) as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
         for view in [*VIEWS, "beam"]:
             page.click(f"[data-view={view}]")
@@ -208,7 +214,11 @@ def test_labels_are_never_markup_in_any_view(browser: Browser, tmp_path: Path) -
 
 def test_labels_are_never_markup_over_time(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "x.html"
-    write_page([("<img src=x onerror=alert(1)>", hostile()), ("</script>", hostile())], path, over_time=True)
+    write_page(
+        [("<img src=x onerror=alert(1)>", capture_with_markup()), ("</script>", capture_with_markup())],
+        path,
+        over_time=True,
+    )
     with checked_page(browser, path.as_uri()) as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a token ran: {dialog.message}"))
         page.focus("#timeline input")
@@ -218,33 +228,40 @@ def test_labels_are_never_markup_over_time(browser: Browser, tmp_path: Path) -> 
 
 
 def test_the_beam_is_a_prefix_tree(browser: Browser, tmp_path: Path) -> None:
-    seen = sample(9)
-    marks = (False, False, True)
-    said = [Axis(("▁a", "▁b", "</s>"), marks), Axis(("▁a", "▁c", "</s>"), marks), Axis(("▁d", "▁b", "</s>"), marks)]
-    dice = np.random.default_rng(1)
-    weights = [dice.dirichlet(np.ones(len(seen.source)), 3).astype(np.float32) for _ in said]
+    captured = random_capture(9)
+    special = (False, False, True)
+    targets = [
+        Axis(("▁a", "▁b", "</s>"), special),
+        Axis(("▁a", "▁c", "</s>"), special),
+        Axis(("▁d", "▁b", "</s>"), special),
+    ]
+    rng = np.random.default_rng(1)
+    weights = [rng.dirichlet(np.ones(len(captured.source)), 3).astype(np.float32) for _ in targets]
     scores = [(-0.1, -0.2, -0.3), (-0.1, -1.0, -0.3), (-2.0, -0.2, -0.1)]
-    beam = tuple(BeamHypothesis(-0.1 * n, scores[n], said[n], weights[n]) for n in range(3))
-    with open_page(browser, tmp_path, replace(seen, beam=beam)) as page:
+    beam = tuple(BeamHypothesis(-0.1 * n, scores[n], targets[n], weights[n]) for n in range(3))
+    with open_page(browser, tmp_path, replace(captured, beam=beam)) as page:
         page.click("[data-view=beam]")
         assert page.locator("svg text.word").count() == 8, "common prefixes are drawn once"
         page.focus("svg text.word >> nth=3")
         words = replace(
-            seen, target=said[1], before=said[1], weights={}, attribution={}, alignment_weights=weights[1]
+            captured, target=targets[1], before=targets[1], weights={}, attribution={}, alignment_weights=weights[1]
         ).merge_words()
         row = words.without_special().alignment_weights[1]
         best = words.source.labels[int(row.argmax())]
-        wanted = f"·c: probability {np.exp(-1.0):.3f}, from {best} {row.max():.3f}"
-        assert status(page) == wanted
-    with open_page(browser, tmp_path, seen) as page:
+        expected = f"·c: probability {np.exp(-1.0):.3f}, from {best} {row.max():.3f}"
+        assert status(page) == expected
+    with open_page(browser, tmp_path, captured) as page:
         assert not page.locator("[data-view=beam]").is_visible()
 
 
 def test_two_captures_are_side_by_side(browser: Browser, tmp_path: Path) -> None:
     only = CapturedAttention(
-        sample(2).source, sample(2).target, sample(2).before, {"cross": sample(2).weights["cross"][:1]}
+        random_capture(2).source,
+        random_capture(2).target,
+        random_capture(2).before,
+        {"cross": random_capture(2).weights["cross"][:1]},
     )
-    with open_page(browser, tmp_path, sample(1), only, viewport={"width": 1300, "height": 800}) as page:
+    with open_page(browser, tmp_path, random_capture(1), only, viewport={"width": 1300, "height": 800}) as page:
         boxes = [page.locator(".panel").nth(number).bounding_box() for number in range(2)]
         assert boxes[0]["y"] == boxes[1]["y"]
         assert boxes[1]["x"] > boxes[0]["x"]
@@ -254,7 +271,7 @@ def test_two_captures_are_side_by_side(browser: Browser, tmp_path: Path) -> None
 
 def test_models_of_different_sizes_can_be_compared(browser: Browser, tmp_path: Path) -> None:
     """A panel says what its model lacks; the other model is still shown."""
-    large, small = sample(1, layers=4, heads=4), sample(2, layers=1, heads=1)
+    large, small = random_capture(1, layers=4, heads=4), random_capture(2, layers=1, heads=1)
     small = replace(small, weights={"cross": small.weights["cross"]}, attribution={})
     with open_page(browser, tmp_path, large, small) as page:
         panels = page.locator(".panel")
@@ -278,9 +295,9 @@ def test_models_of_different_sizes_can_be_compared(browser: Browser, tmp_path: P
 
 def test_it_opens_with_the_initial_selection(browser: Browser, tmp_path: Path) -> None:
     initial = {"kind": "encoder", "layer": 1, "head": 2, "words": False, "special": True}
-    write_page([("model", sample(3))], tmp_path / "x.html", initial=initial)
+    write_page([("model", random_capture(3))], tmp_path / "x.html", initial=initial)
     with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
-        close(table(page), sample(3).matrix("encoder", 1, 2), atol=6e-4)
+        assert_close(table(page), random_capture(3).matrix("encoder", 1, 2), atol=6e-4)
         assert (page.input_value("#kind"), page.input_value("#layer"), page.input_value("#head")) == (
             "encoder",
             "1",
@@ -289,7 +306,7 @@ def test_it_opens_with_the_initial_selection(browser: Browser, tmp_path: Path) -
         assert (page.is_checked("#words"), page.is_checked("#special")) == (False, True)
 
 
-def characters(text: str) -> CapturedAttention:
+def character_capture(text: str) -> CapturedAttention:
     """Attention of a character-level model: a text without blanks is one word."""
     labels, special = (*text, "</s>"), (*[False] * len(text), True)
     axis = Axis(labels, special)
@@ -305,25 +322,25 @@ def characters(text: str) -> CapturedAttention:
 
 
 def test_tokens_are_shown_if_merging_leaves_fewer_than_three_rows(browser: Browser, tmp_path: Path) -> None:
-    with open_page(browser, tmp_path, characters("abcdef")) as page:
+    with open_page(browser, tmp_path, character_capture("abcdef")) as page:
         assert not page.is_checked("#words")
         assert table(page).shape == (6, 6)
         page.check("#words")
         assert table(page).shape == (1, 1)
         page.select_option("#kind", value="decoder")
         assert page.is_checked("#words"), "the user's choice stays"
-    with open_page(browser, tmp_path, sample(6)) as page:
+    with open_page(browser, tmp_path, random_capture(6)) as page:
         assert page.is_checked("#words")
-    with open_page(browser, tmp_path, sample(6), characters("abc")) as page:
+    with open_page(browser, tmp_path, random_capture(6), character_capture("abc")) as page:
         assert not page.is_checked("#words"), "one of the two would be a single row"
-    write_page([("", characters("abcdef"))], tmp_path / "x.html", initial={"words": True})
+    write_page([("", character_capture("abcdef"))], tmp_path / "x.html", initial={"words": True})
     with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
         assert table(page).shape == (1, 1)
 
 
 def test_no_name_of_a_module_is_global(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "blank.html").write_text("<!doctype html><title>blank</title>")
-    with open_page(browser, tmp_path, sample(6)) as page:
+    with open_page(browser, tmp_path, random_capture(6)) as page:
         for view in VIEWS:
             page.click(f"[data-view={view}]")
         found = defined_globals(page)
@@ -332,12 +349,12 @@ def test_no_name_of_a_module_is_global(browser: Browser, tmp_path: Path) -> None
 
 
 def test_weight_on_hidden_special_tokens_is_reported_in_every_view(browser: Browser, tmp_path: Path) -> None:
-    with open_page(browser, tmp_path, sample(6)) as page:
+    with open_page(browser, tmp_path, random_capture(6)) as page:
         page.click("[data-view=table]")
         rows = page.locator(".numbers tr").evaluate_all(
             "rows => rows.slice(1).map(r => [...r.cells].slice(1).map(c => +c.textContent))"
         )
-        close(np.array(rows).sum(1), np.ones(len(rows)), atol=5e-3)
+        assert_close(np.array(rows).sum(1), np.ones(len(rows)), atol=5e-3)
         page.click("[data-view=steps]")
         assert re.search(r"; 0\.\d+ of its row on marks that are hidden", status(page))
         page.click("[data-view=arcs]")
@@ -346,15 +363,15 @@ def test_weight_on_hidden_special_tokens_is_reported_in_every_view(browser: Brow
 
 
 def test_tapping_a_cell_reports_its_weight(browser: Browser, tmp_path: Path) -> None:
-    seen = sample(5)
-    words = seen.without_special().merge_words()
-    with open_page(browser, tmp_path, seen, has_touch=True, viewport={"width": 390, "height": 700}) as page:
+    captured = random_capture(5)
+    words = captured.without_special().merge_words()
+    with open_page(browser, tmp_path, captured, has_touch=True, viewport={"width": 390, "height": 700}) as page:
         page.locator("canvas.matrix").tap(position=first_cell(page, words))
         assert status(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}: ")
 
 
 def test_playing_stops_when_another_view_is_shown(browser: Browser, tmp_path: Path) -> None:
-    with open_page(browser, tmp_path, sample(8)) as page:
+    with open_page(browser, tmp_path, random_capture(8)) as page:
         page.click("[data-view=steps]")
         page.click(".steps button")
         page.check("#special")
@@ -366,53 +383,55 @@ def test_playing_stops_when_another_view_is_shown(browser: Browser, tmp_path: Pa
 
 
 def test_a_slider_selects_a_capture_over_time(browser: Browser, tmp_path: Path) -> None:
-    whole = sample(4).alignment_weights
-    assert whole is not None
-    several = [replace(sample(4), alignment_weights=whole * np.float32(0.5**seed)) for seed in range(3)]
+    weights = random_capture(4).alignment_weights
+    assert weights is not None
+    several = [replace(random_capture(4), alignment_weights=weights * np.float32(0.5**seed)) for seed in range(3)]
     path = tmp_path / "x.html"
     write_page([(f"step {seed}", each) for seed, each in enumerate(several)], path, over_time=True)
     with checked_page(browser, path.as_uri()) as page:
         assert page.locator("#timeline output").text_content() == "step 2"
-        close(table(page), several[2].without_special().merge_words().alignment_weights, atol=6e-4)
+        assert_close(table(page), several[2].without_special().merge_words().alignment_weights, atol=6e-4)
         page.focus("#timeline input")
         page.keyboard.press("Home")
         assert page.locator(".panel").count() == 1
-        close(table(page), several[0].without_special().merge_words().alignment_weights, atol=6e-4)
+        assert_close(table(page), several[0].without_special().merge_words().alignment_weights, atol=6e-4)
 
 
 def test_attribution_of_a_model_without_attention_is_shown(browser: Browser, tmp_path: Path) -> None:
-    seen = replace(sample(2), weights={}, alignment_weights=None, alignment_head=None)
-    with open_page(browser, tmp_path, seen, sample(3)) as page:
+    captured = replace(random_capture(2), weights={}, alignment_weights=None, alignment_head=None)
+    with open_page(browser, tmp_path, captured, random_capture(3)) as page:
         page.select_option("#layer", value="attribution")
         assert page.locator(".panel").nth(0).locator("canvas.matrix").count() == 1
         page.select_option("#layer", value="mean")
         assert "does not attend" in (page.locator(".panel").nth(0).text_content() or "")
         page.click("[data-view=heads]")
         assert "does not attend" in (page.locator(".panel").nth(0).text_content() or "")
-    with open_page(browser, tmp_path, seen) as page:
+    with open_page(browser, tmp_path, captured) as page:
         assert page.input_value("#layer") == "attribution"
-        of_words = np.abs(seen.without_special().merge_words().attribution["source"])
-        close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
+        of_words = np.abs(captured.without_special().merge_words().attribution["source"])
+        assert_close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
         with page.expect_download() as download:
             page.click("#json")
         download.value.save_as(tmp_path / "saved.json")
     again = from_record(json.loads((tmp_path / "saved.json").read_text()))
-    close(again.attribution["source"], seen.attribution["source"], atol=1e-4)
+    assert_close(again.attribution["source"], captured.attribution["source"], atol=1e-4)
 
 
 def test_tiny_attribution_is_scaled(browser: Browser, tmp_path: Path) -> None:
     """Gradients are tiny for a word that the model is sure of; the largest of each row is still visible."""
-    seen = sample(11)
-    tiny = {over: values * np.float32(1e-9) for over, values in seen.attribution.items()}
-    write_page([("", replace(seen, attribution=tiny))], tmp_path / "x.html", initial={"layer": "attribution"})
+    captured = random_capture(11)
+    tiny = {over: values * np.float32(1e-9) for over, values in captured.attribution.items()}
+    write_page([("", replace(captured, attribution=tiny))], tmp_path / "x.html", initial={"layer": "attribution"})
     with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
-        of_words = np.abs(seen.without_special().merge_words().attribution["source"])
-        close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
+        of_words = np.abs(captured.without_special().merge_words().attribution["source"])
+        assert_close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
 
 
 def test_a_model_without_attention_says_so(browser: Browser, tmp_path: Path) -> None:
-    none = CapturedAttention(sample(2).source, sample(2).target, sample(2).before, {})
-    with open_page(browser, tmp_path, none) as page:
+    without_attention = CapturedAttention(
+        random_capture(2).source, random_capture(2).target, random_capture(2).before, {}
+    )
+    with open_page(browser, tmp_path, without_attention) as page:
         assert "does not attend" in page.locator("#panels").text_content()
 
 
@@ -421,24 +440,24 @@ def test_only_the_largest_weights_of_a_large_capture_are_kept(
 ) -> None:
     monkeypatch.setattr("regard.views.page.MAX_DENSE_WEIGHTS", 10)
     monkeypatch.setattr("regard.views.page.TOP_WEIGHTS", 2)
-    seen = sample(12)
-    with open_page(browser, tmp_path, seen) as page:
+    captured = random_capture(12)
+    with open_page(browser, tmp_path, captured) as page:
         page.check("#special")
         page.uncheck("#words")
         page.select_option("#kind", value="encoder")
         page.select_option("#layer", value="1")
         page.select_option("#head", value="2")
-        found, whole = table(page), seen.matrix("encoder", 1, 2)
-        kept = whole >= np.sort(whole, 1)[:, -2:-1]
-        close(found, np.where(kept, whole, 0), atol=6e-4)
+        found, expected = table(page), captured.matrix("encoder", 1, 2)
+        kept = expected >= np.sort(expected, 1)[:, -2:-1]
+        assert_close(found, np.where(kept, expected, 0), atol=6e-4)
 
 
-@pytest.mark.parametrize("how", ["merge_words", "without_special"])
-def test_a_capture_that_was_already_merged_is_shown(browser: Browser, tmp_path: Path, how: str) -> None:
-    seen = getattr(sample(7), how)()
-    with open_page(browser, tmp_path, seen) as page:
+@pytest.mark.parametrize("method", ["merge_words", "without_special"])
+def test_a_capture_that_was_already_merged_is_shown(browser: Browser, tmp_path: Path, method: str) -> None:
+    captured = getattr(random_capture(7), method)()
+    with open_page(browser, tmp_path, captured) as page:
         for view in VIEWS:
             page.click(f"[data-view={view}]")
         page.check("#special")
         page.select_option("#layer", value="1")
-        close(table(page), seen.merge_words().matrix("cross", 1), atol=6e-4)
+        assert_close(table(page), captured.merge_words().matrix("cross", 1), atol=6e-4)

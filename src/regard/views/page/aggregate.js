@@ -1,4 +1,4 @@
-// What is shown of a matrix: tokens merged into words, special tokens hidden and their weight counted.
+// The displayed part of a matrix: tokens merged into words, special tokens hidden and their weight summed.
 
 import { AXES } from "./capture.js";
 import { tokenLabel } from "./labels.js";

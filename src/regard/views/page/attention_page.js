@@ -20,16 +20,16 @@ const VIEWS = {
   beam: { label: "Beam", View: BeamView },
   table: { label: "Table", View: TableView },
 };
-const DRAWINGS = ["matrix", "arcs"]; // views that can be saved as pictures
+const DRAWINGS = ["matrix", "arcs"]; // views that can be saved as images
 const SINGLE_MATRIX = ["best", "rollout", "attribution"]; // layers without heads
 
-// words: whether tokens are merged into words; null: as the captures' axes say.
+// words: whether tokens are merged into words; null: by the `merge` of the captures' axes.
 const state = { view: "matrix", kind: "cross", layer: "best", head: "mean", words: null, special: false, find: "" };
 let captures = [];
 let panels = []; // { capture, heading, body, views }
 let lastView = "";
 
-/** Prepare the controls. initial: what is selected at first, in place of the defaults. */
+/** Prepare the controls. initial: the initial selection, instead of the defaults. */
 export function startPage(initial = {}) {
   Object.assign(state, initial);
   byId("special").checked = state.special;
@@ -41,7 +41,7 @@ export function startPage(initial = {}) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
 }
 
-/** Show these captures in place of the previous ones. What is selected stays, where it exists. */
+/** Show these captures instead of the previous ones. The selection stays, where it exists. */
 export function showCaptures(records) {
   captures = records.map((record) => new Capture(record));
   panels.forEach(disposeViews);
@@ -139,7 +139,7 @@ function fillSelections() {
   byId("head").disabled = single;
 }
 
-/** What the selected matrix is, where the controls do not say it. */
+/** A description of the selected matrix, if the controls do not show it. */
 function describeSelection(capture) {
   if (state.layer === "attribution") return "gradient times input: its size, the largest of each row full";
   if (state.layer !== "best") return "";
@@ -161,7 +161,7 @@ function render() {
     tab.setAttribute("aria-selected", String(selected));
     tab.tabIndex = selected ? 0 : -1;
   }
-  if (state.view !== lastView) showStatus(""); // it was about another view
+  if (state.view !== lastView) showStatus(""); // it describes another view
   lastView = state.view;
   panels.forEach(renderPanel);
   for (const id of ["png", "svg"]) byId(id).disabled = !DRAWINGS.includes(state.view);

@@ -40,8 +40,8 @@ function layOut(root, textWidth) {
   measure(root);
   const offsets = widths.map((_, depth) => widths.slice(0, depth).reduce((sum, width) => sum + width, 10));
   let rows = 0;
-  const place = (node) => {
-    node.children.forEach(place);
+  const setPosition = (node) => {
+    node.children.forEach(setPosition);
     node.x = offsets[node.depth];
     if (node.children.length) {
       node.y = node.children[0].y;
@@ -50,7 +50,7 @@ function layOut(root, textWidth) {
       rows += 1;
     }
   };
-  place(root);
+  setPosition(root);
   return { width: offsets[offsets.length - 1] + widths[widths.length - 1] + 90, height: TOP + ROW_HEIGHT * rows };
 }
 

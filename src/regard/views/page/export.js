@@ -1,4 +1,4 @@
-// Files to save: the attention as JSON, and pictures of a view.
+// Files to save: the attention as JSON, and images of a view.
 
 import { decodeMatrix } from "./capture.js";
 import { currentTheme } from "./colors.js";

@@ -18,7 +18,7 @@ export function isolate(text) {
   return `\u2068${text}\u2069`;
 }
 
-/** A token with the mark of a preceding blank as a dot. */
+/** A token with a dot instead of ▁, which marks a preceding blank. */
 export function tokenLabel(token) {
   return token.replace("▁", "·");
 }

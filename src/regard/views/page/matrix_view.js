@@ -6,7 +6,7 @@ import { element, showStatus, svgElement } from "./dom.js";
 import { FONT, hiddenWeightText, isolate, truncate } from "./labels.js";
 
 const MAX_LABEL_WIDTH = 190;
-const MAX_PICTURE_SIDE = 12000; // pixels, of a canvas that is saved
+const MAX_IMAGE_SIDE = 12000; // pixels, of a canvas that is saved
 const MIN_DRAWN_WEIGHT = 0.004; // in SVG, where each cell is an element
 
 export class MatrixView {
@@ -202,7 +202,7 @@ export class MatrixView {
     const canvas = element("canvas");
     const width = this.left + this.width + 8;
     const height = this.top + this.height + 8;
-    const scale = Math.max(0.25, Math.min(2, MAX_PICTURE_SIDE / width, MAX_PICTURE_SIDE / height));
+    const scale = Math.max(0.25, Math.min(2, MAX_IMAGE_SIDE / width, MAX_IMAGE_SIDE / height));
     canvas.width = width * scale;
     canvas.height = height * scale;
     const context = canvas.getContext("2d");

@@ -44,7 +44,7 @@ export class SourceOverlay {
     this.source = sourceCanvas(source);
     this.weights = [];
     this.node = element("div", "source-overlay");
-    this.canvas = element("canvas", this.isImage ? "picture" : "spectrogram");
+    this.canvas = element("canvas", this.isImage ? "image" : "spectrogram");
     this.canvas.setAttribute("role", "img");
     const { width, height } = this.source;
     this.canvas.width = this.isImage ? IMAGE_WIDTH : Math.min(1600, Math.max(480, 4 * width));

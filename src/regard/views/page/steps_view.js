@@ -38,7 +38,7 @@ export class StepsView {
     const toolbar = element("div", "toolbar");
     toolbar.append(this.playButton, this.slider);
     const sides = [[element("h3", "", "read"), this.source], [element("h3", "", "written"), this.target]];
-    if (this.overlay) sides.reverse(); // words, which are clicked, must not lie below a tall picture
+    if (this.overlay) sides.reverse(); // words, which are clicked, must not be below a tall image
     this.box.replaceChildren(toolbar, ...sides.flat());
     this.showStep(Math.min(state.step || 0, Number(this.slider.max)));
   }
