@@ -28,11 +28,11 @@ torch.manual_seed(0)
 
 def show(title: str, times: dict[str, float]) -> None:
     print(f"\n{title}")
-    for name, taken in times.items():
-        print(f"  {name:<46} {taken * 1e3:9.2f} ms")
+    for name, seconds in times.items():
+        print(f"  {name:<46} {seconds * 1e3:9.2f} ms")
 
 
-def backward(run):
+def forward_and_backward(run):
     """Forward and backward, gradients thrown away."""
     return lambda: run().sum().backward()
 
@@ -43,39 +43,48 @@ def additive() -> list[Claim]:
     score = Additive(D, D, D)
     q, k, v = (torch.randn(B, 1, T, D, requires_grad=True) for _ in range(3))
 
-    def usual(q=q, k=k, v=v):
+    def broadcast(q=q, k=k, v=v):
         a = q[:, 0] @ score.weight_query[0].t() + score.bias[0]
         b = k[:, 0] @ score.weight_key[0].t()
         energy = torch.tanh(a[:, :, None] + b[:, None]) @ score.v[0]
         return torch.softmax(energy, -1) @ v[:, 0]
 
-    def ours(q=q, k=k, v=v):
+    def regard_attend(q=q, k=k, v=v):
         return attend(q, k, v, score=score)
 
-    def portable(q=q, k=k, v=v):
+    def without_native(q=q, k=k, v=v):
         with native.disabled():
             return attend(q, k, v, score=score)
 
-    def portable_backward():
+    def without_native_backward():
         with native.disabled():
             attend(q, k, v, score=score).sum().backward()
 
-    torch.testing.assert_close(ours()[:, 0], usual(), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(regard_attend()[:, 0], broadcast(), rtol=1e-3, atol=1e-4)
     candidates: dict[str, Callable[[], object]] = {
-        "broadcast tanh": usual,
-        "regard": ours,
-        "regard without a compiler": portable,
+        "broadcast tanh": broadcast,
+        "regard": regard_attend,
+        "regard without a compiler": without_native,
     }
     with torch.no_grad():
         forward = medians(candidates)
     show("additive, forward", forward)
-    both = medians(
-        {"broadcast tanh": backward(usual), "regard": backward(ours), "regard without a compiler": portable_backward}
+    training_times = medians(
+        {
+            "broadcast tanh": forward_and_backward(broadcast),
+            "regard": forward_and_backward(regard_attend),
+            "regard without a compiler": without_native_backward,
+        }
     )
-    show("additive, forward and backward", both)
+    show("additive, forward and backward", training_times)
     return [
         Claim("additive forward", "broadcast tanh", forward["broadcast tanh"] / forward["regard"], 15),
-        Claim("additive forward + backward", "broadcast tanh", both["broadcast tanh"] / both["regard"], 8),
+        Claim(
+            "additive forward + backward",
+            "broadcast tanh",
+            training_times["broadcast tanh"] / training_times["regard"],
+            8,
+        ),
         Claim(
             "additive forward, no compiler",
             "broadcast tanh",
@@ -85,7 +94,7 @@ def additive() -> list[Claim]:
         Claim(
             "additive forward + backward, no compiler",
             "broadcast tanh",
-            both["broadcast tanh"] / both["regard without a compiler"],
+            training_times["broadcast tanh"] / training_times["regard without a compiler"],
             2,
         ),
     ]
@@ -96,18 +105,20 @@ def window() -> list[Claim]:
     T = 4096
     q, k, v = (torch.randn(1, 4, T, 64, requires_grad=True) for _ in range(3))
     claims = []
-    at = torch.arange(T)
+    positions = torch.arange(T)
     for causal in (False, True):
-        allowed = (at[:, None] - at).abs() <= 64
-        allowed = allowed & (at <= at[:, None]) if causal else allowed
-        added = torch.zeros(T, T).masked_fill(~allowed, -torch.inf)
+        allowed = (positions[:, None] - positions).abs() <= 64
+        allowed = allowed & (positions <= positions[:, None]) if causal else allowed
+        additive_mask = torch.zeros(T, T).masked_fill(~allowed, -torch.inf)
         extent = Window(64, causal=causal)
-        torch.testing.assert_close(attend(q, k, v, extent=extent), sdpa(q, k, v, attn_mask=added), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            attend(q, k, v, extent=extent), sdpa(q, k, v, attn_mask=additive_mask), rtol=1e-4, atol=1e-5
+        )
         times = medians(
             {
-                "SDPA, boolean mask": backward(lambda m=allowed: sdpa(q, k, v, attn_mask=m)),
-                "SDPA, float mask": backward(lambda m=added: sdpa(q, k, v, attn_mask=m)),
-                "regard": backward(lambda e=extent: attend(q, k, v, extent=e)),
+                "SDPA, boolean mask": forward_and_backward(lambda m=allowed: sdpa(q, k, v, attn_mask=m)),
+                "SDPA, float mask": forward_and_backward(lambda m=additive_mask: sdpa(q, k, v, attn_mask=m)),
+                "regard": forward_and_backward(lambda e=extent: attend(q, k, v, extent=e)),
             },
             seconds=12,
         )
@@ -120,7 +131,7 @@ def window() -> list[Claim]:
     claims += _flex(q, k, v)
     inputs = {t: [torch.randn(1, 4, t, 64, requires_grad=True) for _ in range(3)] for t in (2048, 4096, 8192, 16384)}
     times = medians(
-        {str(t): backward(lambda x=x: attend(*x, extent=Window(64))) for t, x in inputs.items()}, seconds=12
+        {str(t): forward_and_backward(lambda x=x: attend(*x, extent=Window(64))) for t, x in inputs.items()}, seconds=12
     )
     show("window r = 64 as T doubles, forward and backward", times)
     growth = [times[str(2 * t)] / times[str(t)] for t in (2048, 4096, 8192)]
@@ -152,8 +163,8 @@ def _flex(q, k, v) -> list[Claim]:
                     "regard": lambda: attend(q, k, v, extent=Window(64)),
                 }
             )
-    except Exception as problem:
-        print(f"\nFlexAttention does not serve here: {type(problem).__name__}")
+    except Exception as error:
+        print(f"\nFlexAttention does not serve here: {type(error).__name__}")
         return []
     show("window r = 64, T = 4096, forward only", times)
     return [
@@ -171,7 +182,7 @@ def plain() -> list[Claim]:
     claims = []
     for shape in ((8, 8, 256, 64), (2, 8, 1024, 64)):
         q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
-        for name, theirs, ours in (
+        for name, peer, regard_attend in (
             ("plain", lambda q=q, k=k, v=v: sdpa(q, k, v), lambda q=q, k=k, v=v: attend(q, k, v)),
             (
                 "causal",
@@ -180,10 +191,14 @@ def plain() -> list[Claim]:
             ),
         ):
             with torch.no_grad():
-                forward = medians({"SDPA": theirs, "regard": ours}, seconds=8, least=31)
-            both = medians({"SDPA": backward(theirs), "regard": backward(ours)}, seconds=12, least=31)
+                forward = medians({"SDPA": peer, "regard": regard_attend}, seconds=8, min_rounds=31)
+            training_times = medians(
+                {"SDPA": forward_and_backward(peer), "regard": forward_and_backward(regard_attend)},
+                seconds=12,
+                min_rounds=31,
+            )
             show(f"{name} {shape}, forward", forward)
-            show(f"{name} {shape}, forward and backward", both)
+            show(f"{name} {shape}, forward and backward", training_times)
             label = f"{name}, T = {shape[2]}"
             claims.append(
                 Claim(
@@ -198,7 +213,7 @@ def plain() -> list[Claim]:
                 Claim(
                     f"{label}, forward + backward, share of the time",
                     "SDPA called directly",
-                    both["regard"] / both["SDPA"],
+                    training_times["regard"] / training_times["SDPA"],
                     1.03,
                     at_most=True,
                 )
@@ -213,36 +228,36 @@ def module() -> list[Claim]:
         x = torch.randn(B, T, width)
         padding = torch.zeros(B, T, dtype=torch.bool)
         padding[: B // 2, -T // 4 :] = True
-        theirs = torch.nn.MultiheadAttention(width, heads, batch_first=True)
-        ours = Attention(width, heads=heads)
-        other = TheirAttention(width, heads=heads, dim_head=width // heads, flash=True)
+        torch_mha = torch.nn.MultiheadAttention(width, heads, batch_first=True)
+        regard_attend = Attention(width, heads=heads)
+        x_attention = TheirAttention(width, heads=heads, dim_head=width // heads, flash=True)
         shape = f"{B} x {T} x {width}"
         training = medians(
             {
-                "torch.nn.MultiheadAttention": backward(lambda: theirs(x, x, x, need_weights=False)[0]),
-                "x-transformers": backward(lambda: other(x)),
-                "regard": backward(lambda: ours(x).output),
+                "torch.nn.MultiheadAttention": forward_and_backward(lambda: torch_mha(x, x, x, need_weights=False)[0]),
+                "x-transformers": forward_and_backward(lambda: x_attention(x)),
+                "regard": forward_and_backward(lambda: regard_attend(x).output),
             }
         )
         show(f"module {shape}, training", training)
         with torch.no_grad():
-            for each in (theirs, ours, other):
+            for each in (torch_mha, regard_attend, x_attention):
                 each.eval()
             inference = medians(
                 {
-                    "torch.nn.MultiheadAttention": lambda: theirs(x, x, x, need_weights=False),
-                    "x-transformers": lambda: other(x),
-                    "regard": lambda: ours(x),
+                    "torch.nn.MultiheadAttention": lambda: torch_mha(x, x, x, need_weights=False),
+                    "x-transformers": lambda: x_attention(x),
+                    "regard": lambda: regard_attend(x),
                 }
             )
             show(f"module {shape}, inference", inference)
             padded = medians(
                 {
-                    "torch.nn.MultiheadAttention": lambda: theirs(
+                    "torch.nn.MultiheadAttention": lambda: torch_mha(
                         x, x, x, need_weights=False, key_padding_mask=padding
                     ),
-                    "x-transformers": lambda: other(x, mask=~padding),
-                    "regard": lambda: ours(x, mask=~padding[:, None, None]),
+                    "x-transformers": lambda: x_attention(x, mask=~padding),
+                    "regard": lambda: regard_attend(x, mask=~padding[:, None, None]),
                 }
             )
             show(f"module {shape}, inference with padding", padded)
@@ -255,27 +270,27 @@ def module() -> list[Claim]:
 def sparse() -> list[Claim]:
     """Sparsemax and entmax-1.5 over rows of 256, forward and backward."""
     scores = (torch.randn(8, 8, 256, 256) * 2).requires_grad_()
-    two, half = torch.tensor(2.0), torch.tensor(1.5)
+    alpha_2, alpha_1_5 = torch.tensor(2.0), torch.tensor(1.5)
 
-    def without(run):
-        def switched() -> None:
+    def native_disabled(run):
+        def run_without_native() -> None:
             with native.disabled():
                 run()
 
-        return switched
+        return run_without_native
 
     claims = []
-    for name, theirs, alpha in (
-        ("sparsemax", entmax_package.sparsemax, two),
-        ("entmax-1.5", entmax_package.entmax15, half),
+    for name, peer, alpha in (
+        ("sparsemax", entmax_package.sparsemax, alpha_2),
+        ("entmax-1.5", entmax_package.entmax15, alpha_1_5),
     ):
-        torch.testing.assert_close(entmax(scores, alpha), theirs(scores, -1), rtol=1e-4, atol=1e-5)
-        ours = backward(lambda a=alpha: entmax(scores, a))
+        torch.testing.assert_close(entmax(scores, alpha), peer(scores, -1), rtol=1e-4, atol=1e-5)
+        regard_attend = forward_and_backward(lambda a=alpha: entmax(scores, a))
         times = medians(
             {
-                "entmax package": backward(lambda f=theirs: f(scores, -1)),
-                "regard": ours,
-                "regard without a compiler": without(ours),
+                "entmax package": forward_and_backward(lambda f=peer: f(scores, -1)),
+                "regard": regard_attend,
+                "regard without a compiler": native_disabled(regard_attend),
             }
         )
         show(f"{name}, forward and backward", times)
@@ -285,15 +300,15 @@ def sparse() -> list[Claim]:
     return claims
 
 
-PARTS = {"additive": additive, "window": window, "plain": plain, "module": module, "sparse": sparse}
+BENCHMARKS = {"additive": additive, "window": window, "plain": plain, "module": module, "sparse": sparse}
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(PARTS)
-    for name in wanted:
-        if name not in PARTS:
-            sys.exit(f"attention.py: there is no part {name!r}; the parts are {', '.join(PARTS)}.")
-    report([claim for name in wanted for claim in PARTS[name]()])
+    names = sys.argv[1:] or list(BENCHMARKS)
+    for name in names:
+        if name not in BENCHMARKS:
+            sys.exit(f"attention.py: there is no part {name!r}; the parts are {', '.join(BENCHMARKS)}.")
+    report([claim for name in names for claim in BENCHMARKS[name]()])
 
 
 if __name__ == "__main__":

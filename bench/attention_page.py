@@ -33,24 +33,29 @@ PANS = """async () => {
 }"""
 
 
-def drawn(length: int) -> CapturedAttention:
-    dice = np.random.default_rng(1)
+def random_capture(length: int) -> CapturedAttention:
+    generator = np.random.default_rng(1)
 
     def layers(*, causal: bool = False) -> list[Weights]:
-        found = []
+        weights_by_layer = []
         for _ in range(LAYERS):
-            raw = dice.gamma(0.05 + 0.4 * dice.random((HEADS, 1, 1)), size=(HEADS, length, length)) + 1e-9
+            raw = generator.gamma(0.05 + 0.4 * generator.random((HEADS, 1, 1)), size=(HEADS, length, length)) + 1e-9
             raw = np.tril(raw) if causal else raw
-            found.append((raw / raw.sum(-1, keepdims=True)).astype(np.float32))
-        return found
+            weights_by_layer.append((raw / raw.sum(-1, keepdims=True)).astype(np.float32))
+        return weights_by_layer
 
-    words = tuple(f"▁word{number}" for number in range(length - 1))
-    side = Axis((*words, "</s>"), (*[False] * (length - 1), True))
-    before = Axis(("<s>", *words), (True, *[False] * (length - 1)))
+    tokens = tuple(f"▁word{number}" for number in range(length - 1))
+    axis = Axis((*tokens, "</s>"), (*[False] * (length - 1), True))
+    target_axis = Axis(("<s>", *tokens), (True, *[False] * (length - 1)))
     weights: dict[Kind, list[Weights]] = {"cross": layers(), "encoder": layers(), "decoder": layers(causal=True)}
-    choice = AlignmentHead(2, 1)
+    alignment_head = AlignmentHead(2, 1)
     return CapturedAttention(
-        side, side, before, weights, alignment_weights=choice.select(weights["cross"]), alignment_head=choice
+        axis,
+        axis,
+        target_axis,
+        weights,
+        alignment_weights=alignment_head.select(weights["cross"]),
+        alignment_head=alignment_head,
     )
 
 
@@ -59,16 +64,16 @@ def main() -> None:
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "long.html"
-        write_page([("random", drawn(length))], path)
+        write_page([("random", random_capture(length))], path)
         size = path.stat().st_size / 1e6
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        opened = []
+        load_seconds = []
         for _ in range(3):
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             start = time.perf_counter()
             page.goto(path.as_uri())
             page.wait_for_selector("canvas.matrix[aria-label]")
-            opened.append(time.perf_counter() - start)
+            load_seconds.append(time.perf_counter() - start)
         frames = sorted(page.evaluate(PANS))
         start = time.perf_counter()
         page.click("[data-view=heads]")
@@ -77,12 +82,14 @@ def main() -> None:
         browser.close()
     typical, slow = frames[len(frames) // 2], frames[int(0.95 * len(frames))]
     print(f"{length} × {length}, {LAYERS} layers × {HEADS} heads, three kinds: {size:.1f} MB")
-    print(f"opened after {', '.join(f'{each:.2f}' for each in opened)} s; all heads of a kind after {heads:.2f} s")
+    print(
+        f"opened after {', '.join(f'{each:.2f}' for each in load_seconds)} s; all heads of a kind after {heads:.2f} s"
+    )
     print(f"a step of panning takes {typical:.1f} ms, 95 of 100 at most {slow:.1f} ms")
     report(
         [
             Claim("the page's size", "15 MB", size / 15, 1.0, at_most=True),
-            Claim("opening it", "3 s", sorted(opened)[1] / 3, 1.0, at_most=True),
+            Claim("opening it", "3 s", sorted(load_seconds)[1] / 3, 1.0, at_most=True),
             Claim("panning, 95 of 100 steps", "50 ms", slow / 50, 1.0, at_most=True),
         ]
     )

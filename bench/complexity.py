@@ -5,9 +5,9 @@
     python -m bench.complexity --json > run.json            # everything, for programs
     python -m bench.complexity --from run.json -o some.png  # table and picture of an earlier run
 
-Times are of the processor, one thread: what else the machine does then counts little. Each round runs every layer at
-every size once, in turn, and in a process of its own, because where things happen to lie in memory tells, too; medians
-of rounds are fitted. Peaks of memory are measured as bench/memory.py does, each in a process of its own.
+Times are CPU times of one thread, which other load on the machine affects little. Each round runs every layer at every
+size once, in turn, and in a process of its own, because memory layout affects times; medians of rounds are fitted.
+Peak memory is measured as in bench/memory.py, each measurement in a process of its own.
 """
 
 import argparse
@@ -24,134 +24,142 @@ from pathlib import Path
 
 import torch
 
-from bench import complexity_picture, complexity_table
-from bench.dependence import NARROW, longest_path, sequential_steps
-from bench.exponents import Curve, Fit
-from bench.layers import LAYERS, Layer, Sizes, both, forward
+from bench import complexity_plot, complexity_table
+from bench.dependency_depth import NARROW, longest_path, sequential_steps
+from bench.layers import LAYERS, Layer, Sizes, forward, forward_and_backward
 from bench.measure import peak_bytes
+from bench.power_law import Curve, Fit
 from regard import native
 from regard.training.allocator import M_MMAP_THRESHOLD
 
-SHORT, LONG = 0.02, 0.2  # seconds: what takes less is repeated; what takes more needs no warming up
+MIN_TIMED_SECONDS, WARM_UP_LIMIT = (
+    0.02,
+    0.2,
+)  # seconds: what takes less is repeated; what takes more needs no warming up
 SMALL = Sizes(n=64, d=64)
-PASSES: dict[str, Callable[[Layer, Sizes], Callable[[], object]]] = {"forward": forward, "both": both}
+PASSES: dict[str, Callable[[Layer, Sizes], Callable[[], object]]] = {"forward": forward, "both": forward_and_backward}
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """The sizes that one axis goes through, and what the others are meanwhile."""
+class SizeSweep:
+    """The sizes along one axis, and the constant sizes of the others."""
 
     axis: str
     base: Sizes
     sizes: tuple[int, ...]
-    among: Callable[[Layer], bool] = lambda layer: True
+    applies_to: Callable[[Layer], bool] = lambda layer: True
 
-    def at(self, size: int) -> Sizes:
-        return self.base.along(self.axis, size)
+    def sizes_at(self, size: int) -> Sizes:
+        return self.base.with_size(self.axis, size)
 
     def layers(self) -> list[Layer]:
-        """Those that have this axis."""
-        return [layer for layer in LAYERS if self.axis in layer.axes and self.among(layer)]
+        """The layers that have this axis."""
+        return [layer for layer in LAYERS if self.axis in layer.axes and self.applies_to(layer)]
 
     @property
-    def told(self) -> str:
-        """What stays as it is, for people."""
+    def fixed_sizes(self) -> str:
+        """The constant sizes, as text."""
         return ", ".join(f"{axis} = {getattr(self.base, axis)}" for axis in "nd" if axis != self.axis)
 
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
-WIDTHS = Ladder("d", Sizes(n=256, d=0), (64, 128, 256, 512, 1024, 2048))
-KERNELS = Ladder("k", Sizes(n=1024, d=128), (3, 5, 9, 17, 33, 65))
-RADII = Ladder("r", Sizes(n=4096, d=128), (16, 32, 64, 128, 256, 512))
-TIMED = [Ladder("n", Sizes(n=0, d=128), (128, 256, *LENGTHS)), WIDTHS, KERNELS, RADII]
-# Wider and longer, so that what grows with n stands above the megabyte or two that kernels take at any length.
-WEIGHED = [
-    Ladder("n", Sizes(n=0, d=256), LENGTHS, lambda layer: layer.quadratic),
-    Ladder("n", Sizes(n=0, d=256), (*LENGTHS, 16384, 32768), lambda layer: not layer.quadratic),
+WIDTHS = SizeSweep("d", Sizes(n=256, d=0), (64, 128, 256, 512, 1024, 2048))
+KERNELS = SizeSweep("k", Sizes(n=1024, d=128), (3, 5, 9, 17, 33, 65))
+RADII = SizeSweep("r", Sizes(n=4096, d=128), (16, 32, 64, 128, 256, 512))
+TIME_SWEEPS = [SizeSweep("n", Sizes(n=0, d=128), (128, 256, *LENGTHS)), WIDTHS, KERNELS, RADII]
+# Wider and longer, so that growth with n exceeds the megabyte or two that kernels take at any length.
+MEMORY_SWEEPS = [
+    SizeSweep("n", Sizes(n=0, d=256), LENGTHS, lambda layer: layer.quadratic),
+    SizeSweep("n", Sizes(n=0, d=256), (*LENGTHS, 16384, 32768), lambda layer: not layer.quadratic),
     WIDTHS,
     KERNELS,
     RADII,
 ]
-# What depends on what has no noise: here short and narrow sequences tell as much as others.
-COUNTED = [
-    Ladder("n", Sizes(n=0, d=NARROW), (64, 128, 256, 512)),
-    Ladder("k", Sizes(n=257, d=NARROW), (3, 5, 9, 17, 33, 65)),
-    Ladder("r", Sizes(n=257, d=NARROW), (4, 8, 16, 32, 64, 128)),
+# Counts have no noise, so short and narrow sequences suffice.
+COUNT_SWEEPS = [
+    SizeSweep("n", Sizes(n=0, d=NARROW), (64, 128, 256, 512)),
+    SizeSweep("k", Sizes(n=257, d=NARROW), (3, 5, 9, 17, 33, 65)),
+    SizeSweep("r", Sizes(n=257, d=NARROW), (4, 8, 16, 32, 64, 128)),
 ]
 
 
-def jobs(ladders: list[Ladder]) -> list[tuple[Ladder, Layer, str]]:
-    """Every layer on every ladder that it has, forward and both."""
-    return [(ladder, layer, way) for ladder in ladders for layer in ladder.layers() for way in PASSES]
+def jobs(sweeps: list[SizeSweep]) -> list[tuple[SizeSweep, Layer, str]]:
+    """Every layer on every sweep of its axes, forward and both."""
+    return [(sweep, layer, direction) for sweep in sweeps for layer in sweep.layers() for direction in PASSES]
 
 
-def _fresh() -> Pool:
-    """A new process for each call, forked from this one, which has only imported things."""
+def _fresh_process_pool() -> Pool:
+    """A new process for each call, forked from this one, which has only imported modules."""
     native.library()
     return multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1)
 
 
 def memory() -> Iterator[Curve]:
     """Peaks above the inputs and weights, in bytes."""
-    found = jobs(WEIGHED)
-    places = [(number, size) for number, (ladder, _, _) in enumerate(found) for size in ladder.sizes]
-    print(f"memory at {len(places)} sizes, each in its own process", file=sys.stderr, flush=True)
-    with _fresh() as pool:
-        peaks = pool.imap(_peak, places, chunksize=1)
-        for ladder, layer, way in found:
-            here = [float(max(1, next(peaks))) for _ in ladder.sizes]
-            yield Curve.of(layer.name, ladder.axis, f"{way} memory", ladder.told, ladder.sizes, [here])
+    all_jobs = jobs(MEMORY_SWEEPS)
+    measurements = [(number, size) for number, (sweep, _, _) in enumerate(all_jobs) for size in sweep.sizes]
+    print(f"memory at {len(measurements)} sizes, each in its own process", file=sys.stderr, flush=True)
+    with _fresh_process_pool() as pool:
+        peaks = pool.imap(_peak, measurements, chunksize=1)
+        for sweep, layer, direction in all_jobs:
+            peak_bytes_by_size = [float(max(1, next(peaks))) for _ in sweep.sizes]
+            yield Curve.from_rounds(
+                layer.name, sweep.axis, f"{direction} memory", sweep.fixed_sizes, sweep.sizes, [peak_bytes_by_size]
+            )
 
 
-def _peak(place: tuple[int, int]) -> int:
-    ladder, layer, way = jobs(WEIGHED)[place[0]]
+def _peak(measurement: tuple[int, int]) -> int:
+    sweep, layer, direction = jobs(MEMORY_SWEEPS)[measurement[0]]
     with contextlib.suppress(AttributeError):  # other C libraries have nothing to set
-        # Every tensor in pages of its own: the peak is what lives, not how the heap was cut up before.
+        # Every tensor in pages of its own, so that the peak does not depend on heap fragmentation.
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 16)
-    small, large = PASSES[way](layer, SMALL), PASSES[way](layer, ladder.at(place[1]))
-    small()  # code and workspaces are there before counting starts
+    small, large = PASSES[direction](layer, SMALL), PASSES[direction](layer, sweep.sizes_at(measurement[1]))
+    small()  # code and workspaces are loaded before counting starts
     return peak_bytes(large)
 
 
 def times(rounds: int) -> Iterator[Curve]:
     """Seconds of the processor."""
-    with _fresh() as pool:
-        taken = list(pool.imap(_round, range(rounds), chunksize=1))  # [rounds, jobs, sizes]
-    for number, (ladder, layer, way) in enumerate(jobs(TIMED)):
-        yield Curve.of(layer.name, ladder.axis, way, ladder.told, ladder.sizes, [each[number] for each in taken])
+    with _fresh_process_pool() as pool:
+        seconds = list(pool.imap(_round, range(rounds), chunksize=1))  # [rounds, jobs, sizes]
+    for number, (sweep, layer, direction) in enumerate(jobs(TIME_SWEEPS)):
+        yield Curve.from_rounds(
+            layer.name, sweep.axis, direction, sweep.fixed_sizes, sweep.sizes, [record[number] for record in seconds]
+        )
 
 
 def _round(number: int) -> list[list[float]]:
     """Every layer at every size once, in turn. [jobs, sizes]"""
     print(f"round {number + 1} of time", file=sys.stderr, flush=True)
     return [
-        [_taken(PASSES[way](layer, ladder.at(size))) for size in ladder.sizes] for ladder, layer, way in jobs(TIMED)
+        [_time_call(PASSES[direction](layer, sweep.sizes_at(size))) for size in sweep.sizes]
+        for sweep, layer, direction in jobs(TIME_SWEEPS)
     ]
 
 
-def _taken(run: Callable[[], object]) -> float:
-    """Of one call; short ones are warmed up and repeated."""
-    often, taken = 1, _clocked(run, 1)
-    if taken < LONG:
-        often = 1 + int(SHORT / taken)
-        taken = _clocked(run, often)
-    return taken / often
+def _time_call(run: Callable[[], object]) -> float:
+    """Seconds of one call; short ones are warmed up and repeated."""
+    repeats, seconds = 1, _cpu_seconds(run, 1)
+    if seconds < WARM_UP_LIMIT:
+        repeats = 1 + int(MIN_TIMED_SECONDS / seconds)
+        seconds = _cpu_seconds(run, repeats)
+    return seconds / repeats
 
 
-def _clocked(run: Callable[[], object], often: int) -> float:
+def _cpu_seconds(run: Callable[[], object], repeats: int) -> float:
     start = time.process_time()
-    for _ in range(often):
+    for _ in range(repeats):
         run()
     return time.process_time() - start
 
 
 def dependence() -> Iterator[Curve]:
     """Sequential steps and longest paths."""
-    for ladder in COUNTED:
-        for layer in ladder.layers():
+    for sweep in COUNT_SWEEPS:
+        for layer in sweep.layers():
             for what, count in (("steps", sequential_steps), ("path", longest_path)):
-                found = [float(count(layer, ladder.at(size))) for size in ladder.sizes]
-                yield Curve.of(layer.name, ladder.axis, what, ladder.told, ladder.sizes, [found])
+                counts = [float(count(layer, sweep.sizes_at(size))) for size in sweep.sizes]
+                yield Curve.from_rounds(layer.name, sweep.axis, what, sweep.fixed_sizes, sweep.sizes, [counts])
 
 
 def machine() -> str:
@@ -167,20 +175,20 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print everything measured as JSON")
     parser.add_argument("--from", dest="earlier", type=Path, help="an earlier run's JSON, instead of measuring")
     parser.add_argument("--rounds", type=int, default=7, help="how often everything is timed (7)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    if given.earlier:
-        stored = json.loads(given.earlier.read_text())
-        where = stored["machine"]
-        measured = [Curve(**{**each, "fit": Fit(**each["fit"])}) for each in stored["curves"]]
+    if arguments.earlier:
+        stored = json.loads(arguments.earlier.read_text())
+        machine_name = stored["machine"]
+        curves = [Curve(**{**record, "fit": Fit(**record["fit"])}) for record in stored["curves"]]
     else:
-        where, measured = machine(), [*memory(), *times(given.rounds), *dependence()]
-    if given.output:
-        complexity_picture.draw(measured, given.output)
-    if given.json:
-        print(json.dumps({"machine": where, "curves": [asdict(curve) for curve in measured]}))
+        machine_name, curves = machine(), [*memory(), *times(arguments.rounds), *dependence()]
+    if arguments.output:
+        complexity_plot.draw(curves, arguments.output)
+    if arguments.json:
+        print(json.dumps({"machine": machine_name, "curves": [asdict(curve) for curve in curves]}))
     else:
-        complexity_table.show(measured, where)
+        complexity_table.show(curves, machine_name)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Going on from a text, beside transformers: tokens per second on one thread, GPT-2 small's shape with random weights.
+"""Text generation, compared with transformers: tokens per second, one thread, GPT-2 small's shape, random weights.
 
     python -m bench.generation
 
-The same weights (those of transformers, imported), the same beginnings of 32 tokens, 32 new tokens each, greedily, with
-a cache on both sides; one beginning at a time and sixteen together. Nothing ends early: the end is never said.
+The same weights (those of transformers, imported), the same prompts of 32 tokens, 32 new tokens each, greedily, with a
+cache on both sides; one prompt at a time and sixteen together. Nothing ends early: the end token is ruled out.
 """
 
 import os
@@ -28,12 +28,12 @@ from regard.runs.bundle import Bundle
 from regard.runs.folder import RunDescription
 from regard.special_tokens import END
 
-BEGUN, NEW = 32, 32
+PROMPT_LENGTH, NEW_TOKENS = 32, 32
 PROMISED = 1.5
 
 
-class _Numbers:
-    """A vocabulary of numbers, each for itself."""
+class _NumberTokenizer:
+    """A tokenizer whose tokens are numbers."""
 
     has_eos = True
     missing = ()
@@ -53,51 +53,56 @@ class _Numbers:
 def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
     """The same weights in both."""
     config = transformers.GPT2Config(bos_token_id=END, eos_token_id=END)
-    theirs = transformers.GPT2LMHeadModel(config).eval()
+    hugging_face_model = transformers.GPT2LMHeadModel(config).eval()
     with tempfile.TemporaryDirectory() as folder:
-        theirs.save_pretrained(folder)
+        hugging_face_model.save_pretrained(folder)
         from regard.runs.bundle import copy_tensors_into, read_tensors
 
         tensors = read_tensors(Path(folder) / "model.safetensors")
-    words: Any = _Numbers(config.vocab_size)
-    mapping = family_of(config.to_dict()).mapping(set(tensors), TokenizerPair(words, words))
-    ours, _ = load_tensors(mapping, tensors, "bench")
-    model = Seq2Seq(mapping.settings, source_vocabulary=0, target_vocabulary=len(words))
-    copy_tensors_into(model, ours, "bench")
+    tokenizer: Any = _NumberTokenizer(config.vocab_size)
+    mapping = family_of(config.to_dict()).mapping(set(tensors), TokenizerPair(tokenizer, tokenizer))
+    converted, _ = load_tensors(mapping, tensors, "bench")
+    model = Seq2Seq(mapping.settings, source_vocabulary=0, target_vocabulary=len(tokenizer))
+    copy_tensors_into(model, converted, "bench")
     from regard.data.media import NoMedium
 
     description = RunDescription(longest=1024, per_token=0.0, model=mapping.settings)
-    return theirs, Bundle(description, model.eval(), NoMedium(), words)
+    return hugging_face_model, Bundle(description, model.eval(), NoMedium(), tokenizer)
 
 
 def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    theirs, bundle = models()
+    hugging_face_model, bundle = models()
     engines = {"float32": TorchEngine(bundle), "int8": TorchEngine(bundle, int8=True)}
     claims = []
     for batch in (1, 16):
-        prompt = torch.randint(10, 50_000, (batch, BEGUN))
-        how = SearchConfig(beam=1, max_length=BEGUN + NEW + 1, tokens_per_source_token=0.0)
-        wishes = [Constraints(prefix=tuple(row), max_length=BEGUN + NEW + 1) for row in prompt.tolist()]
-        nothing = [torch.zeros(0, dtype=torch.uint8).numpy()] * batch
+        prompt = torch.randint(10, 50_000, (batch, PROMPT_LENGTH))
+        config = SearchConfig(beam=1, max_length=PROMPT_LENGTH + NEW_TOKENS + 1, tokens_per_source_token=0.0)
+        constraints = [
+            Constraints(prefix=tuple(row), max_length=PROMPT_LENGTH + NEW_TOKENS + 1) for row in prompt.tolist()
+        ]
+        empty_sources = [torch.zeros(0, dtype=torch.uint8).numpy()] * batch
 
         def hugging_face() -> torch.Tensor:
             with torch.inference_mode():
-                return theirs.generate(
-                    prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=NEW, min_new_tokens=NEW,
-                    do_sample=False, pad_token_id=0,
+                return hugging_face_model.generate(
+                    prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=NEW_TOKENS,
+                    min_new_tokens=NEW_TOKENS, do_sample=False, pad_token_id=0,
                 )  # fmt: skip
 
         candidates: dict[str, Callable[[], object]] = {"transformers": hugging_face}
         for name, engine in engines.items():
-            candidates[name] = partial(engine.search, nothing, how, wishes)
-        said = hugging_face()[:, BEGUN:].tolist()
-        same = [found[0].tokens[BEGUN:-1] for found in engines["float32"].search(nothing, how, wishes)]
-        print(f"batch {batch}: the same tokens as transformers: {same == said}")
-        times = medians(candidates, seconds=20, least=3)
+            candidates[name] = partial(engine.search, empty_sources, config, constraints)
+        expected = hugging_face()[:, PROMPT_LENGTH:].tolist()
+        generated = [
+            hypotheses[0].tokens[PROMPT_LENGTH:-1]
+            for hypotheses in engines["float32"].search(empty_sources, config, constraints)
+        ]
+        print(f"batch {batch}: the same tokens as transformers: {generated == expected}")
+        times = medians(candidates, seconds=20, min_rounds=3)
         for name, seconds in times.items():
-            print(f"  {name:14} {batch * NEW / seconds:8.1f} tokens/s")
+            print(f"  {name:14} {batch * NEW_TOKENS / seconds:8.1f} tokens/s")
         print(f"  ours in float32: {times['transformers'] / times['float32']:.2f}x")
         ratio = times["transformers"] / times["int8"]
         claims.append(Claim(f"going on, batch {batch}, int8", "transformers, float32", ratio, PROMISED))

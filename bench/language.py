@@ -26,64 +26,64 @@ from regard.training.allocator import raise_malloc_thresholds
 from regard.training.objective import Objective, batch_loss
 from regard.training.settings import RunSettings
 
-VOCABULARY, ROWS, LENGTH, SHARE = 10_000, 32, 128, 0.15
-WIDTH, LAYERS, HEADS, INNER = 128, 4, 4, 512
+VOCABULARY, ROWS, LENGTH, MASKED_FRACTION = 10_000, 32, 128, 0.15
+WIDTH, LAYERS, HEADS, FEEDFORWARD = 128, 4, 4, 512
 PROMISED = 1.5
 
 
-def stepping(parameters: list[torch.nn.Parameter], loss: Callable[[], Tensor]) -> Callable[[], object]:
-    optimiser = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
+def training_step(parameters: list[torch.nn.Parameter], loss: Callable[[], Tensor]) -> Callable[[], object]:
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
 
     def step() -> None:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         loss().backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimiser.step()
+        optimizer.step()
 
     return step
 
 
-def ours(task: str, batch: Batch, precision: str) -> Callable[[], object]:
+def regard_step(task: str, batch: Batch, precision: str) -> Callable[[], object]:
     """The preset of this task, whose shape the peer has, too."""
-    given = preset_settings("bert-tiny" if task == "mask" else "gpt-tiny")
-    settings = RunSettings.parse(merge_settings(given, {"training": {"precision": precision}}))
+    preset = preset_settings("bert-tiny" if task == "mask" else "gpt-tiny")
+    settings = RunSettings.parse(merge_settings(preset, {"training": {"precision": precision}}))
     model = Seq2Seq(
         settings.model, source_vocabulary=VOCABULARY * (task == "mask"), target_vocabulary=VOCABULARY
     ).train()
     objective = Objective(model, settings.training).train()
-    return stepping(list(objective.parameters()), lambda: batch_loss(objective, batch).total / batch.tokens)
+    return training_step(list(objective.parameters()), lambda: batch_loss(objective, batch).total / batch.tokens)
 
 
-def theirs(task: str, batch: Batch) -> Callable[[], object]:
+def hugging_face_step(task: str, batch: Batch) -> Callable[[], object]:
     if task == "mask":
         config = transformers.BertConfig(
             vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-            intermediate_size=INNER, max_position_embeddings=LENGTH,
+            intermediate_size=FEEDFORWARD, max_position_embeddings=LENGTH,
         )  # fmt: skip
         model = transformers.BertForMaskedLM(config).train()
         labels = torch.where(batch.labels == PAD, -100, batch.labels)
-        return stepping(list(model.parameters()), lambda: model(input_ids=batch.source, labels=labels).loss)
+        return training_step(list(model.parameters()), lambda: model(input_ids=batch.source, labels=labels).loss)
     gpt = transformers.GPT2Config(
-        vocab_size=VOCABULARY, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_inner=INNER, n_positions=LENGTH,
+        vocab_size=VOCABULARY, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_inner=FEEDFORWARD, n_positions=LENGTH,
         bos_token_id=BEGIN, eos_token_id=END,
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(gpt).train()
-    return stepping(
+    return training_step(
         list(model.parameters()), lambda: model(input_ids=batch.decoder_input, labels=batch.decoder_input).loss
     )
 
 
-def batch_of(task: str) -> Batch:
+def build_batch(task: str) -> Batch:
     torch.manual_seed(1)
     text = torch.randint(MASK + 1, VOCABULARY, (ROWS, LENGTH))
     numbers = torch.arange(ROWS).numpy()
     if task == "language":
-        before = torch.cat([torch.full((ROWS, 1), BEGIN), text[:, :-1]], 1)
-        nothing = torch.zeros(ROWS, 0, dtype=torch.long)
-        return Batch(nothing, nothing.bool(), before, text, numbers)
-    hidden = torch.rand(ROWS, LENGTH) < SHARE
-    source = torch.where(hidden, MASK, text)
-    return Batch(source, torch.ones_like(source, dtype=torch.bool), source, torch.where(hidden, text, PAD), numbers)
+        inputs = torch.cat([torch.full((ROWS, 1), BEGIN), text[:, :-1]], 1)
+        empty_source = torch.zeros(ROWS, 0, dtype=torch.long)
+        return Batch(empty_source, empty_source.bool(), inputs, text, numbers)
+    masked = torch.rand(ROWS, LENGTH) < MASKED_FRACTION
+    source = torch.where(masked, MASK, text)
+    return Batch(source, torch.ones_like(source, dtype=torch.bool), source, torch.where(masked, text, PAD), numbers)
 
 
 def main() -> None:
@@ -91,13 +91,13 @@ def main() -> None:
     raise_malloc_thresholds()
     claims = []
     for task in sys.argv[1:] or ("mask", "language"):
-        batch = batch_of(task)
+        batch = build_batch(task)
         candidates = {
-            "ours": ours(task, batch, "auto"),
-            "ours, float32": ours(task, batch, "float32"),
-            "hugging-face": theirs(task, batch),
+            "ours": regard_step(task, batch, "auto"),
+            "ours, float32": regard_step(task, batch, "float32"),
+            "hugging-face": hugging_face_step(task, batch),
         }
-        times = medians(candidates, seconds=20, least=5)
+        times = medians(candidates, seconds=20, min_rounds=5)
         print(f"\n{task}: tokens read per second, one thread")
         for name, seconds in times.items():
             print(f"  {name:16} {ROWS * LENGTH / seconds:10,.0f}")

@@ -1,4 +1,4 @@
-"""The layers of table 1 of Vaswani et al. 2017 (arXiv:1706.03762), as regard has them: functions of [1, n, d].
+"""The layers of table 1 of Vaswani et al. 2017 (arXiv:1706.03762), as regard implements them: functions of [1, n, d].
 
 What is counted. The textbook's n²·d of self-attention is comparing all positions and summing the values, without the
 projections before and after, which cost n·d² as a recurrent layer does. So attention is measured twice: as the
@@ -32,16 +32,16 @@ class Sizes:
     k: int = 3
     r: int = 32
 
-    def along(self, axis: str, size: int) -> Self:
+    def with_size(self, axis: str, size: int) -> Self:
         return replace(self, **{axis: size})
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A row of the table. The costs are what the textbook or plain counting says; `name` is what people call it."""
+    """A row of the table. The costs are what the textbook or plain counting says; `name` is its common name."""
 
     name: str
-    make: Callable[[Sizes], nn.Module]
+    build: Callable[[Sizes], nn.Module]
     inputs: int  # how many [1, n, d] it is called with
     time: str
     memory: str  # of forward and backward, the gradients of its weights included
@@ -89,13 +89,13 @@ class Recurrent(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.cell.sequence(self.cell.inputs(x.transpose(0, 1)), self.cell.zero(x)).transpose(0, 1)
 
-    def hop(self, x: Tensor, states: Tensor) -> Tensor:
+    def step_all(self, x: Tensor, states: Tensor) -> Tensor:
         """One step at all positions at once, each from the state before it: what one application of the cell can do.
 
         n of them from zeros are `forward`.
         """
-        before = nn.functional.pad(states, (0, 0, 1, 0))[0, :-1]  # [n, d]
-        return self.cell.step(self.cell.inputs(x[0]), (before,))[0][None]
+        previous = nn.functional.pad(states, (0, 0, 1, 0))[0, :-1]  # [n, d]
+        return self.cell.step(self.cell.inputs(x[0]), (previous,))[0][None]
 
 
 # The window's kernel is asked for by name: left alone, the planner takes a masked one where the sequence is short.
@@ -129,22 +129,22 @@ LAYERS = [
 
 def forward(layer: Layer, sizes: Sizes) -> Callable[[], object]:
     """The layer in inference, ready to be called."""
-    run, inputs = _built(layer, sizes)
+    run, inputs = _build(layer, sizes)
 
-    def call() -> None:
+    def run_forward() -> None:
         with torch.no_grad():
             run(*inputs)
 
-    return call
+    return run_forward
 
 
-def both(layer: Layer, sizes: Sizes) -> Callable[[], object]:
+def forward_and_backward(layer: Layer, sizes: Sizes) -> Callable[[], object]:
     """Forward and backward, to the inputs and the weights; the gradients are thrown away."""
-    run, inputs = _built(layer, sizes)
+    run, inputs = _build(layer, sizes)
     leaves = [*(x.requires_grad_() for x in inputs), *run.parameters()]
     return lambda: torch.autograd.grad(run(*inputs).sum(), leaves)
 
 
-def _built(layer: Layer, sizes: Sizes) -> tuple[nn.Module, list[Tensor]]:
+def _build(layer: Layer, sizes: Sizes) -> tuple[nn.Module, list[Tensor]]:
     torch.manual_seed(0)
-    return layer.make(sizes), [torch.randn(1, sizes.n, sizes.d) for _ in range(layer.inputs)]
+    return layer.build(sizes), [torch.randn(1, sizes.n, sizes.d) for _ in range(layer.inputs)]

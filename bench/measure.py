@@ -28,22 +28,24 @@ class Claim:
 
     def __str__(self) -> str:
         bound = "at most" if self.at_most else "at least"
-        mark = "holds" if self.holds else "FALLS SHORT"
-        return f"{self.what:<62} {self.ratio:8.2f}x  {self.peer:<34} promised {bound} {self.promised:g}x  {mark}"
+        verdict = "holds" if self.holds else "FALLS SHORT"
+        return f"{self.what:<62} {self.ratio:8.2f}x  {self.peer:<34} promised {bound} {self.promised:g}x  {verdict}"
 
 
-def medians(candidates: dict[str, Callable[[], object]], *, seconds: float = 4.0, least: int = 5) -> dict[str, float]:
+def medians(
+    candidates: dict[str, Callable[[], object]], *, seconds: float = 4.0, min_rounds: int = 5
+) -> dict[str, float]:
     """Median seconds of each, interleaved, after one call each to warm up."""
     for run in candidates.values():
         run()
     times: dict[str, list[float]] = {name: [] for name in candidates}
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(next(iter(times.values()))) < least:
+    while time.perf_counter() < end or len(next(iter(times.values()))) < min_rounds:
         for name, run in candidates.items():
             start = time.perf_counter()
             run()
             times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(taken) for name, taken in times.items()}
+    return {name: statistics.median(seconds_taken) for name, seconds_taken in times.items()}
 
 
 def peak_bytes(run: Callable[[], object]) -> int:
@@ -65,6 +67,6 @@ def report(claims: list[Claim]) -> None:
     print()
     for claim in claims:
         print(claim)
-    short = [claim for claim in claims if not claim.holds]
-    print(f"\n{len(claims) - len(short)} of {len(claims)} claims hold")
-    sys.exit(1 if short else 0)
+    failing = [claim for claim in claims if not claim.holds]
+    print(f"\n{len(claims) - len(failing)} of {len(claims)} claims hold")
+    sys.exit(1 if failing else 0)

@@ -3,7 +3,7 @@
     python -m bench.memory                      # the claims
     python -m bench.memory docs/memory.png      # and the picture of every cell (about ten minutes)
 
-Each measurement runs in a process of its own, so that none sees what another left behind.
+Each measurement runs in a process of its own, so that none is affected by another.
 """
 
 import itertools
@@ -23,8 +23,8 @@ LENGTHS = [1024, 2048, 4096, 8192]
 WIDTH, HEADS = 32, 2
 
 
-def measured(jobs: Sequence[tuple[str, ...]]) -> Iterator[int]:
-    """Peaks in bytes, in order. Each job runs in a fresh fork of a process that has only imported things."""
+def measure_all(jobs: Sequence[tuple[str, ...]]) -> Iterator[int]:
+    """Peaks in bytes, in order. Each job runs in a fresh fork of a process that has only imported modules."""
     import torch
 
     import regard.attention.functional  # noqa: F401  # imported once, before the forks
@@ -32,22 +32,22 @@ def measured(jobs: Sequence[tuple[str, ...]]) -> Iterator[int]:
     torch.set_num_threads(1)
     native.library()
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
-        yield from pool.imap(one, jobs, chunksize=1)
+        yield from pool.imap(measure_job, jobs, chunksize=1)
 
 
-def one(job: tuple[str, ...]) -> int:
+def measure_job(job: tuple[str, ...]) -> int:
     """What a fresh process measures."""
     import torch
 
     what, *arguments = job
     torch.manual_seed(0)
-    makers: dict[str, Callable[..., Callable[[], object]]] = {
+    builders: dict[str, Callable[..., Callable[[], object]]] = {
         "usual additive": _usual_additive,
         "additive": _additive,
         "window": _window,
         "cell": _cell,
     }
-    small, large = makers[what](*arguments, small=True), makers[what](*arguments, small=False)
+    small, large = builders[what](*arguments, small=True), builders[what](*arguments, small=False)
     small()  # code, threads and workspaces are there before counting starts
     return peak_bytes(large)
 
@@ -97,7 +97,7 @@ def _cell(score: str, extent: str, normalize: str, length: str, small: bool) -> 
 
     T = 64 if small else int(length)
     x = [torch.randn(1, HEADS, T, WIDTH, requires_grad=True) for _ in range(3)]
-    made: dict[str, Any] = {
+    choices: dict[str, Any] = {
         "bilinear": Bilinear(WIDTH, WIDTH, heads=HEADS),
         "additive": Additive(WIDTH, WIDTH, heads=HEADS),
         "function": lambda q, k: -torch.cdist(q, k, p=1),
@@ -107,20 +107,25 @@ def _cell(score: str, extent: str, normalize: str, length: str, small: bool) -> 
         "hard": Hard("gumbel"),
     }
     options = {"score": score, "extent": extent, "normalize": normalize}
-    chosen = {axis: made.get(name, name) for axis, name in options.items()}
-    return lambda: attend(*x, **chosen).sum().backward()
+    options_by_axis = {axis: choices.get(name, name) for axis, name in options.items()}
+    return lambda: attend(*x, **options_by_axis).sum().backward()
 
 
 def claims() -> list[Claim]:
     """What the README says about memory."""
     lengths = (2048, 4096, 8192, 16384)
-    theirs, mine, *windows = measured([("usual additive",), ("additive",), *(("window", str(t)) for t in lengths)])
-    print(f"additive, T = 1024, width 256: broadcast tanh {theirs / 2**20:.0f} MiB, regard {mine / 2**20:.1f} MiB")
+    baseline, regard_peak, *windows = measure_all(
+        [("usual additive",), ("additive",), *(("window", str(t)) for t in lengths)]
+    )
+    print(
+        f"additive, T = 1024, width 256: broadcast tanh {baseline / 2**20:.0f} MiB, "
+        f"regard {regard_peak / 2**20:.1f} MiB"
+    )
     peaks = dict(zip(lengths, windows, strict=True))
     print("window r = 64, 4 heads of 64:", ", ".join(f"T {t}: {p / 2**20:.0f} MiB" for t, p in peaks.items()))
     worst = max(peaks[2 * t] / peaks[t] for t in (2048, 4096, 8192))
     return [
-        Claim("additive, T = 1024: times less extra memory", "broadcast tanh", theirs / mine, 50),
+        Claim("additive, T = 1024: times less extra memory", "broadcast tanh", baseline / regard_peak, 50),
         Claim(
             "window memory, worst growth per doubling of T to 16384",
             "itself at half the length",
@@ -139,10 +144,10 @@ def picture(path: Path) -> None:
     from matplotlib import pyplot as plt
 
     cells = list(itertools.product(SCORES, EXTENTS, NORMALIZERS))
-    found: dict[tuple[str, str, str], list[float]] = {cell: [] for cell in cells}
+    peaks_by_cell: dict[tuple[str, str, str], list[float]] = {cell: [] for cell in cells}
     jobs = [("cell", *cell, str(length)) for cell in cells for length in LENGTHS]
-    for number, (job, peak) in enumerate(zip(jobs, measured(jobs), strict=True)):
-        found[job[1], job[2], job[3]].append(peak / 2**20)
+    for number, (job, peak) in enumerate(zip(jobs, measure_all(jobs), strict=True)):
+        peaks_by_cell[job[1], job[2], job[3]].append(peak / 2**20)
         print(f"{number + 1}/{len(jobs)}  {' · '.join(job[1:])}: {peak / 2**20:.0f} MiB", flush=True)
     figure, grid = plt.subplots(
         len(SCORES), len(EXTENTS), figsize=(15, 15), sharex=True, sharey=True, layout="constrained"
@@ -152,7 +157,7 @@ def picture(path: Path) -> None:
         for frame, extent in zip(row, EXTENTS, strict=True):
             for normalize in NORMALIZERS:
                 frame.loglog(
-                    LENGTHS, [max(0.5, x) for x in found[score, extent, normalize]], marker=".", label=normalize
+                    LENGTHS, [max(0.5, x) for x in peaks_by_cell[score, extent, normalize]], marker=".", label=normalize
                 )
             frame.loglog(LENGTHS, matrix, color="gray", linestyle="--", label="one T × T matrix")
             frame.set_title(f"{score} · {extent}", fontsize=9)
@@ -164,9 +169,9 @@ def picture(path: Path) -> None:
     figure.supylabel("peak memory of forward and backward, MiB above the inputs")
     figure.suptitle(f"Every cell of the grid: {HEADS} heads of {WIDTH}, batch 1, float32, radius 32")
     figure.savefig(path, dpi=70)
-    last = {cell: values[-1] / values[-2] for cell, values in found.items()}
-    worst = max(last, key=lambda cell: last[cell])
-    print(f"largest growth from T = {LENGTHS[-2]} to {LENGTHS[-1]}: {last[worst]:.2f}x ({' · '.join(worst)})")
+    growth = {cell: values[-1] / values[-2] for cell, values in peaks_by_cell.items()}
+    worst = max(growth, key=lambda cell: growth[cell])
+    print(f"largest growth from T = {LENGTHS[-2]} to {LENGTHS[-1]}: {growth[worst]:.2f}x ({' · '.join(worst)})")
 
 
 def main() -> None:

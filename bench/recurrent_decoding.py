@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from bench.measure import Claim, report
-from bench.trainees import SHAPES, VOCABULARY, joeynmt
+from bench.training_candidates import SHAPES, VOCABULARY, joeynmt
 from bench.workers import Worker, interleaved, serve
 from regard.alignment.shortlist import FREQUENT_TOKENS, Shortlist
 from regard.data.batch import pad_sequences
@@ -34,58 +34,60 @@ from regard.settings import merge_settings
 from regard.special_tokens import END, PAD
 from regard.tasks.presets import preset_settings
 
-SENTENCES, LENGTH, SAID = 64, 14, 16
-WORDS = 340  # of a source's own, beside the most frequent
+SENTENCES, LENGTH, OUTPUT_LENGTH = 64, 14, 16
+CANDIDATES_PER_SOURCE = 340  # of a source's own, beside the most frequent
 ROUNDS = 5
 CANDIDATES = ("shortlist", "int8", "float32", "torch", "joeynmt")
 
 
 def sources() -> Tensor:
-    dice = torch.Generator().manual_seed(1)
-    lengths = torch.randint(LENGTH - 6, LENGTH + 6, (SENTENCES,), generator=dice).sort(descending=True).values
+    generator = torch.Generator().manual_seed(1)
+    lengths = torch.randint(LENGTH - 6, LENGTH + 6, (SENTENCES,), generator=generator).sort(descending=True).values
     return pad_sequences(
-        [[*torch.randint(4, VOCABULARY, (int(n),), generator=dice).tolist(), END] for n in lengths.tolist()]
+        [[*torch.randint(4, VOCABULARY, (int(n),), generator=generator).tolist(), END] for n in lengths.tolist()]
     )
 
 
 def shortlist() -> Shortlist:
     """For each source about as many words as one learnt from Multi30k has; which they are does not change the work."""
-    dice = np.random.default_rng(1)
-    table = dice.integers(4, VOCABULARY, (VOCABULARY, WORDS // LENGTH), np.int32)
+    generator = np.random.default_rng(1)
+    table = generator.integers(4, VOCABULARY, (VOCABULARY, CANDIDATES_PER_SOURCE // LENGTH), np.int32)
     return Shortlist(table, np.arange(FREQUENT_TOKENS, dtype=np.int32))
 
 
-def ours(beam: int, kind: str) -> Callable[[], object]:
+def regard_search(beam: int, kind: str) -> Callable[[], object]:
     torch.manual_seed(1)
     settings = ModelSettings.parse(merge_settings(preset_settings("bahdanau")["model"], {"tie": "none"}))
     model = Seq2Seq(settings, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
     with torch.no_grad():
         model.output.bias[END] = -1e4
     source = sources()
-    how = SearchConfig(beam, max_length=SAID, max_length_ratio=100.0, patient=False)
+    config = SearchConfig(beam, max_length=OUTPUT_LENGTH, max_length_ratio=100.0, patient=False)
     if kind == "torch":
-        return lambda: search(model, source, source != PAD, how)
+        return lambda: search(model, source, source != PAD, config)
     with tempfile.TemporaryDirectory() as folder:
         save_file(model.state_dict(), Path(folder) / "model.safetensors")
-        opened: Any = SimpleNamespace(
+        run: Any = SimpleNamespace(
             folder=Path(folder),
-            description=RunDescription(longest=SAID, model=settings),
+            description=RunDescription(longest=OUTPUT_LENGTH, model=settings),
             source_side=range(VOCABULARY),
             target_side=range(VOCABULARY),
         )
-        words = shortlist() if kind == "shortlist" else None
-        engine = NativeEngine(opened, precision="int8" if words else kind, threads=1, shortlist=words)
-    lists = [[token for token in row if token != PAD] for row in source.tolist()]
-    return lambda: engine.search(lists, how)
+        shortlist_or_none = shortlist() if kind == "shortlist" else None
+        engine = NativeEngine(
+            run, precision="int8" if shortlist_or_none else kind, threads=1, shortlist=shortlist_or_none
+        )
+    token_lists = [[token for token in row if token != PAD] for row in source.tolist()]
+    return lambda: engine.search(token_lists, config)
 
 
-def theirs(beam: int) -> Callable[[], object]:
+def joeynmt_search(beam: int) -> Callable[[], object]:
     from joeynmt.search import beam_search, greedy
 
     torch.manual_seed(1)
-    parts, _ = joeynmt(SHAPES["recurrent"])
-    tables: Any = list(parts.eval().children())
-    source_table, target_table, encoder, decoder = tables
+    modules, _ = joeynmt(SHAPES["recurrent"])
+    modules_list: Any = list(modules.eval().children())
+    source_table, target_table, encoder, decoder = modules_list
     source = sources()
     mask, lengths = (source != PAD)[:, None], (source != PAD).sum(1)
 
@@ -104,15 +106,15 @@ def theirs(beam: int) -> Callable[[], object]:
             pass
 
         def __call__(
-            self, *, return_type: str, trg_input: Tensor, decoder_hidden: Any, att_vector: Any, **more: Any
+            self, *, return_type: str, trg_input: Tensor, decoder_hidden: Any, att_vector: Any, **inputs: Any
         ) -> Any:
             assert return_type == "decode"
             return decoder(
                 trg_embed=target_table(trg_input),
-                encoder_output=more["encoder_output"],
-                encoder_hidden=more["encoder_hidden"],
-                src_mask=more["src_mask"],
-                unroll_steps=more["unroll_steps"],
+                encoder_output=inputs["encoder_output"],
+                encoder_hidden=inputs["encoder_hidden"],
+                src_mask=inputs["src_mask"],
+                unroll_steps=inputs["unroll_steps"],
                 hidden=decoder_hidden,
                 prev_att_vector=att_vector,
             )
@@ -123,8 +125,8 @@ def theirs(beam: int) -> Callable[[], object]:
     def run() -> object:
         output, hidden = encoder(source_table(source), lengths, mask)
         if beam == 1:
-            return greedy(mask, SAID, model, output, hidden, min_output_length=SAID)
-        return beam_search(model, beam, output, hidden, mask, SAID, 1.0, min_output_length=SAID)
+            return greedy(mask, OUTPUT_LENGTH, model, output, hidden, min_output_length=OUTPUT_LENGTH)
+        return beam_search(model, beam, output, hidden, mask, OUTPUT_LENGTH, 1.0, min_output_length=OUTPUT_LENGTH)
 
     return run
 
@@ -132,16 +134,20 @@ def theirs(beam: int) -> Callable[[], object]:
 def main() -> None:
     if len(sys.argv) == 3:  # a worker
         name, beam = sys.argv[1], int(sys.argv[2])
-        serve(theirs(beam) if name == "joeynmt" else ours(beam, name))
+        serve(joeynmt_search(beam) if name == "joeynmt" else regard_search(beam, name))
         return
     claims = []
     for beam in (5, 1):
-        taken = interleaved({name: Worker("bench.recurrent_decoding", name, str(beam)) for name in CANDIDATES}, ROUNDS)
-        print(f"\nbeam {beam}: sentences per second, {SAID} words each")
-        for name, seconds in taken.items():
-            print(f"  {name:12} {SENTENCES / seconds:8.1f}  {taken['joeynmt'] / seconds:6.2f}x JoeyNMT")
+        seconds_taken = interleaved(
+            {name: Worker("bench.recurrent_decoding", name, str(beam)) for name in CANDIDATES}, ROUNDS
+        )
+        print(f"\nbeam {beam}: sentences per second, {OUTPUT_LENGTH} words each")
+        for name, seconds in seconds_taken.items():
+            print(f"  {name:12} {SENTENCES / seconds:8.1f}  {seconds_taken['joeynmt'] / seconds:6.2f}x JoeyNMT")
         what = f"recurrent model with attention, beam {beam}"
-        claims.append(Claim(f"{what}, a shortlist", "JoeyNMT", taken["joeynmt"] / taken["shortlist"], 10.0))
+        claims.append(
+            Claim(f"{what}, a shortlist", "JoeyNMT", seconds_taken["joeynmt"] / seconds_taken["shortlist"], 10.0)
+        )
     report(claims)
 
 

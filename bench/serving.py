@@ -25,7 +25,7 @@ from regard.data.sentence_splitting import split_sentences
 from regard.inference.predictor import Predictor
 
 CLIENTS = (1, 8, 64, 256)
-ONE_BY_ONE = """
+SEQUENTIAL_SERVER = """
 import json, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 import regard
@@ -51,23 +51,23 @@ server.serve_forever()
 
 
 @dataclass
-class Load:
-    """What came of one load."""
+class LoadResult:
+    """The result of one load test."""
 
     seconds: float
-    taken: list[float] = field(default_factory=list)
-    refused: int = 0
-    wrong: int = 0
+    latencies: list[float] = field(default_factory=list)
+    rejected: int = 0
+    incorrect: int = 0
     failed: int = 0
 
     @property
     def throughput(self) -> float:
-        return len(self.taken) / self.seconds
+        return len(self.latencies) / self.seconds
 
-    def at(self, share: float) -> float:
-        """Milliseconds below which so many answers came."""
-        ranked = sorted(self.taken) or [0.0]
-        return 1000 * ranked[min(len(ranked) - 1, int(share * len(ranked)))]
+    def percentile(self, fraction: float) -> float:
+        """The latency percentile in milliseconds."""
+        ranked = sorted(self.latencies) or [0.0]
+        return 1000 * ranked[min(len(ranked) - 1, int(fraction * len(ranked)))]
 
 
 class Server:
@@ -75,10 +75,10 @@ class Server:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         atexit.register(self.process.kill)
         assert self.process.stderr is not None
-        found = None
-        while found is None:
-            found = re.search(r"http://([^/:]+):(\d+)", self.process.stderr.readline())
-        self.host, self.port = found[1], int(found[2])
+        match = None
+        while match is None:
+            match = re.search(r"http://([^/:]+):(\d+)", self.process.stderr.readline())
+        self.host, self.port = match[1], int(match[2])
 
     def memory(self) -> float:
         """MiB that are resident."""
@@ -106,103 +106,109 @@ async def ask(server: Server, path: str, body: bytes) -> tuple[int, bytes]:
 
 
 async def client(
-    server: Server, path: str, texts: list[str], expected: list[str], at: int, until: float, load: Load
+    server: Server, path: str, texts: list[str], expected: list[str], index: int, until: float, result: LoadResult
 ) -> None:
     while time.perf_counter() < until:
-        number = at % len(texts)
-        at += 1
+        number = index % len(texts)
+        index += 1
         start = time.perf_counter()
         try:
             status, content = await ask(server, path, json.dumps({"text": texts[number]}).encode())
         except (OSError, IndexError, ValueError):
-            load.failed += 1
+            result.failed += 1
             await asyncio.sleep(0.05)
             continue
         if status == 429:
-            load.refused += 1
+            result.rejected += 1
             await asyncio.sleep(0.2)
             continue
         if status != 200:
-            load.failed += 1
+            result.failed += 1
             continue
-        load.taken.append(time.perf_counter() - start)
-        load.wrong += json.loads(content)["translations"][0]["text"] != expected[number]
+        result.latencies.append(time.perf_counter() - start)
+        result.incorrect += json.loads(content)["translations"][0]["text"] != expected[number]
 
 
-def loaded(server: Server, path: str, texts: list[str], expected: list[str], clients: int, seconds: float) -> Load:
-    load = Load(seconds)
+def run_load(
+    server: Server, path: str, texts: list[str], expected: list[str], clients: int, seconds: float
+) -> LoadResult:
+    result = LoadResult(seconds)
 
-    async def all_of_them() -> None:
+    async def run_clients() -> None:
         until = time.perf_counter() + seconds
-        tasks = [client(server, path, texts, expected, 17 * number, until, load) for number in range(clients)]
+        tasks = [client(server, path, texts, expected, 17 * number, until, result) for number in range(clients)]
         await asyncio.gather(*tasks)
 
-    asyncio.run(all_of_them())
-    return load
+    asyncio.run(run_clients())
+    return result
 
 
 def offline(translator: Predictor, texts: list[str]) -> list[str]:
-    """What a translator says to the sentences of each text, put back."""
-    parts = [split_sentences(text) for text in texts]
-    said = iter(translator.translate([sentence for each in parts for sentence, _ in each]))
-    return ["".join(next(said).text + blanks for _, blanks in each) for each in parts]
+    """A translator's output for the sentences of each text, joined."""
+    sentences = [split_sentences(text) for text in texts]
+    outputs = iter(translator.translate([sentence for each in sentences for sentence, _ in each]))
+    return ["".join(next(outputs).text + blanks for _, blanks in each) for each in sentences]
 
 
-def show(name: str, load: Load, memory: tuple[float, float]) -> None:
-    p50, p95, p99 = (load.at(share) for share in (0.5, 0.95, 0.99))
+def show(name: str, result: LoadResult, memory: tuple[float, float]) -> None:
+    p50, p95, p99 = (result.percentile(fraction) for fraction in (0.5, 0.95, 0.99))
     print(
-        f"  {name:34} {load.throughput:7.1f}/s  p50 {p50:6.1f}  p95 {p95:6.1f}  p99 {p99:6.1f} ms"
-        f"  refused {load.refused}  failed {load.failed}  wrong {load.wrong}"
+        f"  {name:34} {result.throughput:7.1f}/s  p50 {p50:6.1f}  p95 {p95:6.1f}  p99 {p99:6.1f} ms"
+        f"  refused {result.rejected}  failed {result.failed}  wrong {result.incorrect}"
         f"  memory {memory[0]:.0f} -> {memory[1]:.0f} MiB"
     )
 
 
 def main() -> None:
-    given = sys.argv[1:]
+    arguments = sys.argv[1:]
     settings = {"--seconds": 30.0, "--minutes": 0.0}
     engine = "auto"
     for name in (*settings, "--engine"):
-        if name in given:
-            at = given.index(name)
+        if name in arguments:
+            index = arguments.index(name)
             if name == "--engine":
-                engine = given[at + 1]
+                engine = arguments[index + 1]
             else:
-                settings[name] = float(given[at + 1])
-            del given[at : at + 2]
-    if len(given) != 2:
+                settings[name] = float(arguments[index + 1])
+            del arguments[index : index + 2]
+    if len(arguments) != 2:
         raise SystemExit(__doc__)
-    run, texts = given[0], Path(given[1]).read_text("utf-8").splitlines()
+    run, texts = arguments[0], Path(arguments[1]).read_text("utf-8").splitlines()
     translator = regard.load(run, device="cpu", engine=engine)
     expected = offline(translator, texts)
     server = Server([sys.executable, "-m", "regard", "serve", run, "--port", "0", "--engine", engine])
     path = "/v1/translate"
     while asyncio.run(ask(server, path, json.dumps({"text": texts[0]}).encode()))[0] != 200:
         time.sleep(0.2)
-    loads: dict[int, Load] = {}
+    loads: dict[int, LoadResult] = {}
     print(f"{run}: {settings['--seconds']:g} s each, clients in closed loop")
     for clients in CLIENTS:
         before = server.memory()
-        loads[clients] = loaded(server, path, texts, expected, clients, settings["--seconds"])
+        loads[clients] = run_load(server, path, texts, expected, clients, settings["--seconds"])
         show(f"{clients} clients", loads[clients], (before, server.memory()))
-    one_by_one: list[Claim] = []
-    for name, theirs in {"the same engine": engine, "CTranslate2": "ctranslate2"}.items():
-        alone = Server([sys.executable, "-c", ONE_BY_ONE, run, theirs])
-        before = alone.memory()
-        load = loaded(alone, path, texts, expected, 64, settings["--seconds"])
-        show(f"64, one at a time, {name}", load, (before, alone.memory()))
-        alone.stop()
-        ratio = loads[64].throughput / load.throughput
-        one_by_one.append(Claim("throughput of 64 clients", f"{name}, one request at a time", ratio, 3.0))
+    sequential_claims: list[Claim] = []
+    for name, sequential_engine in {"the same engine": engine, "CTranslate2": "ctranslate2"}.items():
+        sequential_server = Server([sys.executable, "-c", SEQUENTIAL_SERVER, run, sequential_engine])
+        before = sequential_server.memory()
+        result = run_load(sequential_server, path, texts, expected, 64, settings["--seconds"])
+        show(f"64, one at a time, {name}", result, (before, sequential_server.memory()))
+        sequential_server.stop()
+        ratio = loads[64].throughput / result.throughput
+        sequential_claims.append(Claim("throughput of 64 clients", f"{name}, one request at a time", ratio, 3.0))
     claims = [
         Claim("throughput of 64 clients", "one client", loads[64].throughput / loads[1].throughput, 4.0),
-        *one_by_one,
-        Claim("wrong answers", "(a count)", float(sum(load.wrong for load in loads.values())), 0.0, at_most=True),
-        Claim("failed requests", "(a count)", float(sum(load.failed for load in loads.values())), 0.0, at_most=True),
+        *sequential_claims,
+        Claim(
+            "wrong answers", "(a count)", float(sum(result.incorrect for result in loads.values())), 0.0, at_most=True
+        ),
+        Claim(
+            "failed requests", "(a count)", float(sum(result.failed for result in loads.values())), 0.0, at_most=True
+        ),
     ]
     if settings["--minutes"]:
         memory = [server.memory()]
         for _ in range(10):
-            loaded(server, path, texts, expected, 64, 6 * settings["--minutes"])
+            run_load(server, path, texts, expected, 64, 6 * settings["--minutes"])
             memory.append(server.memory())
         print("  memory, MiB:", " ".join(f"{each:.0f}" for each in memory))
         growth = statistics.mean(memory[-3:]) / statistics.mean(memory[2:5])

@@ -21,19 +21,19 @@ def main() -> None:
             "import torch": command("-c", "import torch"),
         },
         seconds=30,
-        least=11,
+        min_rounds=11,
     )
-    for name, taken in times.items():
-        print(f"{name:<20} {taken:.3f} s")
-    helped = times["regard --help"]
+    for name, seconds_taken in times.items():
+        print(f"{name:<20} {seconds_taken:.3f} s")
+    help_seconds = times["regard --help"]
     report(
         [
-            Claim("regard --help, seconds", "(alone)", helped, 0.25, at_most=True),
-            Claim("regard --help", "import torch takes so much longer", times["import torch"] / helped, 4.0),
+            Claim("regard --help, seconds", "(alone)", help_seconds, 0.25, at_most=True),
+            Claim("regard --help", "import torch takes so much longer", times["import torch"] / help_seconds, 4.0),
             Claim(
                 "regard --help",
                 "so much longer than python -c pass",
-                helped / times["python -c pass"],
+                help_seconds / times["python -c pass"],
                 20.0,
                 at_most=True,
             ),

@@ -11,7 +11,7 @@ the same batches as ours and, beside that, with batches as JoeyNMT makes them
 import sys
 
 from bench.measure import Claim, report
-from bench.trainees import OWN, batches_of
+from bench.training_candidates import JOEYNMT_BATCHES, candidate_batches
 from bench.workers import Worker, interleaved
 
 CANDIDATES = {
@@ -29,7 +29,7 @@ CANDIDATES = {
         ("ours-float32", "tuned"),
         ("joeynmt", "default"),
         ("joeynmt", "tuned"),
-        (OWN, "default"),
+        (JOEYNMT_BATCHES, "default"),
     ],
 }
 ROUNDS = {"tiny": 9, "base": 5, "recurrent": 7}
@@ -40,23 +40,27 @@ PROMISED: dict[str, dict[tuple[str, ...], float]] = {
         ("hugging-face, tuned", "nn.Transformer, tuned"): 1.4,
     },
     "base": {("hugging-face, default", "nn.Transformer, default"): 1.3},
-    "recurrent": {("joeynmt, default",): 3.0, (f"{OWN}, default",): 3.0},
+    "recurrent": {("joeynmt, default",): 3.0, (f"{JOEYNMT_BATCHES}, default",): 3.0},
 }
 
 
 def run(size: str) -> list[Claim]:
-    workers = {f"{name}, {malloc}": Worker("bench.trainees", name, size, malloc) for name, malloc in CANDIDATES[size]}
-    taken = interleaved(workers, ROUNDS[size])
+    workers = {
+        f"{name}, {malloc}": Worker("bench.training_candidates", name, size, malloc)
+        for name, malloc in CANDIDATES[size]
+    }
+    seconds_taken = interleaved(workers, ROUNDS[size])
     speed = {
-        f"{name}, {malloc}": sum(batch.tokens for batch in batches_of(name, size)) / taken[f"{name}, {malloc}"]
+        f"{name}, {malloc}": sum(batch.tokens for batch in candidate_batches(name, size))
+        / seconds_taken[f"{name}, {malloc}"]
         for name, malloc in CANDIDATES[size]
     }
     print(f"\n{size}: target tokens per second, one thread")
     for name, tokens in sorted(speed.items(), key=lambda pair: -pair[1]):
         print(f"  {name + ' malloc':44} {tokens:8,.0f}")
-    best = max((name for name in speed if not name.startswith("ours")), key=lambda name: speed[name])
-    exact = speed["ours-float32, tuned"] / speed[best]
-    print(f"  ours in float32 throughout: {exact:.2f}x the best peer ({best} malloc)")
+    best_peer = max((name for name in speed if not name.startswith("ours")), key=lambda name: speed[name])
+    float32_ratio = speed["ours-float32, tuned"] / speed[best_peer]
+    print(f"  ours in float32 throughout: {float32_ratio:.2f}x the best peer ({best_peer} malloc)")
     claims = []
     for peers, promised in PROMISED[size].items():
         fastest = max(peers, key=lambda name: speed[name])

@@ -1,4 +1,4 @@
-"""Candidates that each need a process of their own, timed in turn: what one does to its process cannot touch another.
+"""Candidates that each need a process of their own, timed in turn, so that they do not affect each other.
 
 A worker is a module with `main(arguments)` that calls `serve(step)`. The parent asks for one measurement at a time and
 interleaves, so that a slow minute slows all of them.
@@ -67,4 +67,4 @@ def interleaved(workers: dict[str, Worker], rounds: int) -> dict[str, float]:
             times[name].append(worker.measure())
     for worker in workers.values():
         worker.close()
-    return {name: statistics.median(taken) for name, taken in times.items()}
+    return {name: statistics.median(seconds_taken) for name, seconds_taken in times.items()}

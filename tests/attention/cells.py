@@ -33,8 +33,8 @@ def distance_score(query: Tensor, key: Tensor) -> Tensor:
     return -(query[..., :, None, :] - key[..., None, :, :]).abs().sum(-1)
 
 
-def score(name: str, heads: int = HEADS, width: int = WIDTH) -> Any:
-    made = {
+def build_score(name: str, heads: int = HEADS, width: int = WIDTH) -> Any:
+    choices = {
         "dot": Dot,
         "scaled-dot": ScaledDot,
         "cosine": Cosine,
@@ -42,11 +42,11 @@ def score(name: str, heads: int = HEADS, width: int = WIDTH) -> Any:
         "additive": lambda: Additive(width, width, 9, heads=heads),
         "function": lambda: distance_score,
     }
-    return made[name]()
+    return choices[name]()
 
 
-def extent(name: str, heads: int = HEADS, width: int = WIDTH) -> Any:
-    made = {
+def build_extent(name: str, heads: int = HEADS, width: int = WIDTH) -> Any:
+    choices = {
         "global": Global,
         "causal": Causal,
         "window": lambda: Window(2),
@@ -56,11 +56,11 @@ def extent(name: str, heads: int = HEADS, width: int = WIDTH) -> Any:
         "local-m": lambda: LocalMonotonic(3),
         "local-p": lambda: LocalPredictive(width, radius=2.5, heads=heads),
     }
-    return made[name]()
+    return choices[name]()
 
 
-def normalizer(name: str, heads: int = HEADS) -> Any:
-    made = {
+def build_normalizer(name: str, heads: int = HEADS) -> Any:
+    choices = {
         "softmax": Softmax,
         "hard": lambda: Hard().eval(),
         "sparsemax": Sparsemax,
@@ -71,7 +71,7 @@ def normalizer(name: str, heads: int = HEADS) -> Any:
         "sigmoid": lambda: Sigmoid(-0.5),
         "none": Raw,
     }
-    return made[name]()
+    return choices[name]()
 
 
 SCORES = ["dot", "scaled-dot", "cosine", "bilinear", "additive", "function"]
@@ -110,18 +110,20 @@ class Cell:
     @property
     def tensors(self) -> list[Tensor]:
         """All that gradients flow to."""
-        parts = [self.options[name] for name in ("score", "extent", "normalize")]
-        own = [p for part in parts if isinstance(part, torch.nn.Module) for p in part.parameters()]
-        return [self.query, self.key, self.value, *own]
+        components = [self.options[name] for name in ("score", "extent", "normalize")]
+        learned = [
+            p for component in components if isinstance(component, torch.nn.Module) for p in component.parameters()
+        ]
+        return [self.query, self.key, self.value, *learned]
 
     def to(self, dtype: torch.dtype) -> "Cell":
         """The same numbers in another type, apart from the original."""
         import copy
 
         options = copy.deepcopy({k: v for k, v in self.options.items() if k != "mask"})
-        for part in options.values():
-            if isinstance(part, torch.nn.Module):
-                part.to(dtype)
+        for component in options.values():
+            if isinstance(component, torch.nn.Module):
+                component.to(dtype)
         mask = self.options.get("mask")
         options["mask"] = mask.to(dtype) if mask is not None and mask.is_floating_point() else mask
         inputs = [x.detach().to(dtype).requires_grad_() for x in (self.query, self.key, self.value)]
@@ -152,20 +154,20 @@ def cell(
         key = query.clone()
     value = torch.randn(batch, key_heads, keys, 5, dtype=torch.float64)
     options: dict[str, Any] = {
-        "score": score(score_name)
+        "score": build_score(score_name)
         if score_name != "additive"
         else Additive(WIDTH, WIDTH, 9, heads=HEADS, key_heads=key_heads),
-        "extent": extent(extent_name),
-        "normalize": normalizer(normalizer_name),
-        "mask": mask(masked, batch, queries, keys),
+        "extent": build_extent(extent_name),
+        "normalize": build_normalizer(normalizer_name),
+        "mask": build_mask(masked, batch, queries, keys),
     }
-    for part in options.values():
-        if isinstance(part, torch.nn.Module):
-            part.to(torch.float64)
+    for component in options.values():
+        if isinstance(component, torch.nn.Module):
+            component.to(torch.float64)
     return Cell(query, key, value, options).to(dtype)
 
 
-def mask(kind: str, batch: int, queries: int, keys: int) -> Tensor | None:
+def build_mask(kind: str, batch: int, queries: int, keys: int) -> Tensor | None:
     """Masks people use. Every kind but "no" leaves at least one row with nothing to attend to or one key hidden."""
     if kind == "no":
         return None
@@ -177,5 +179,5 @@ def mask(kind: str, batch: int, queries: int, keys: int) -> Tensor | None:
     rows[0, 0, -1] = False
     if kind == "rows":
         return rows
-    added = torch.randn(1, HEADS, queries, keys, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    return added.masked_fill(~rows[:1], -torch.inf)
+    additive = torch.randn(1, HEADS, queries, keys, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    return additive.masked_fill(~rows[:1], -torch.inf)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-import regard.attention as family
+import regard.attention as attention_api
 from regard.attention import (
     T5,
     Additive,
@@ -35,12 +35,12 @@ Q, K, V = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8), torch.zeros(2, 4, 5,
 
 
 def call(**changes: Any) -> Any:
-    given = {"query": Q, "key": K, "value": V, **changes}
-    return attend(given.pop("query"), given.pop("key"), given.pop("value"), **given)
+    arguments = {"query": Q, "key": K, "value": V, **changes}
+    return attend(arguments.pop("query"), arguments.pop("key"), arguments.pop("value"), **arguments)
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("build", "sentence"),
     [
         (lambda: call(query=[1, 2]), "query: expected a tensor"),
         (lambda: call(query=Q[0]), r"query: expected \[batch, heads, time, width\], got \(4, 3, 8\)"),
@@ -141,19 +141,19 @@ def call(**changes: Any) -> Any:
         (lambda: Learned(0, 8), "length: 0"),
     ],
 )
-def test_bad_input_gets_one_clear_sentence(make, sentence: str) -> None:
+def test_invalid_arguments_raise_one_sentence(build, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as error:
-        make()
-    said = str(error.value)
-    assert said.endswith(".")
-    assert "\n" not in said
+        build()
+    message = str(error.value)
+    assert message.endswith(".")
+    assert "\n" not in message
 
 
 NAMED = [(axis, name) for axis in ("score", "extent", "normalizer", "position") for name in catalog.AXES[axis].names()]
 
 
 @pytest.mark.parametrize(("axis", "name"), NAMED)
-def test_what_a_message_recommends_works(axis: str, name: str) -> None:
+def test_code_in_error_messages_runs(axis: str, name: str) -> None:
     """A name that a function cannot make gets a message with Python to write instead, which runs as it stands."""
     keyword = catalog.AXES[axis].keyword
     try:
@@ -165,26 +165,34 @@ def test_what_a_message_recommends_works(axis: str, name: str) -> None:
     assert snippets, message
     sizes = {"width": 8, "query_width": 8, "key_width": 8, "heads": 4, "radius": 2, "length": 9}
     for snippet in snippets:
-        made = eval(snippet, {**vars(family), **{n: getattr(family, n) for n in family.__all__}, **sizes, "x": K[:, 0]})
-        if isinstance(made, Attention):
+        built = eval(
+            snippet,
+            {
+                **vars(attention_api),
+                **{n: getattr(attention_api, n) for n in attention_api.__all__},
+                **sizes,
+                "x": K[:, 0],
+            },
+        )
+        if isinstance(built, Attention):
             memory = torch.zeros(2, 5, 8)
-            assert made(memory, memory).output.shape == (2, 5, 8)
-        elif not isinstance(made, torch.Tensor):
-            assert call(**{keyword: made}).shape == (2, 4, 3, 6)
+            assert built(memory, memory).output.shape == (2, 5, 8)
+        elif not isinstance(built, torch.Tensor):
+            assert call(**{keyword: built}).shape == (2, 4, 3, 6)
 
 
-def test_plan_takes_the_arguments_of_attend_and_no_others() -> None:
+def test_plan_rejects_unknown_arguments() -> None:
     with pytest.raises(TypeError, match="'scores' is not one of them"):
         plan(Q, K, V, scores="dot")
 
 
 @pytest.mark.parametrize("function", [attend, plan, lambda q, k, v, **options: weights(q, k, **options)])
-def test_an_old_keyword_gets_the_new_name(function: Any) -> None:
+def test_renamed_keyword_of_functions_raises_with_the_new_name(function: Any) -> None:
     with pytest.raises(TypeError, match="'normalise' is now called 'normalize'"):
         function(Q, K, V, normalise="softmax")
 
 
-def test_an_old_keyword_of_the_module_gets_the_new_name() -> None:
+def test_renamed_keyword_of_the_module_raises_with_the_new_name() -> None:
     with pytest.raises(TypeError, match=r"Attention\(\): the argument 'normalise' is now called 'normalize'"):
         Attention(8, normalise="softmax")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"Attention\(\) got an unexpected keyword argument 'scores'"):
@@ -192,13 +200,13 @@ def test_an_old_keyword_of_the_module_gets_the_new_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["scaled_dot", "Scaled-Dot", "scaled dot", "scaled"])
-def test_names_are_forgiving(name: str) -> None:
+def test_spellings_of_names(name: str) -> None:
     assert torch.equal(call(score=name), call())
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     import numpy as np
 
     q = torch.randn(1, 1, 5, 4)
-    ours = attend(q, q, q, extent=Window(np.int64(1)), scale=np.float32(0.5), offset=np.int32(0))  # type: ignore[arg-type]
-    torch.testing.assert_close(ours, attend(q, q, q, extent=Window(1), scale=0.5))
+    actual = attend(q, q, q, extent=Window(np.int64(1)), scale=np.float32(0.5), offset=np.int32(0))  # type: ignore[arg-type]
+    torch.testing.assert_close(actual, attend(q, q, q, extent=Window(1), scale=0.5))

@@ -17,7 +17,7 @@ IMAGE = torch.tensor([[[[0.0, 0.0], [0.0, 4.0]], [[3.0, 3.0], [3.0, 3.0]]]])
 
 
 @torch.no_grad()
-def test_squeeze_and_excitation_by_hand() -> None:
+def test_squeeze_and_excitation_equals_a_hand_calculation() -> None:
     se = SqueezeExcitation(2, reduction=2)
     se.down.weight.copy_(torch.tensor([[1.0, -0.5]]))  # 1 - 1.5 + 1 = 0.5
     se.down.bias.fill_(1.0)
@@ -30,7 +30,7 @@ def test_squeeze_and_excitation_by_hand() -> None:
 
 
 @torch.no_grad()
-def test_cbam_by_hand_channels_then_places() -> None:
+def test_cbam_equals_a_hand_calculation() -> None:
     cbam = CBAM(2, reduction=2, size=3)
     cbam.channel.down.weight.copy_(torch.tensor([[1.0, -1.0]]))  # mean: relu(-2) = 0, max: relu(1) = 1
     cbam.channel.up.weight.copy_(torch.tensor([[1.0], [2.0]]))
@@ -52,7 +52,7 @@ def test_cbam_by_hand_channels_then_places() -> None:
 
 
 @torch.no_grad()
-def test_eca_by_hand() -> None:
+def test_eca_equals_a_hand_calculation() -> None:
     eca = ECA(2, size=3)
     eca.conv.weight.copy_(torch.tensor([[[1.0, 0.5, -1.0]]]))  # left neighbor, itself, right neighbor
     gates = [sigmoid(0.5 * 1 - 3), sigmoid(1 + 0.5 * 3)]
@@ -60,13 +60,13 @@ def test_eca_by_hand() -> None:
     assert eca(IMAGE)[0, 1, 0, 0].item() == pytest.approx(3 * gates[1])
 
 
-def test_eca_chooses_the_papers_filter_size() -> None:
+def test_eca_default_filter_size_follows_the_paper() -> None:
     sizes = {channels: ECA(channels).conv.kernel_size[0] for channels in (8, 64, 128, 256, 512)}
     assert sizes == {8: 3, 64: 3, 128: 5, 256: 5, 512: 5}
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 3, 5, 4), (2, 32, 7, 1)])
-def test_any_image_keeps_its_shape_and_has_gradients(shape: tuple[int, ...]) -> None:
+def test_shapes_and_gradients(shape: tuple[int, ...]) -> None:
     for module in (
         SqueezeExcitation(shape[1]),
         CBAM(shape[1]),
@@ -82,14 +82,14 @@ def test_any_image_keeps_its_shape_and_has_gradients(shape: tuple[int, ...]) -> 
         assert all(p.grad is not None for p in module.parameters())
 
 
-def test_gradients_are_right() -> None:
+def test_gradcheck() -> None:
     x = torch.randn(1, 4, 3, 3, dtype=torch.float64, requires_grad=True)
     for module in (SqueezeExcitation(4, reduction=2), CBAM(4, reduction=2, size=3), ECA(4)):
         assert torch.autograd.gradcheck(module.double(), (x,))
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("build", "sentence"),
     [
         (lambda: SqueezeExcitation(0), "channels: 0"),
         (lambda: SqueezeExcitation(8, reduction=0), "reduction: 0"),
@@ -99,6 +99,6 @@ def test_gradients_are_right() -> None:
         (lambda: CBAM(8)(torch.zeros(8, 4, 4)), "x: expected an image batch"),
     ],
 )
-def test_bad_input_gets_one_sentence(make, sentence: str) -> None:
+def test_invalid_input_raises_one_sentence(build, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        make()
+        build()

@@ -22,19 +22,19 @@ CELLS = [
 
 
 @pytest.mark.parametrize(("score", "extent", "normalize", "masked"), CELLS)
-def test_compiling_changes_no_output_and_no_gradient(score: str, extent: str, normalize: str, masked: str) -> None:
+def test_compiled_attend_equals_eager(score: str, extent: str, normalize: str, masked: str) -> None:
     torch._dynamo.reset()
-    one = cell(score, extent, normalize, masked=masked)
+    inputs = cell(score, extent, normalize, masked=masked)
 
     def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return attend(q, k, v, **one.options)
+        return attend(q, k, v, **inputs.options)
 
-    plain = run(one.query, one.key, one.value)
-    compiled = torch.compile(run, backend="aot_eager")(one.query, one.key, one.value)
-    torch.testing.assert_close(compiled, plain, rtol=1e-12, atol=1e-12)
-    direction = torch.randn_like(plain)
-    for mine, theirs in zip(*(torch.autograd.grad(x, one.tensors, direction) for x in (compiled, plain)), strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
+    eager = run(inputs.query, inputs.key, inputs.value)
+    compiled = torch.compile(run, backend="aot_eager")(inputs.query, inputs.key, inputs.value)
+    torch.testing.assert_close(compiled, eager, rtol=1e-12, atol=1e-12)
+    direction = torch.randn_like(eager)
+    for a, b in zip(*(torch.autograd.grad(x, inputs.tensors, direction) for x in (compiled, eager)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -43,24 +43,24 @@ def test_compiling_changes_no_output_and_no_gradient(score: str, extent: str, no
     [{}, {"extent": "causal"}, {"extent": Window(4)}, {"score": "additive"}, {"normalize": "sparsemax"}],
     ids=str,
 )
-def test_a_compiled_module_trains_the_same(options: dict[str, Any]) -> None:
+def test_compiled_module_has_the_same_gradients(options: dict[str, Any]) -> None:
     """With the real compiler; float32, so sums may be reordered."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     attention = Attention(32, heads=4, **options)
     x = torch.randn(2, 40, 32)
-    plain = attention(x).output
-    plain.square().sum().backward()
-    slopes = [p.grad.clone() for p in attention.parameters() if p.grad is not None]
+    eager = attention(x).output
+    eager.square().sum().backward()
+    gradients = [p.grad.clone() for p in attention.parameters() if p.grad is not None]
     attention.zero_grad()
     compiled = torch.compile(attention)(x).output
     compiled.square().sum().backward()
-    torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)
-    for mine, theirs in zip((p.grad for p in attention.parameters() if p.grad is not None), slopes, strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(compiled, eager, rtol=1e-4, atol=1e-5)
+    for a, b in zip((p.grad for p in attention.parameters() if p.grad is not None), gradients, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
-def test_the_operators_are_known_to_pytorch() -> None:
+def test_custom_operators_pass_opcheck() -> None:
     """PyTorch's own checks: shapes of the fakes, autograd registration, aliasing."""
     a, b, v = (
         torch.randn(1, 2, 3, 5, requires_grad=True),

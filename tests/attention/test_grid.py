@@ -12,16 +12,16 @@ from regard.attention import attend
 from tests.attention.cells import EXTENTS, HEADS, NORMALIZERS, SCORES, Cell, cell
 
 KERNELS = ["auto", "sdpa", "window", "dense", "tiled"]
-SERVED_BY_ALL = {"dense", "tiled", "auto"}
+ALWAYS_SUPPORTED = {"dense", "tiled", "auto"}
 
 
-def run(one: Cell, backend: str) -> Tensor | None:
+def run(inputs: Cell, backend: str) -> Tensor | None:
     """The output, or None where the kernel refuses by name; auto, dense and tiled may not."""
     try:
-        return attend(one.query, one.key, one.value, backend=backend, **one.options)
-    except ValueError as refusal:
-        assert backend not in SERVED_BY_ALL, refusal
-        assert f"backend: '{backend}' cannot serve this call: " in str(refusal)
+        return attend(inputs.query, inputs.key, inputs.value, backend=backend, **inputs.options)
+    except ValueError as error:
+        assert backend not in ALWAYS_SUPPORTED, error
+        assert f"backend: '{backend}' cannot serve this call: " in str(error)
         return None
 
 
@@ -29,79 +29,79 @@ def run(one: Cell, backend: str) -> Tensor | None:
 @pytest.mark.parametrize("extent", EXTENTS)
 @pytest.mark.parametrize("score", SCORES)
 def test_every_kernel_agrees_with_the_reference_in_float64(score: str, extent: str, source: str) -> None:
-    served = set()
+    supported = set()
     for normalize, masked in itertools.product(NORMALIZERS, ["no", "padding", "rows", "added"]):
-        one = cell(score, extent, normalize, source=source, masked=masked)
-        expected = attend(one.query, one.key, one.value, backend="reference", **one.options)
+        inputs = cell(score, extent, normalize, source=source, masked=masked)
+        expected = attend(inputs.query, inputs.key, inputs.value, backend="reference", **inputs.options)
         direction = torch.randn_like(expected)
-        slopes = torch.autograd.grad(expected, one.tensors, direction, allow_unused=True)
+        gradients = torch.autograd.grad(expected, inputs.tensors, direction, allow_unused=True)
         for backend in KERNELS:
-            output = run(one, backend)
+            output = run(inputs, backend)
             if output is None:
                 continue
-            served.add(backend)
+            supported.add(backend)
             torch.testing.assert_close(output, expected, rtol=1e-9, atol=1e-9)
-            got = torch.autograd.grad(output, one.tensors, direction, allow_unused=True)
-            for one_of, mine, theirs in zip(one.tensors, got, slopes, strict=True):
-                ours, expected_slope = (torch.zeros_like(one_of) if x is None else x for x in (mine, theirs))
-                torch.testing.assert_close(ours, expected_slope, rtol=1e-6, atol=1e-8)
+            actual_gradients = torch.autograd.grad(output, inputs.tensors, direction, allow_unused=True)
+            for tensor, a, b in zip(inputs.tensors, actual_gradients, gradients, strict=True):
+                actual_gradient, expected_gradient = (torch.zeros_like(tensor) if x is None else x for x in (a, b))
+                torch.testing.assert_close(actual_gradient, expected_gradient, rtol=1e-6, atol=1e-8)
     fused = score not in ("additive", "function") and extent != "local-p"
-    assert served == {"auto", "dense", "tiled"} | ({"sdpa"} if fused else set()) | (
+    assert supported == {"auto", "dense", "tiled"} | ({"sdpa"} if fused else set()) | (
         {"window"} if fused and ("window" in extent or extent == "local-m") else set()
     )
 
 
-@pytest.mark.parametrize("compiled", [True, False], ids=["C", "PyTorch"])
+@pytest.mark.parametrize("use_native", [True, False], ids=["C", "PyTorch"])
 @pytest.mark.parametrize("extent", EXTENTS)
 @pytest.mark.parametrize("score", SCORES)
-def test_float32_error_is_at_most_twice_that_of_plain_code(score: str, extent: str, compiled: bool) -> None:
-    if compiled and native.library() is None:
+def test_float32_error_is_at_most_twice_that_of_the_reference(score: str, extent: str, use_native: bool) -> None:
+    if use_native and native.library() is None:
         pytest.skip(native.unavailable_reason())
     for normalize, source in itertools.product(NORMALIZERS, ["cross", "self"]):
         if normalize == "hard":
             continue  # a position is chosen or it is not; agreement is tested above
         exact = cell(score, extent, normalize, source=source, queries=40, keys=51, batch=4)
-        plain = exact.to(torch.float32)
-        truth = attend(exact.query, exact.key, exact.value, backend="reference", **exact.options)
-        naive = attend(plain.query, plain.key, plain.value, backend="reference", **plain.options)
-        naive_error = (naive - truth).square().mean().sqrt().item()
+        single = exact.to(torch.float32)
+        exact_output = attend(exact.query, exact.key, exact.value, backend="reference", **exact.options)
+        reference_output = attend(single.query, single.key, single.value, backend="reference", **single.options)
+        reference_error = (reference_output - exact_output).square().mean().sqrt().item()
         for backend in KERNELS:
-            with nullcontext() if compiled else native.disabled():
-                output = run(plain, backend)
+            with nullcontext() if use_native else native.disabled():
+                output = run(single, backend)
             if output is not None:
-                error = (output - truth).square().mean().sqrt().item()
-                assert error <= 2 * naive_error, (normalize, source, backend, error / naive_error)
+                error = (output - exact_output).square().mean().sqrt().item()
+                assert error <= 2 * reference_error, (normalize, source, backend, error / reference_error)
 
 
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("key_heads", [1, 2])
 def test_shared_key_heads_agree_with_the_reference(score: str, key_heads: int) -> None:
     for extent, normalize, masked in itertools.product(EXTENTS, NORMALIZERS, ["no", "padding", "rows"]):
-        one = cell(score, extent, normalize, key_heads=key_heads, masked=masked)
-        expected = attend(one.query, one.key, one.value, backend="reference", **one.options)
+        inputs = cell(score, extent, normalize, key_heads=key_heads, masked=masked)
+        expected = attend(inputs.query, inputs.key, inputs.value, backend="reference", **inputs.options)
         for backend in KERNELS:
-            output = run(one, backend)
+            output = run(inputs, backend)
             if output is not None:
                 torch.testing.assert_close(output, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("backend", KERNELS)
 @pytest.mark.parametrize("score", SCORES)
-def test_asking_for_weights_changes_no_bit_of_the_output(score: str, backend: str) -> None:
+def test_need_weights_does_not_change_the_output(score: str, backend: str) -> None:
     for extent, normalize, masked in itertools.product(EXTENTS, NORMALIZERS, ["no", "padding"]):
-        one = cell(score, extent, normalize, masked=masked, dtype=torch.float32)
-        output = run(one, backend)
+        inputs = cell(score, extent, normalize, masked=masked, dtype=torch.float32)
+        output = run(inputs, backend)
         if output is None:
             continue
-        attended = attend(one.query, one.key, one.value, need_weights=True, backend=backend, **one.options)
+        attended = attend(inputs.query, inputs.key, inputs.value, need_weights=True, backend=backend, **inputs.options)
         assert torch.equal(attended.output, output)
         assert attended.weights is not None
-        torch.testing.assert_close(attended.weights @ one.value, output, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(attended.weights @ inputs.value, output, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("score", SCORES)
-def test_half_precision_stays_near(score: str, dtype: torch.dtype) -> None:
+def test_half_precision_is_close_to_the_reference(score: str, dtype: torch.dtype) -> None:
     for extent, normalize in itertools.product(EXTENTS, NORMALIZERS):
         if normalize == "hard":
             continue
@@ -116,13 +116,13 @@ def test_half_precision_stays_near(score: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("queries", [0, 1, 3])
 @pytest.mark.parametrize("keys", [0, 1, 3])
-def test_nothing_to_ask_and_nothing_to_see_are_served(queries: int, keys: int) -> None:
+def test_empty_queries_and_keys_are_supported(queries: int, keys: int) -> None:
     for score, extent, normalize in itertools.product(SCORES, EXTENTS, NORMALIZERS):
-        one = cell(score, extent, normalize, queries=queries, keys=keys)
+        inputs = cell(score, extent, normalize, queries=queries, keys=keys)
         if keys == 0 and normalize == "hard":
             continue
         for backend in ("auto", "dense", "tiled"):
-            output = run(one, backend)
+            output = run(inputs, backend)
             assert output is not None
             assert output.shape == (2, HEADS, queries, 5)
             assert output.isfinite().all()

@@ -8,21 +8,21 @@ import torch
 from regard.attention import Attention, Draw, Hard, Reinforce, attend
 
 
-def test_drawn_places_follow_the_softmax() -> None:
+def test_draws_follow_the_softmax() -> None:
     """Pearson's chi-squared over 40,000 draws, at a level that a right sampler fails once in 10,000 seeds."""
     torch.manual_seed(0)
     scores = torch.tensor([2.0, 0.5, -1.0, 0.0, 1.2])
-    n = 40_000
+    draws = 40_000
     for estimator in ("reinforce", "gumbel"):
-        w, _ = Hard(estimator).weights(scores.expand(1, 1, n, 5), None)
+        w, _ = Hard(estimator).weights(scores.expand(1, 1, draws, 5), None)
         assert ((w == 1).sum(-1) == 1).all()
         counts = w.detach().sum((0, 1, 2))
-        expected = torch.softmax(scores, -1) * n
+        expected = torch.softmax(scores, -1) * draws
         statistic = ((counts - expected) ** 2 / expected).sum().item()
         assert statistic < 23.51  # chi-squared, 4 degrees of freedom, p = 0.0001
 
 
-def test_forbidden_places_are_never_drawn() -> None:
+def test_masked_positions_are_never_drawn() -> None:
     torch.manual_seed(0)
     allowed = torch.tensor([True, False, True, False])
     scores = torch.tensor([-200.0, 300.0, -201.0, 300.0])
@@ -32,14 +32,14 @@ def test_forbidden_places_are_never_drawn() -> None:
         assert (w.sum(-1) == 1).all()
 
 
-def test_evaluation_takes_the_best_place() -> None:
+def test_evaluation_takes_the_argmax() -> None:
     scores = torch.tensor([[0.0, 3.0, 1.0]])[None, None]
     w, draw = Hard().eval().weights(scores, None)
     assert w.tolist() == [[[[0, 1, 0]]]]
     assert draw is None
 
 
-def reward_of(position: torch.Tensor) -> torch.Tensor:
+def reward_at(position: torch.Tensor) -> torch.Tensor:
     return torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)[position]
 
 
@@ -57,35 +57,35 @@ def test_reinforce_is_unbiased_by_exact_enumeration() -> None:
     for first, second in itertools.product(range(3), repeat=2):
         position = torch.tensor([[[first, second]]])
         chosen = log_p.gather(-1, position[..., None]).squeeze(-1)
-        reward = reward_of(position).sum()  # of the whole, not a sum of parts that know each other
+        reward = reward_at(position).sum()  # of the whole, not a sum of parts that know each other
         probability = chosen.sum().exp()
         loss = reinforce(reward[None], [Draw(position, chosen, entropy)])
-        (slope,) = torch.autograd.grad(loss, scores, retain_graph=True)
-        expected_gradient += probability.detach() * slope
+        (gradient,) = torch.autograd.grad(loss, scores, retain_graph=True)
+        expected_gradient += probability.detach() * gradient
         objective = objective + probability * reward
-    (wanted,) = torch.autograd.grad(-(objective + 0.1 * entropy.sum()), scores)
-    torch.testing.assert_close(expected_gradient, wanted)
+    (expected,) = torch.autograd.grad(-(objective + 0.1 * entropy.sum()), scores)
+    torch.testing.assert_close(expected_gradient, expected)
 
 
-def test_attend_draws_what_it_says_it_drew() -> None:
+def test_draw_agrees_with_output_and_weights() -> None:
     torch.manual_seed(0)
     q, k = torch.randn(3, 2, 4, 8, requires_grad=True), torch.randn(3, 2, 5, 8, requires_grad=True)
     v = torch.randn(3, 2, 5, 6, requires_grad=True)
     for backend in ("dense", "tiled"):
         for extent in ("global", "causal"):
-            drawn = attend(q, k, v, normalize="hard", extent=extent, need_weights=True, backend=backend)
-            assert drawn.draw is not None
-            assert drawn.weights is not None
-            position, log_prob, entropy = drawn.draw
-            assert torch.equal(drawn.weights.argmax(-1), position)
-            torch.testing.assert_close(drawn.output, v.gather(2, position[..., None].expand(-1, -1, -1, 6)))
+            hard_attended = attend(q, k, v, normalize="hard", extent=extent, need_weights=True, backend=backend)
+            assert hard_attended.draw is not None
+            assert hard_attended.weights is not None
+            position, log_prob, entropy = hard_attended.draw
+            assert torch.equal(hard_attended.weights.argmax(-1), position)
+            torch.testing.assert_close(hard_attended.output, v.gather(2, position[..., None].expand(-1, -1, -1, 6)))
             soft = attend(q, k, v, extent=extent, need_weights=True).weights
             assert soft is not None
             torch.testing.assert_close(log_prob, soft.gather(-1, position[..., None]).squeeze(-1).log())
             torch.testing.assert_close(entropy, torch.special.entr(soft).sum(-1))
             assert all(g is not None for g in torch.autograd.grad(log_prob.sum(), [q, k], retain_graph=True))
-            (through_output,) = torch.autograd.grad(drawn.output.sum(), [q], allow_unused=True)
-            assert through_output is None or (through_output == 0).all(), "the weights themselves carry no gradient"
+            (output_gradient,) = torch.autograd.grad(hard_attended.output.sum(), [q], allow_unused=True)
+            assert output_gradient is None or (output_gradient == 0).all(), "the weights themselves carry no gradient"
 
 
 def test_straight_through_gumbel_has_the_gradient_of_the_relaxed_weights() -> None:
@@ -94,15 +94,15 @@ def test_straight_through_gumbel_has_the_gradient_of_the_relaxed_weights() -> No
     torch.manual_seed(5)
     w, _ = Hard("gumbel", temperature=0.7).weights(scores, None)
     direction = torch.randn_like(w)
-    (ours,) = torch.autograd.grad(w, scores, direction)
+    (actual,) = torch.autograd.grad(w, scores, direction)
     torch.manual_seed(5)
     noise = -torch.empty_like(scores).exponential_().log()
-    (theirs,) = torch.autograd.grad(torch.softmax((scores + noise) / 0.7, -1), scores, direction)
-    torch.testing.assert_close(ours, theirs)
+    (expected,) = torch.autograd.grad(torch.softmax((scores + noise) / 0.7, -1), scores, direction)
+    torch.testing.assert_close(actual, expected)
     assert set(w.detach().round(decimals=12).unique().tolist()) == {0.0, 1.0}
 
 
-def test_learning_by_reinforce_without_the_draw_is_refused() -> None:
+def test_reinforce_with_gradients_requires_need_weights() -> None:
     q = torch.randn(1, 1, 2, 4, requires_grad=True)
     with pytest.raises(ValueError, match="need_weights=True"):
         attend(q, q, q, normalize="hard")
@@ -111,7 +111,7 @@ def test_learning_by_reinforce_without_the_draw_is_refused() -> None:
 
 
 @pytest.mark.parametrize("estimator", ["reinforce", "gumbel"])
-def test_hard_attention_learns_where_to_look(estimator: str) -> None:
+def test_hard_attention_learns_the_target_position(estimator: str) -> None:
     """The answer stands at a position that only the query tells; both estimators find it."""
     torch.manual_seed(0)
     attention = Attention(8, project="qk", head_width=8, value_width=8, normalize=Hard(estimator))  # type: ignore[arg-type]
@@ -120,28 +120,28 @@ def test_hard_attention_learns_where_to_look(estimator: str) -> None:
 
     def sample(size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         keys = torch.randn(size, 5, 8)
-        where = torch.randint(5, (size,))
-        query = keys[torch.arange(size), where].roll(3, -1)[:, None]
-        return query, keys, where
+        target = torch.randint(5, (size,))
+        query = keys[torch.arange(size), target].roll(3, -1)[:, None]
+        return query, keys, target
 
     for _ in range(250):
-        query, keys, where = sample(64)
+        query, keys, target = sample(64)
         attended = attention(query, keys, need_weights=True)
-        right = keys[torch.arange(64), where]
-        reward = -(attended.output[:, 0] - right).square().mean(-1)
+        target_value = keys[torch.arange(64), target]
+        reward = -(attended.output[:, 0] - target_value).square().mean(-1)
         loss = -reward.mean()
         if estimator == "reinforce":
             loss = loss + reinforce(reward, [attended.draw])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    query, keys, where = sample(500)
+    query, keys, target = sample(500)
     attention.eval()
-    found = attention(query, keys, need_weights=True).weights.argmax(-1)[:, 0, 0]
-    assert (found == where).float().mean() > 0.8
+    attended_position = attention(query, keys, need_weights=True).weights.argmax(-1)[:, 0, 0]
+    assert (attended_position == target).float().mean() > 0.8
 
 
-def test_the_baseline_moves_in_training_only_and_is_saved() -> None:
+def test_baseline_is_updated_in_training_only_and_saved() -> None:
     reinforce = Reinforce(momentum=0.9)
     draw = Draw(torch.zeros(2, 1, 1, dtype=torch.long), torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
     reinforce(torch.tensor([1.0, 3.0]), [draw])
@@ -151,25 +151,25 @@ def test_the_baseline_moves_in_training_only_and_is_saved() -> None:
     assert reinforce.state_dict()["baseline"].item() == pytest.approx(0.2)
 
 
-def test_the_baseline_shrinks_the_variance() -> None:
+def test_baseline_reduces_the_variance() -> None:
     torch.manual_seed(0)
     scores = torch.zeros(1, 1, 1, 3, dtype=torch.float64, requires_grad=True)
 
-    def slopes(baseline: float) -> torch.Tensor:
+    def sampled_gradients(baseline: float) -> torch.Tensor:
         reinforce = Reinforce(entropy_weight=0.0).eval()
         reinforce.baseline.fill_(baseline)
-        gathered = []
+        gradients = []
         for _ in range(300):
             _, draw = Hard().weights(scores, None)
             assert draw is not None
-            loss = reinforce((reward_of(draw.position) + 10).flatten(), [draw])
-            gathered.append(torch.autograd.grad(loss, scores)[0].flatten())
-        return torch.stack(gathered)
+            loss = reinforce((reward_at(draw.position) + 10).flatten(), [draw])
+            gradients.append(torch.autograd.grad(loss, scores)[0].flatten())
+        return torch.stack(gradients)
 
-    assert slopes(10.0).var(0).sum() < 0.1 * slopes(0.0).var(0).sum()
+    assert sampled_gradients(10.0).var(0).sum() < 0.1 * sampled_gradients(0.0).var(0).sum()
 
 
-def test_near_scores_are_drawn_fairly_in_half_precision() -> None:
+def test_equal_scores_are_drawn_evenly_in_half_precision() -> None:
     torch.manual_seed(0)
     w, _ = Hard("gumbel").weights(torch.full((1, 1, 40_000, 2), 100.0, dtype=torch.bfloat16), None)
     assert w[..., 0].detach().float().mean().item() == pytest.approx(0.5, abs=0.015)

@@ -46,21 +46,21 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def made(name: str, **more: Any) -> Attention:
+def build_attention(name: str, **overrides: Any) -> Attention:
     torch.manual_seed(0)
-    return Attention(**{"width": 16, "heads": 4, **VARIANTS[name], **more}).double()
+    return Attention(**{"width": 16, "heads": 4, **VARIANTS[name], **overrides}).double()
 
 
 @pytest.mark.parametrize("extent", ["causal", Window(2, causal=True), Window(1, causal=True, global_tokens=1)], ids=str)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_step_by_step_with_the_cache_equals_all_at_once(name: str, extent: Any) -> None:
-    attention = made(name, extent=extent)
+def test_cached_steps_equal_the_whole_sequence(name: str, extent: Any) -> None:
+    attention = build_attention(name, extent=extent)
     x = torch.randn(3, 9, 16, dtype=torch.float64)
-    whole, weights = attention(x, need_weights=True)
+    full, weights = attention(x, need_weights=True)
     for sizes in ([1] * 9, [4, 1, 1, 3], [9]):
-        for learning in (False, True):
+        for gradients_enabled in (False, True):
             cache, outputs, start = Cache(), [], 0
-            with torch.set_grad_enabled(learning):
+            with torch.set_grad_enabled(gradients_enabled):
                 for size in sizes:
                     step = attention(x[:, start : start + size], cache=cache, need_weights=True)
                     start += size
@@ -68,19 +68,19 @@ def test_step_by_step_with_the_cache_equals_all_at_once(name: str, extent: Any) 
                     outputs.append(step.output)
                     assert cache.length == cache.steps == start
                     assert step.weights.shape == (3, attention.heads, size, start)
-            torch.testing.assert_close(torch.cat(outputs, 1), whole, rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(torch.cat(outputs, 1), full, rtol=1e-9, atol=1e-9)
             torch.testing.assert_close(step.weights, weights[:, :, -sizes[-1] :], rtol=1e-9, atol=1e-9)
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.sampled_from(sorted(VARIANTS)), st.integers(0, 1000))
-def test_any_way_of_cutting_gives_the_same(sizes: list[int], name: str, seed: int) -> None:
-    attention = made(name, extent="causal")
+def test_cached_chunks_of_any_size_equal_the_whole_sequence(sizes: list[int], name: str, seed: int) -> None:
+    attention = build_attention(name, extent="causal")
     torch.manual_seed(seed)
     x = torch.randn(2, sum(sizes), 16, dtype=torch.float64)
     cache, outputs = Cache(), []
     with torch.no_grad():
-        for part in x.split(sizes, 1):
-            step = attention(part, cache=cache)
+        for chunk in x.split(sizes, 1):
+            step = attention(chunk, cache=cache)
             cache = step.cache
             outputs.append(step.output)
         torch.testing.assert_close(torch.cat(outputs, 1), attention(x).output, rtol=1e-9, atol=1e-9)
@@ -88,15 +88,15 @@ def test_any_way_of_cutting_gives_the_same(sizes: list[int], name: str, seed: in
 
 @pytest.mark.parametrize("name", [n for n in VARIANTS if n not in ("alibi", "shaw", "t5")])
 @pytest.mark.parametrize("extent", ["global", LocalMonotonic(2), "local-p"], ids=str)
-def test_a_prepared_memory_equals_attending_to_it_anew(name: str, extent: Any) -> None:
+def test_prepared_memory_equals_projecting_it_at_each_call(name: str, extent: Any) -> None:
     extent = LocalPredictive(16, radius=2.0, heads=VARIANTS[name].get("heads", 4)) if extent == "local-p" else extent
-    attention = made(name, extent=extent)
+    attention = build_attention(name, extent=extent)
     x, memory = torch.randn(2, 5, 16, dtype=torch.float64), torch.randn(2, 7, 16, dtype=torch.float64)
     mask = torch.ones(2, 1, 1, 7, dtype=torch.bool)
     mask[0, ..., 4:] = False
-    whole = attention(x, memory, mask=mask).output
+    full = attention(x, memory, mask=mask).output
     cache = attention.prepare(memory)
-    torch.testing.assert_close(attention(x, cache=cache, mask=mask).output, whole)
+    torch.testing.assert_close(attention(x, cache=cache, mask=mask).output, full)
     steps = []
     for t in range(5):  # the cache counts the steps, so that local-m moves on
         step = attention(x[:, t : t + 1], cache=cache, mask=mask)
@@ -104,95 +104,99 @@ def test_a_prepared_memory_equals_attending_to_it_anew(name: str, extent: Any) -
         steps.append(step.output)
     assert cache.length == 7
     assert cache.steps == 5
-    torch.testing.assert_close(torch.cat(steps, 1), whole)
+    torch.testing.assert_close(torch.cat(steps, 1), full)
 
 
-def test_caches_are_values() -> None:
+def test_caches_are_immutable_values() -> None:
     """Two continuations of one beginning do not disturb each other, whichever is written first."""
-    attention = made("plain", extent="causal")
+    attention = build_attention("plain", extent="causal")
     start, left, right = (torch.randn(2, n, 16, dtype=torch.float64) for n in (3, 2, 2))
     with torch.no_grad():
         for _ in range(2):
-            begun = attention(start, cache=Cache()).cache
-            a = attention(left, cache=begun)
-            b = attention(right, cache=begun)
-            a_again = attention(left[:, :1], cache=a.cache)
-            b_again = attention(left[:, :1], cache=b.cache)
-            for end, middle in ((a_again, left), (b_again, right)):
+            prefix_cache = attention(start, cache=Cache()).cache
+            a = attention(left, cache=prefix_cache)
+            b = attention(right, cache=prefix_cache)
+            left_next = attention(left[:, :1], cache=a.cache)
+            right_next = attention(left[:, :1], cache=b.cache)
+            for continued, middle in ((left_next, left), (right_next, right)):
                 expected = attention(torch.cat([start, middle, left[:, :1]], 1)).output[:, -1:]
-                torch.testing.assert_close(end.output, expected)
-            assert begun.length == 3
+                torch.testing.assert_close(continued.output, expected)
+            assert prefix_cache.length == 3
 
 
-def test_appending_does_not_copy_the_past_every_time() -> None:
-    attention = made("plain", extent="causal")
+def test_appending_reuses_spare_capacity() -> None:
+    attention = build_attention("plain", extent="causal")
     x = torch.randn(1, 1, 16, dtype=torch.float64)
-    cache, rooms = Cache(), set()
+    cache, storage_pointers = Cache(), set()
     with torch.no_grad():
         for _ in range(200):
             cache = attention(x, cache=cache).cache
-            rooms.add(cache.key_values[0].data_ptr())
-    assert len(rooms) <= 5  # 32, 66, 134, 270, ...: capacity doubles
+            storage_pointers.add(cache.key_values[0].data_ptr())
+    assert len(storage_pointers) <= 5  # 32, 66, 134, 270, ...: capacity doubles
 
 
-def test_a_cache_can_be_reordered_for_beams() -> None:
-    attention = made("rotary", extent="causal")
-    x, after = torch.randn(3, 4, 16, dtype=torch.float64), torch.randn(3, 1, 16, dtype=torch.float64)
+def test_cache_can_be_reordered_for_beams() -> None:
+    attention = build_attention("rotary", extent="causal")
+    x, next_x = torch.randn(3, 4, 16, dtype=torch.float64), torch.randn(3, 1, 16, dtype=torch.float64)
     order = torch.tensor([2, 0, 0])
     with torch.no_grad():
         cache = attention(x, cache=Cache()).cache.select(order)
-        got = attention(after, cache=cache).output
-        expected = attention(torch.cat([x[order], after], 1)).output[:, -1:]
-    torch.testing.assert_close(got, expected)
+        actual = attention(next_x, cache=cache).output
+        expected = attention(torch.cat([x[order], next_x], 1)).output[:, -1:]
+    torch.testing.assert_close(actual, expected)
     assert Cache().select(order) == Cache()
 
 
-def test_a_cache_from_inference_mode_can_be_continued_outside() -> None:
-    attention = made("plain", extent="causal")
+def test_cache_from_inference_mode_can_be_continued_outside() -> None:
+    attention = build_attention("plain", extent="causal")
     x = torch.randn(1, 4, 16, dtype=torch.float64)
     with torch.inference_mode():
         cache = attention(x[:, :3], cache=Cache()).cache
     with torch.no_grad():
-        got = attention(x[:, 3:], cache=cache).output
-        torch.testing.assert_close(got, attention(x).output[:, 3:])
+        actual = attention(x[:, 3:], cache=cache).output
+        torch.testing.assert_close(actual, attention(x).output[:, 3:])
 
 
-def test_it_is_pytorchs_multihead_attention() -> None:
+def test_equals_torch_multihead_attention() -> None:
     torch.manual_seed(0)
-    theirs = torch.nn.MultiheadAttention(16, 4, batch_first=True).double()
-    ours = Attention(16, heads=4).double()
+    torch_attention = torch.nn.MultiheadAttention(16, 4, batch_first=True).double()
+    attention = Attention(16, heads=4).double()
     with torch.no_grad():
-        torch.nn.init.normal_(theirs.in_proj_bias)
-        for part, weight, bias in zip(
-            (ours.query, ours.key, ours.value),
-            theirs.in_proj_weight.chunk(3),
-            theirs.in_proj_bias.chunk(3),
+        torch.nn.init.normal_(torch_attention.in_proj_bias)
+        for chunk, weight, bias in zip(
+            (attention.query, attention.key, attention.value),
+            torch_attention.in_proj_weight.chunk(3),
+            torch_attention.in_proj_bias.chunk(3),
             strict=True,
         ):
-            assert part is not None
-            part.weight.copy_(weight)
-            part.bias.copy_(bias)
-        assert ours.output is not None
-        ours.output.load_state_dict(theirs.out_proj.state_dict())
+            assert chunk is not None
+            chunk.weight.copy_(weight)
+            chunk.bias.copy_(bias)
+        assert attention.output is not None
+        attention.output.load_state_dict(torch_attention.out_proj.state_dict())
     x, memory = torch.randn(2, 5, 16, dtype=torch.float64), torch.randn(2, 7, 16, dtype=torch.float64)
     padding = torch.zeros(2, 7, dtype=torch.bool)
     padding[0, 4:] = True
-    expected, their_weights = theirs(x, memory, memory, key_padding_mask=padding, average_attn_weights=False)
-    output, weights = ours(x, memory, mask=~padding[:, None, None], need_weights=True)
+    expected, expected_weights = torch_attention(
+        x, memory, memory, key_padding_mask=padding, average_attn_weights=False
+    )
+    output, weights = attention(x, memory, mask=~padding[:, None, None], need_weights=True)
     torch.testing.assert_close(output, expected)
-    torch.testing.assert_close(weights, their_weights)
+    torch.testing.assert_close(weights, expected_weights)
 
 
-def test_one_head_with_an_additive_score_is_bahdanaus_attention() -> None:
+def test_additive_score_is_bahdanaus_attention() -> None:
     """c = sum_j softmax_j(v' tanh(W s + U h_j)) h_j: no projection of values or output, widths that differ."""
     torch.manual_seed(0)
     attention = Attention(10, key_width=12, head_width=7, score="additive", project="").double()
     assert sum(p.numel() for p in attention.parameters()) == 7 * 10 + 7 * 12 + 7 + 7
     state, memory = torch.randn(2, 1, 10, dtype=torch.float64), torch.randn(2, 6, 12, dtype=torch.float64)
-    s = attention.score
-    assert isinstance(s, Additive)
-    assert s.bias is not None
-    energy = torch.tanh(state @ s.weight_query[0].t() + s.bias[0] + memory @ s.weight_key[0].t()) @ s.v[0]  # [B, Tk]
+    score = attention.score
+    assert isinstance(score, Additive)
+    assert score.bias is not None
+    energy = (
+        torch.tanh(state @ score.weight_query[0].t() + score.bias[0] + memory @ score.weight_key[0].t()) @ score.v[0]
+    )  # [B, Tk]
     context = torch.einsum("bj,bjd->bd", torch.softmax(energy, -1), memory)
     output, weights = attention(state, memory, need_weights=True)
     torch.testing.assert_close(output[:, 0], context)
@@ -200,7 +204,7 @@ def test_one_head_with_an_additive_score_is_bahdanaus_attention() -> None:
     assert attention.output_width == 12
 
 
-def test_luongs_general_score_is_one_matrix() -> None:
+def test_bilinear_score_is_luongs_general() -> None:
     attention = Attention(10, key_width=12, score="bilinear", project="")
     assert isinstance(attention.score, Bilinear)
     assert [tuple(p.shape) for p in attention.parameters()] == [(1, 10, 12)]
@@ -215,7 +219,7 @@ def test_luongs_general_score_is_one_matrix() -> None:
     torch.testing.assert_close(attention(query, memory).output, expected[:, 0])
 
 
-def test_luongs_dot_score_has_no_weights() -> None:
+def test_dot_score_has_no_weights() -> None:
     attention = Attention(8, score="dot", project="")
     assert list(attention.parameters()) == []
     query, memory = torch.randn(2, 3, 8), torch.randn(2, 6, 8)
@@ -223,7 +227,7 @@ def test_luongs_dot_score_has_no_weights() -> None:
     torch.testing.assert_close(attention(query, memory).output, expected)
 
 
-def test_every_width_may_differ() -> None:
+def test_all_widths_may_differ() -> None:
     attention = Attention(10, heads=3, key_width=7, value_width=5, head_width=4, value_head_width=6, output_width=9)
     output, weights = attention(torch.randn(2, 4, 10), torch.randn(2, 8, 7), torch.randn(2, 8, 5), need_weights=True)
     assert output.shape == (2, 4, 9)
@@ -236,7 +240,7 @@ def test_shared_key_heads_have_fewer_weights() -> None:
     assert sizes == [4 * 256, 2 * 256 + 2 * 128, 2 * 256 + 2 * 64]
 
 
-def test_dropout_acts_in_training_only_and_zero_changes_nothing() -> None:
+def test_dropout_acts_in_training_only() -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 6, 16)
     attention = Attention(16, heads=4, dropout=0.5)
@@ -244,10 +248,10 @@ def test_dropout_acts_in_training_only_and_zero_changes_nothing() -> None:
     assert not torch.equal(first, second)
     attention.eval()
     assert torch.equal(attention(x).output, attention(x).output)
-    plain = Attention(16, heads=4, dropout=0.0)
+    deterministic = Attention(16, heads=4, dropout=0.0)
     for normalize, extent in itertools.product(["softmax", "sparsemax", "sigmoid"], ["global", "causal"]):
-        plain = Attention(16, heads=4, normalize=normalize, extent=extent)
-        assert torch.equal(plain.train()(x).output, plain.eval()(x).output)
+        deterministic = Attention(16, heads=4, normalize=normalize, extent=extent)
+        assert torch.equal(deterministic.train()(x).output, deterministic.eval()(x).output)
 
 
 def test_dropout_keeps_the_mean() -> None:
@@ -258,7 +262,7 @@ def test_dropout_keeps_the_mean() -> None:
     torch.testing.assert_close(mean, attention.eval()(x).output, rtol=0.1, atol=0.06)
 
 
-def test_hard_attention_draws_in_training_and_decides_in_evaluation() -> None:
+def test_hard_attention_samples_in_training_only() -> None:
     torch.manual_seed(0)
     attention = Attention(8, normalize=Hard())
     x = torch.randn(1, 6, 8)
@@ -269,11 +273,11 @@ def test_hard_attention_draws_in_training_and_decides_in_evaluation() -> None:
     assert torch.equal(attention(x).output, attention(x).output)
 
 
-def test_padded_memory_that_is_not_finite_spoils_no_gradient() -> None:
+def test_non_finite_padding_does_not_affect_gradients() -> None:
     for name in VARIANTS:
         if name in ("alibi", "shaw", "t5"):
             continue
-        attention = made(name)
+        attention = build_attention(name)
         x, memory = torch.randn(2, 5, 16, dtype=torch.float64), torch.randn(2, 7, 16, dtype=torch.float64)
         mask = torch.ones(2, 1, 1, 7, dtype=torch.bool)
         mask[:, ..., 5:] = False
@@ -287,7 +291,7 @@ def test_padded_memory_that_is_not_finite_spoils_no_gradient() -> None:
             assert all(p.grad is None or p.grad.isfinite().all() for p in attention.parameters()), name
 
 
-def test_weights_saved_under_an_earlier_name_are_loaded() -> None:
+def test_renamed_parameters_are_loaded() -> None:
     attention = Attention(16, heads=4, normalize=Entmax(1.3, learnable=True, heads=4))
     saved = {name.replace("normalizer.", "normalise."): value + 1 for name, value in attention.state_dict().items()}
     assert "normalise.raw" in saved
@@ -295,7 +299,7 @@ def test_weights_saved_under_an_earlier_name_are_loaded() -> None:
     assert torch.equal(attention.state_dict()["normalizer.raw"], saved["normalise.raw"])
 
 
-def test_learned_parts_are_parts_of_the_module() -> None:
+def test_learned_axes_are_submodules() -> None:
     attention = Attention(
         16,
         heads=4,
@@ -349,13 +353,13 @@ def test_learned_parts_are_parts_of_the_module() -> None:
         (lambda: Attention(8)(torch.zeros(2, 3, 8), torch.zeros(2, 3, 8), torch.zeros(2, 4, 8)), "value: "),
     ],
 )
-def test_bad_input_gets_one_sentence(make, sentence: str) -> None:
+def test_invalid_input_raises_one_sentence(make, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         make()
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_it_works_under_autocast(name: str) -> None:
+def test_autocast(name: str) -> None:
     torch.manual_seed(0)
     attention = Attention(**{"width": 16, "heads": 4, **VARIANTS[name]}).float()
     x = torch.randn(2, 6, 16)
@@ -368,8 +372,8 @@ def test_it_works_under_autocast(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_module_can_be_copied_saved_and_restored(name: str) -> None:
-    first, second = made(name), made(name)
+def test_module_can_be_copied_and_restored(name: str) -> None:
+    first, second = build_attention(name), build_attention(name)
     with torch.no_grad():
         for p in second.parameters():
             p.add_(1.0)
@@ -381,8 +385,8 @@ def test_a_module_can_be_copied_saved_and_restored(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_nothing_in_gives_nothing_out(name: str) -> None:
-    attention = made(name)
+def test_empty_inputs(name: str) -> None:
+    attention = build_attention(name)
     assert attention(torch.randn(0, 5, 16).double()).output.shape == (0, 5, attention.output_width)
     assert attention(torch.randn(2, 0, 16).double()).output.shape == (2, 0, attention.output_width)
     output = attention(torch.randn(2, 3, 16).double(), torch.randn(2, 0, 16).double()).output
@@ -390,16 +394,16 @@ def test_nothing_in_gives_nothing_out(name: str) -> None:
     torch.testing.assert_close(output, bias.double().expand_as(output))
 
 
-def test_hard_attention_to_nothing_gives_nothing() -> None:
-    x, nothing = torch.randn(2, 3, 16), torch.randn(2, 0, 16)
+def test_hard_attention_over_an_empty_memory_is_zero() -> None:
+    x, empty_memory = torch.randn(2, 3, 16), torch.randn(2, 0, 16)
     for hard in (Hard(), Hard("gumbel"), Hard().eval()):
         attention = Attention(16, project="", normalize=hard)
         attention.train(hard.training)
-        assert (attention(x, nothing, need_weights=True).output == 0).all()
+        assert (attention(x, empty_memory, need_weights=True).output == 0).all()
 
 
-def test_a_cache_can_be_trained_through_with_frozen_projections() -> None:
-    attention = made("plain", extent="causal")
+def test_gradients_through_a_cache_with_frozen_projections() -> None:
+    attention = build_attention("plain", extent="causal")
     assert attention.key is not None
     assert attention.value is not None
     attention.key.requires_grad_(False)
@@ -409,21 +413,21 @@ def test_a_cache_can_be_trained_through_with_frozen_projections() -> None:
     for t in range(6):
         step = attention(x[:, t : t + 1], cache=cache)
         cache, total = step.cache, total + step.output.square().sum()
-    (slope,) = torch.autograd.grad(total, [attention.query.weight])
+    (gradient,) = torch.autograd.grad(total, [attention.query.weight])
     (expected,) = torch.autograd.grad(attention(x).output.square().sum(), [attention.query.weight])
-    torch.testing.assert_close(slope, expected)
+    torch.testing.assert_close(gradient, expected)
 
 
-def test_another_layers_cache_is_refused() -> None:
+def test_cache_of_another_layer_raises() -> None:
     x = torch.randn(2, 3, 16, dtype=torch.float64)
     with torch.no_grad():
-        cache = made("grouped")(x, cache=Cache()).cache
+        cache = build_attention("grouped")(x, cache=Cache()).cache
         with pytest.raises(ValueError, match="each layer needs a cache of its own"):
-            made("multi-query")(x, cache=cache)
+            build_attention("multi-query")(x, cache=cache)
 
 
-def test_a_padded_query_that_is_not_finite_spoils_no_gradient() -> None:
-    attention = made("plain")
+def test_non_finite_padded_query_does_not_affect_gradients() -> None:
+    attention = build_attention("plain")
     x = torch.randn(2, 5, 16, dtype=torch.float64)
     x[:, 4] = torch.nan
     mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
@@ -432,8 +436,8 @@ def test_a_padded_query_that_is_not_finite_spoils_no_gradient() -> None:
     assert all(p.grad.isfinite().all() for p in attention.parameters())
 
 
-def test_gradients_through_a_growing_cache_are_those_of_the_whole() -> None:
-    attention = made("rotary", extent="causal")
+def test_gradients_through_a_growing_cache_equal_those_of_the_whole_sequence() -> None:
+    attention = build_attention("rotary", extent="causal")
     x = torch.randn(2, 6, 16, dtype=torch.float64)
     cache, outputs = Cache(), []
     for t in range(6):
@@ -442,7 +446,7 @@ def test_gradients_through_a_growing_cache_are_those_of_the_whole() -> None:
         outputs.append(step.output)
     parameters = list(attention.parameters())
     direction = torch.randn(2, 6, 16, dtype=torch.float64)
-    mine = torch.autograd.grad(torch.cat(outputs, 1), parameters, direction)
-    theirs = torch.autograd.grad(attention(x).output, parameters, direction)
-    for a, b in zip(mine, theirs, strict=True):
+    actual = torch.autograd.grad(torch.cat(outputs, 1), parameters, direction)
+    expected = torch.autograd.grad(attention(x).output, parameters, direction)
+    for a, b in zip(actual, expected, strict=True):
         torch.testing.assert_close(a, b)

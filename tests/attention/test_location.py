@@ -9,7 +9,7 @@ from regard.attention import Attention, Location, attend, reference
 B, TQ, TK, D, M = 2, 4, 7, 6, 5
 
 
-def make(*, coverage: bool = False, heads: int = 1, size: int = 3) -> Attention:
+def build_attention(*, coverage: bool = False, heads: int = 1, size: int = 3) -> Attention:
     torch.manual_seed(0)
     score = Location(D, M, 8, heads=heads, filters=3, size=size, coverage=coverage)
     attention = Attention(D, heads=heads, key_width=M, head_width=8, score=score, project="v" if heads > 1 else "")
@@ -20,24 +20,24 @@ def make(*, coverage: bool = False, heads: int = 1, size: int = 3) -> Attention:
 
 
 def tensors() -> tuple[Tensor, Tensor, Tensor]:
-    dice = torch.Generator().manual_seed(1)
-    query = torch.randn(B, TQ, D, generator=dice, dtype=torch.float64)
-    memory = torch.randn(B, TK, M, generator=dice, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(1)
+    query = torch.randn(B, TQ, D, generator=generator, dtype=torch.float64)
+    memory = torch.randn(B, TK, M, generator=generator, dtype=torch.float64)
     mask = torch.ones(B, 1, 1, TK, dtype=torch.bool)
     mask[1, ..., 5:] = False
     return query, memory, mask
 
 
-def by_reference(attention: Attention, query: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+def reference_weights(attention: Attention, query: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
     """Weights [B, H, Tq, Tk], step by step as the paper has it."""
     score = attention.score
     assert isinstance(score, Location)
     assert score.bias is not None
     past_weights = torch.zeros(B, score.heads, TK, dtype=torch.float64)
-    found = []
-    for at in range(TQ):
+    all_weights = []
+    for step in range(TQ):
         e = reference.location(
-            query[:, None, at : at + 1].expand(-1, score.heads, -1, -1),
+            query[:, None, step : step + 1].expand(-1, score.heads, -1, -1),
             memory[:, None].expand(-1, score.heads, -1, -1),
             past_weights,
             score.weight_query,
@@ -49,65 +49,67 @@ def by_reference(attention: Attention, query: Tensor, memory: Tensor, mask: Tens
         )
         weights = e.masked_fill(~mask, -torch.inf).softmax(-1)
         past_weights = weights[:, :, 0] + (past_weights if score.coverage else 0)
-        found.append(weights)
-    return torch.cat(found, 2)
+        all_weights.append(weights)
+    return torch.cat(all_weights, 2)
 
 
 @pytest.mark.parametrize("coverage", [False, True])
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("size", [1, 5])
-def test_weights_and_output_are_the_references(coverage: bool, heads: int, size: int) -> None:
-    attention = make(coverage=coverage, heads=heads, size=size)
+def test_weights_and_output_equal_the_reference(coverage: bool, heads: int, size: int) -> None:
+    attention = build_attention(coverage=coverage, heads=heads, size=size)
     query, memory, mask = tensors()
     output, weights = attention(query, memory, mask=mask, need_weights=True)
-    expected = by_reference(attention, query, memory, mask)
+    expected = reference_weights(attention, query, memory, mask)
     torch.testing.assert_close(weights, expected)
     if heads == 1:
         torch.testing.assert_close(output, (expected @ memory[:, None])[:, 0])
 
 
-def test_gradients_are_the_references() -> None:
-    attention = make()
+def test_gradients_equal_the_reference() -> None:
+    attention = build_attention()
     query, memory, mask = tensors()
     query.requires_grad_()
     memory.requires_grad_()
-    aim = torch.randn(B, 1, TQ, TK, dtype=torch.float64)
+    direction = torch.randn(B, 1, TQ, TK, dtype=torch.float64)
     leaves = [query, memory, *(p for p in attention.parameters())]
     weights = attention(query, memory, mask=mask, need_weights=True).weights
-    own = torch.autograd.grad((weights * aim).sum(), leaves)
-    right = torch.autograd.grad((by_reference(attention, query, memory, mask) * aim).sum(), leaves)
-    for mine, theirs in zip(own, right, strict=True):
-        torch.testing.assert_close(mine, theirs)
+    actual_gradients = torch.autograd.grad((weights * direction).sum(), leaves)
+    expected_gradients = torch.autograd.grad(
+        (reference_weights(attention, query, memory, mask) * direction).sum(), leaves
+    )
+    for actual, expected_gradient in zip(actual_gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(actual, expected_gradient)
 
 
-def test_step_by_step_equals_all_at_once_and_a_selection_looks_where_its_entries_did() -> None:
-    attention = make(coverage=True)
+def test_cached_steps_with_selection_equal_the_whole_sequence() -> None:
+    attention = build_attention(coverage=True)
     query, memory, mask = tensors()
-    whole = attention(query, memory, mask=mask).output
+    full = attention(query, memory, mask=mask).output
     cache = attention.prepare(memory)
     outputs: list[Tensor] = []
-    for at in range(TQ):
-        if at == 2:
+    for step in range(TQ):
+        if step == 2:
             index = torch.tensor([1, 0])
-            query, mask, whole = query[index], mask[index], whole[index]
-            outputs = [each[index] for each in outputs]
+            query, mask, full = query[index], mask[index], full[index]
+            outputs = [output[index] for output in outputs]
             cache = cache.select(index)
-        attended = attention(query[:, at : at + 1], cache=cache, mask=mask)
+        attended = attention(query[:, step : step + 1], cache=cache, mask=mask)
         outputs.append(attended.output)
         cache = attended.cache
-    torch.testing.assert_close(torch.cat(outputs, 1), whole)
+    torch.testing.assert_close(torch.cat(outputs, 1), full)
 
 
-def test_where_it_looked_matters() -> None:
-    attention = make()
+def test_weights_depend_on_past_weights() -> None:
+    attention = build_attention()
     query, memory, mask = tensors()
-    same = query[:, :1].expand(-1, 3, -1)
-    weights = attention(same, memory, mask=mask, need_weights=True).weights
+    same_query = query[:, :1].expand(-1, 3, -1)
+    weights = attention(same_query, memory, mask=mask, need_weights=True).weights
     assert not torch.allclose(weights[:, :, 0], weights[:, :, 1])
 
 
-def test_it_needs_a_memory_and_a_module_to_carry_the_past_weights() -> None:
-    attention = make()
+def test_location_score_requires_a_memory_and_the_module() -> None:
+    attention = build_attention()
     query, memory, _ = tensors()
     with pytest.raises(ValueError, match="a location score looks at a memory"):
         attention(query)

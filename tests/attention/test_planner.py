@@ -23,33 +23,35 @@ from regard.attention import (
     catalog,
     plan,
 )
-from regard.attention.call import Call, Outcome
+from regard.attention.call import Call, KernelOutput
 from regard.attention.kernels import additive, dense, sdpa, tiled, window
 from regard.attention.planner import KERNELS
 from tests.attention.cells import EXTENTS, HEADS, NORMALIZERS, SCORES, WIDTH, cell
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_the_plan_names_the_kernel_that_runs(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[str] = []
+def test_plan_names_the_kernel_that_runs(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels_run: list[str] = []
     for name, kernel in KERNELS.items():
 
-        def noted(call: Call, name: str = name, real: Callable[[Call], Outcome] = kernel.run) -> Outcome:
-            ran.append(name)
-            return real(call)
+        def recording(
+            call: Call, name: str = name, original: Callable[[Call], KernelOutput] = kernel.run
+        ) -> KernelOutput:
+            kernels_run.append(name)
+            return original(call)
 
-        monkeypatch.setattr(kernel, "run", noted)
+        monkeypatch.setattr(kernel, "run", recording)
     for extent, normalize, masked in itertools.product(EXTENTS, NORMALIZERS, ["no", "rows"]):
-        one = cell(score, extent, normalize, masked=masked, queries=100, keys=120, batch=1)
-        ran.clear()
-        expected = plan(one.query, one.key, one.value, **one.options)
-        attend(one.query, one.key, one.value, **one.options)
-        assert ran[0] == expected.kernel
+        inputs = cell(score, extent, normalize, masked=masked, queries=100, keys=120, batch=1)
+        kernels_run.clear()
+        expected = plan(inputs.query, inputs.key, inputs.value, **inputs.options)
+        attend(inputs.query, inputs.key, inputs.value, **inputs.options)
+        assert kernels_run[0] == expected.kernel
         assert expected.why
         assert expected.kernel not in expected.declined
 
 
-def test_a_plan_prints_well() -> None:
+def test_plan_as_text() -> None:
     q = torch.empty(2, 4, 3000, 32, device="meta")
     text = str(plan(q, q, q, extent=Window(8), normalize="sparsemax"))
     lines = text.splitlines()
@@ -59,80 +61,80 @@ def test_a_plan_prints_well() -> None:
     assert max(len(line) for line in lines) <= 130
 
 
-def test_a_plan_needs_no_numbers() -> None:
+def test_plan_works_on_the_meta_device() -> None:
     """Shapes are enough, with learned parts too."""
-    one = cell("additive", "local-p", "entmax learned", dtype=torch.float32)
-    q, k, v = (x.detach().to("meta") for x in (one.query, one.key, one.value))
-    real = plan(one.query, one.key, one.value, **one.options)
-    assert plan(q, k, v, **one.options) == real
-    assert one.options["score"].v.device.type == "cpu"
+    inputs = cell("additive", "local-p", "entmax learned", dtype=torch.float32)
+    q, k, v = (x.detach().to("meta") for x in (inputs.query, inputs.key, inputs.value))
+    expected = plan(inputs.query, inputs.key, inputs.value, **inputs.options)
+    assert plan(q, k, v, **inputs.options) == expected
+    assert inputs.options["score"].v.device.type == "cpu"
 
 
-def test_a_plan_says_when_there_is_no_compiler() -> None:
-    one = cell("additive", "global", "sparsemax", dtype=torch.float32)
+def test_plan_describes_missing_native_kernels() -> None:
+    inputs = cell("additive", "global", "sparsemax", dtype=torch.float32)
     with native.disabled():
-        said = plan(one.query, one.key, one.value, **one.options)
-    assert "PyTorch tile by tile (the C kernels are switched off)" in said.scores
-    assert said.weights == "sparsemax, Newton steps in PyTorch"
+        described = plan(inputs.query, inputs.key, inputs.value, **inputs.options)
+    assert "PyTorch tile by tile (the C kernels are switched off)" in described.scores
+    assert described.weights == "sparsemax, Newton steps in PyTorch"
     if native.library() is not None:
-        said = plan(one.query, one.key, one.value, **one.options)
-        assert said.scores == "additive, C kernel compiled for this processor"
-        assert said.weights == "sparsemax, C kernel compiled for this processor"
-        assert additive.runs_in_c(one.query)
+        described = plan(inputs.query, inputs.key, inputs.value, **inputs.options)
+        assert described.scores == "additive, C kernel compiled for this processor"
+        assert described.weights == "sparsemax, C kernel compiled for this processor"
+        assert additive.uses_native_kernel(inputs.query)
 
 
-def test_the_catalog_tells_the_truth_about_kernels() -> None:
+def test_catalog_lists_the_supporting_kernels() -> None:
     """For every choice: the kernels it lists serve it with everything else plain, and no others do."""
     names = {"entmax": "entmax-1.5"}
     for entry in catalog.entries():
         if entry.name == "location":
             continue  # a module's, not a call's: below
         if entry.axis in ("score", "extent", "normalizer"):
-            chosen = {
+            names_by_axis = {
                 "score": "scaled-dot",
                 "extent": "global",
                 "normalizer": "softmax",
                 entry.axis: names.get(entry.name, entry.name),
             }
             if "window" in entry.kernels and entry.axis != "extent":
-                chosen["extent"] = "window"
-            one = cell(chosen["score"], chosen["extent"], chosen["normalizer"])
-            options = dict(one.options)
+                names_by_axis["extent"] = "window"
+            inputs = cell(names_by_axis["score"], names_by_axis["extent"], names_by_axis["normalizer"])
+            options = dict(inputs.options)
         elif entry.kernels:
-            one = cell("scaled-dot", "window" if "window" in entry.kernels else "global", "softmax")
-            made = {"shaw": Shaw(WIDTH, value_width=5).double(), "t5": T5(HEADS).double()}
-            options = {**one.options, "position": made.get(entry.name, entry.name)}
+            inputs = cell("scaled-dot", "window" if "window" in entry.kernels else "global", "softmax")
+            choices = {"shaw": Shaw(WIDTH, value_width=5).double(), "t5": T5(HEADS).double()}
+            options = {**inputs.options, "position": choices.get(entry.name, entry.name)}
         else:
             continue
-        serving = set()
+        supporting = set()
         for kernel in set(KERNELS) - {"short"}:  # which is picky about types and widths: below
             with torch.no_grad():
                 try:
-                    attend(one.query, one.key, one.value, backend=kernel, **options)
-                    serving.add(kernel)
-                except ValueError as refusal:
-                    assert "cannot serve" in str(refusal)
+                    attend(inputs.query, inputs.key, inputs.value, backend=kernel, **options)
+                    supporting.add(kernel)
+                except ValueError as error:
+                    assert "cannot serve" in str(error)
         expected = set(entry.kernels) - {"short"}
-        assert serving == expected, entry.name
+        assert supporting == expected, entry.name
 
 
-def test_the_catalog_tells_the_truth_about_the_location_score() -> None:
+def test_catalog_lists_the_kernels_of_the_location_score() -> None:
     (entry,) = [entry for entry in catalog.entries() if entry.name == "location"]
-    serving = set()
+    supporting = set()
     for kernel in KERNELS:
         attention = Attention(16, key_width=16, score="location", backend=kernel)
         try:
             with torch.no_grad():
                 attention(torch.randn(2, 3, 16), torch.randn(2, 5, 16))
-            serving.add(kernel)
-        except ValueError as refusal:
-            assert "cannot serve" in str(refusal)
-    assert serving == set(entry.kernels)
+            supporting.add(kernel)
+        except ValueError as error:
+            assert "cannot serve" in str(error)
+    assert supporting == set(entry.kernels)
 
 
 @pytest.mark.skipif(native.library() is None, reason="no compiler here")
-def test_the_catalog_tells_the_truth_about_the_short_kernel() -> None:
-    made: dict[str, Any] = {
+def test_catalog_lists_what_the_short_kernel_supports() -> None:
+    choices: dict[str, Any] = {
         "additive": Additive(16, 16, heads=2),
         "bilinear": Bilinear(16, 16, heads=2),
         "window": Window(2),
@@ -148,18 +150,18 @@ def test_the_catalog_tells_the_truth_about_the_short_kernel() -> None:
         if entry.name == "location":
             continue
         if entry.axis in ("score", "extent", "normalizer", "position") and entry.kernels:
-            options = {catalog.AXES[entry.axis].keyword: made.get(entry.name, entry.name)}
+            options = {catalog.AXES[entry.axis].keyword: choices.get(entry.name, entry.name)}
             try:
                 with torch.no_grad():
                     attend(x, x, x, backend="short", **options)
-                served = True
-            except ValueError as refusal:
-                assert "cannot serve" in str(refusal)
-                served = False
-            assert served == ("short" in entry.kernels), entry.name
+                supported = True
+            except ValueError as error:
+                assert "cannot serve" in str(error)
+                supported = False
+            assert supported == ("short" in entry.kernels), entry.name
 
 
-def test_sdpa_is_fused_whenever_the_plan_says_sdpa() -> None:
+def test_sdpa_is_fused_whenever_it_is_planned() -> None:
     """PyTorch's own profiler: the flash kernel runs, the one that computes everything does not."""
     cases: list[dict[str, Any]] = [
         {},
@@ -186,7 +188,7 @@ def test_sdpa_is_fused_whenever_the_plan_says_sdpa() -> None:
                 assert not any("softmax" in name for name in names), options
 
 
-def test_every_kernel_has_the_same_two_functions() -> None:
+def test_every_kernel_has_the_same_interface() -> None:
     for kernel in (sdpa, window, dense, tiled):
         assert callable(kernel.unsupported_reason)
         assert callable(kernel.run)

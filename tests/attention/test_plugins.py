@@ -140,12 +140,12 @@ ALL = {
     "normalizer": {"relu": RELU, "tempered": TEMPERED},
     "extent": {"strided": STRIDED, "far": FAR},
 }
-NAMES = [(axis, name) for axis, some in ALL.items() for name in some]
+NAMES = [(axis, name) for axis, choices in ALL.items() for name in choices]
 HEADS, WIDTH = 4, 8
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _loaded_plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """All of them in one file each, loaded as --plugin does, and forgotten afterwards."""
     folder = tmp_path_factory.mktemp("plugins")
     for axis, name in NAMES:
@@ -158,7 +158,7 @@ def _loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     del SCORES._aliases["distance"]
 
 
-def make(axis: str, name: str) -> Any:
+def build(axis: str, name: str) -> Any:
     """What is passed to attend: the name where that is enough, else an object."""
     torch.manual_seed(0)
     if name == "diagonal":
@@ -174,35 +174,35 @@ def tensors(key_heads: int = HEADS, length: int = 70) -> list[torch.Tensor]:
     return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
 
 
-def gradients(part: Any, inputs: list[torch.Tensor], **options: Any) -> list[torch.Tensor]:
-    learned = list(part.parameters()) if isinstance(part, torch.nn.Module) else []
+def gradients(component: Any, inputs: list[torch.Tensor], **options: Any) -> list[torch.Tensor]:
+    parameters = list(component.parameters()) if isinstance(component, torch.nn.Module) else []
     output = attend(inputs[0], inputs[1], inputs[2], **options)
-    return [output, *torch.autograd.grad((output * output.detach().cos()).sum(), [*inputs, *learned])]
+    return [output, *torch.autograd.grad((output * output.detach().cos()).sum(), [*inputs, *parameters])]
 
 
 @pytest.mark.parametrize(("axis", "name"), NAMES)
 @pytest.mark.parametrize("masked", ["no", "padding", "rows", "added"])
-def test_every_kernel_that_serves_it_computes_its_specification(axis: str, name: str, masked: str) -> None:
-    part, inputs = make(axis, name), tensors()
+def test_supporting_kernels_equal_the_specification(axis: str, name: str, masked: str) -> None:
+    component, inputs = build(axis, name), tensors()
     rows = torch.rand(2, 1, 70, 70, generator=torch.Generator().manual_seed(2)) > 0.3
     rows[0, 0, 3] = False
     mask = {"no": None, "padding": torch.arange(70) < 50, "rows": rows, "added": torch.randn(70, 70).double()}[masked]
-    options = {catalog.AXES[axis].keyword: part, "mask": mask}
-    expected = gradients(part, inputs, backend="reference", **options)
-    serving = set(catalog.find(name).kernels) - {"window", "short", "reference"}
-    assert {"dense", "tiled"} <= serving
-    for backend in ("auto", *sorted(serving)):
-        for ours, theirs in zip(gradients(part, inputs, backend=backend, **options), expected, strict=True):
-            torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+    options = {catalog.AXES[axis].keyword: component, "mask": mask}
+    expected = gradients(component, inputs, backend="reference", **options)
+    supporting = set(catalog.find(name).kernels) - {"window", "short", "reference"}
+    assert {"dense", "tiled"} <= supporting
+    for backend in ("auto", *sorted(supporting)):
+        for actual, reference in zip(gradients(component, inputs, backend=backend, **options), expected, strict=True):
+            torch.testing.assert_close(actual, reference, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("axis", "name"), NAMES)
-def test_the_catalog_tells_the_truth_about_its_kernels(axis: str, name: str) -> None:
+def test_catalog_lists_the_kernels_of_plugins(axis: str, name: str) -> None:
     entry = catalog.find(name)
     assert (entry.axis, entry.paper) == (axis, "nobody 2026")
     inputs = tensors(length=9)
     for backend in ("sdpa", "dense", "tiled", "reference"):
-        options: dict[str, Any] = {catalog.AXES[axis].keyword: make(axis, name), "backend": backend}
+        options: dict[str, Any] = {catalog.AXES[axis].keyword: build(axis, name), "backend": backend}
         if backend in entry.kernels:
             assert plan(*inputs, **options).kernel == backend
         else:
@@ -210,14 +210,14 @@ def test_the_catalog_tells_the_truth_about_its_kernels(axis: str, name: str) -> 
                 plan(*inputs, **options)
 
 
-def test_overriding_a_built_in_class_never_runs_its_fused_kernel() -> None:
+def test_subclass_of_a_built_in_class_never_runs_its_fused_kernel() -> None:
     """A softmax with other weights is no softmax, a window with other keys no window."""
     assert "sdpa" not in catalog.find("tempered").kernels
     assert "window" not in catalog.find("far").kernels
     assert catalog.find("far").use == "attend(q, k, v, extent='far')"
     assert [entry.name for entry in catalog.entries("extent")][-2:] == ["strided", "far"]
     inputs = tensors(length=400)
-    far = plan(*inputs, extent=make("extent", "far"))
+    far = plan(*inputs, extent=build("extent", "far"))
     assert far.kernel != "window"
     assert "window" in plan(*inputs, extent=EXTENTS.get("window")(2)).kernel  # type: ignore[call-arg]
 
@@ -227,7 +227,7 @@ def test_weights_plan_and_grouped_heads(axis: str, name: str) -> None:
     if name in ("diagonal",):
         return  # its keys have as many heads as its queries
     q, k, v = tensors(key_heads=2, length=9)
-    options = {catalog.AXES[axis].keyword: make(axis, name)}
+    options = {catalog.AXES[axis].keyword: build(axis, name)}
     output, w = attend(q, k, v, need_weights=True, **options)
     assert w is not None
     torch.testing.assert_close(weights(q, k, **options), w)
@@ -237,7 +237,7 @@ def test_weights_plan_and_grouped_heads(axis: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("axis", "name"), [(axis, name) for axis, name in NAMES if name != "far"])
-def test_the_module_makes_it(axis: str, name: str) -> None:
+def test_attention_module_builds_plugins_by_name(axis: str, name: str) -> None:
     torch.manual_seed(0)
     keyword = catalog.AXES[axis].keyword
     attention = Attention(16, heads=4, key_width=12, **{keyword: name})  # type: ignore[arg-type]
@@ -246,12 +246,12 @@ def test_the_module_makes_it(axis: str, name: str) -> None:
     assert attended.output.shape == (2, 6, 16)
     attended.output.sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in attention.parameters())
-    again = attention(query, cache=attention.prepare(memory))
-    torch.testing.assert_close(again.output, attended.output)
+    cached = attention(query, cache=attention.prepare(memory))
+    torch.testing.assert_close(cached.output, attended.output)
     assert (attention.query is None) == (name == "diagonal")
 
 
-def test_a_score_with_weights_is_not_made_by_a_function() -> None:
+def test_plugin_with_weights_by_name_in_attend_raises() -> None:
     q = torch.randn(1, HEADS, 3, WIDTH)
     with pytest.raises(RegardError, match=r"pass Diagonal\(query_width, key_width, heads=heads\), or use Attention"):
         attend(q, q, q, score="diagonal")
@@ -261,7 +261,7 @@ def test_a_score_with_weights_is_not_made_by_a_function() -> None:
         attend(q, q, q, extent="far")
 
 
-def test_another_name_and_another_spelling_find_it() -> None:
+def test_aliases_and_spellings() -> None:
     q = torch.randn(1, 1, 3, WIDTH)
     for spelling in ("distance", "Negative_Distance", "negative distance"):
         assert torch.equal(attend(q, q, q, score=spelling), attend(q, q, q, score="negative-distance"))
@@ -269,7 +269,7 @@ def test_another_name_and_another_spelling_find_it() -> None:
         attend(q, q, q, score="negative-distanc")
 
 
-def test_settings_take_it_and_the_gallery_draws_it() -> None:
+def test_settings_and_gallery_include_plugins() -> None:
     settings = RecurrentDecoder(score="negative-distance", normalize="relu", extent="strided")
     assert settings.score == "negative-distance"
     with pytest.raises(ValueError, match="negative-distance"):
@@ -287,7 +287,7 @@ def test_settings_take_it_and_the_gallery_draws_it() -> None:
         {"kind": "pooling", "score": "diagonal", "normalize": "relu"},
     ],
 )
-def test_models_are_built_with_it_and_learn(decoder: dict[str, Any]) -> None:
+def test_models_with_plugins_have_gradients(decoder: dict[str, Any]) -> None:
     torch.manual_seed(0)
     tie = "none" if decoder["kind"] == "pooling" else "target"
     encoder = {"kind": "recurrent", "width": 12}
@@ -296,14 +296,14 @@ def test_models_are_built_with_it_and_learn(decoder: dict[str, Any]) -> None:
     source, targets = torch.randint(4, 20, (2, 7)), torch.randint(4, 30, (2, 1 if tie == "none" else 5))
     output = model(source, torch.ones(2, 7, dtype=torch.bool), targets)
     output.features.square().sum().backward()
-    attention = next(part for part in model.decoder.modules() if isinstance(part, Attention))
+    attention = next(component for component in model.decoder.modules() if isinstance(component, Attention))
     assert attention.normalizer.name == decoder.get("normalize", "softmax")
     assert attention.score.name == decoder.get("score", "scaled-dot")
     assert all(p.grad is not None and p.grad.isfinite().all() for p in attention.parameters())
 
 
 @pytest.mark.parametrize("name", ["dot", "general", "location-aware"])
-def test_a_name_or_alias_of_a_built_in_score_is_refused(name: str, tmp_path: Path) -> None:
+def test_name_or_alias_of_a_built_in_score_raises(name: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(dedent(DISTANCE).replace('"negative-distance", aliases=("distance",)', repr(name)))
     with pytest.raises(RegardError, match=r"mine\.py: .*; rename yours"):
@@ -311,7 +311,7 @@ def test_a_name_or_alias_of_a_built_in_score_is_refused(name: str, tmp_path: Pat
     assert len(SCORES.names()) == len(set(SCORES.names()))
 
 
-def test_a_plugin_of_a_plugins_name_is_refused(tmp_path: Path) -> None:
+def test_name_of_another_plugin_raises(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(dedent(RELU))
     with pytest.raises(RegardError, match=r"already a normalizer named 'relu', in .*relu\.py; rename yours"):

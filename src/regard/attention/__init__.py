@@ -2,8 +2,8 @@
 
     score(q, k)  ->  restrict (mask, extent)  ->  normalize  ->  sum(weights * v)
 
-Start at reference.py, which says each mechanism in a few lines. `attend` is the function, `Attention` the module with
-heads and projections, `plan` says which kernel would run and why.
+Start at reference.py, which specifies each mechanism in a few lines. `attend` is the function, `Attention` the module
+with heads and projections; `plan` returns which kernel would run and why.
 
 Letters used for shapes everywhere: B batch, H query heads, G key-value heads, Tq queries, Tk keys, D width of queries
 and keys, Dv of values, A hidden width of an additive score. Masks: True = may attend; floats are added.
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from regard.attention.scores import Location as Location
     from regard.attention.scores import ScaledDot as ScaledDot
 
-# Where each public name lives. Looked up on first use, so that `regard --help` and the catalog need no PyTorch. Classes
-# in the folders of an axis are found there.
-_HOMES = {
+# The module of each public name. Imported on first use, so that `regard --help` and the catalog need no PyTorch.
+# Classes in the folders of an axis are found there.
+_MODULES = {
     "cache": ["Cache"],
     "channels.cbam": ["ChannelAttention", "SpatialAttention"],
     "functional": ["Attended", "attend", "plan", "weights"],
@@ -62,12 +62,12 @@ _HOMES = {
     "planner": ["Plan"],
     "reinforce": ["Reinforce"],
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME_OF:
-        return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    if name in _MODULE_OF:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     if name == "__all__":
         return __dir__()
     if name[:1].isupper():  # a class; modules of this package are imported as usual
@@ -82,4 +82,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from regard.attention.catalog import AXES
 
-    return sorted([*_HOME_OF, *(name for axis in AXES.values() for name in axis.class_names())])
+    return sorted([*_MODULE_OF, *(name for axis in AXES.values() for name in axis.class_names())])

@@ -33,25 +33,25 @@ def build_call(
 ) -> Call:
     """Validate the arguments of `attend` and compute the features."""
     _check_tensors(query, key, value)
-    the_score = resolve_score(score)
-    the_score.check(query, key)
-    the_extent = resolve_extent(extent)
-    queries, keys = the_score.queries, the_score.keys
-    anything_hidden = mask is not None or the_extent.form != "all"
-    query_features = project_finite(queries, query) if anything_hidden else queries(query)
+    resolved_score = resolve_score(score)
+    resolved_score.check(query, key)
+    resolved_extent = resolve_extent(extent)
+    queries, keys = resolved_score.queries, resolved_score.keys
+    may_mask = mask is not None or resolved_extent.form != "all"
+    query_features = project_finite(queries, query) if may_mask else queries(query)
     check_scale_and_dropout(scale, dropout)
     if not is_integer(offset) or offset < 0:
         raise RegardError(f"offset: {offset!r} is not a position; it must be a whole number, 0 or more.")
     if position is not None:
         position = resolve_position(position, heads=query_features.shape[1], width=query_features.shape[-1])
-        check_position_fits_score(position, the_score)
+        check_position_fits_score(position, resolved_score)
     call = build_call_from_features(
         query,
         query_features,
-        project_finite(keys, key) if anything_hidden else keys(key),
+        project_finite(keys, key) if may_mask else keys(key),
         value,
-        score=the_score,
-        extent=the_extent,
+        score=resolved_score,
+        extent=resolved_extent,
         normalizer=resolve_normalizer(normalize),
         mask=mask,
         scale=scale,
@@ -79,7 +79,7 @@ def build_call_from_features(
     offset: int,
     transform_keys: bool,
 ) -> Call:
-    """A call from features. `raw_query` is the query before the score saw it: local-p predicts from it."""
+    """A call from features. `raw_query` is the query before the score projected it: local-p predicts from it."""
     if scale is None:
         scale = score.default_scale(query.shape[-1])
     if position is not None:
@@ -110,7 +110,7 @@ def build_call_from_features(
 
 
 def reject_unknown_keywords(function: str, unknown: Mapping[str, object]) -> None:
-    """Raise TypeError, as Python does, for keywords that a function does not have; it names what was renamed."""
+    """Raise TypeError, as Python does, for unknown keywords; a renamed one gets its new name."""
     for name in unknown:
         if name in RENAMED_KEYWORDS:
             raise TypeError(f"{function}: the argument {name!r} is now called {RENAMED_KEYWORDS[name]!r}.")
@@ -118,7 +118,7 @@ def reject_unknown_keywords(function: str, unknown: Mapping[str, object]) -> Non
 
 
 def check_scale_and_dropout(scale: float | None, dropout: float) -> None:
-    """Raise RegardError for a scale or a share that is none."""
+    """Raise RegardError for an invalid scale or dropout."""
     if not is_real(dropout) or not 0 <= dropout < 1:
         raise RegardError(f"dropout: {dropout!r} is not a share; it must be at least 0 and below 1.")
     if scale is not None and not (is_real(scale) and -torch.inf < scale < torch.inf):
@@ -126,7 +126,7 @@ def check_scale_and_dropout(scale: float | None, dropout: float) -> None:
 
 
 def check_position_fits_score(position: Position, score: Score) -> None:
-    """Raise RegardError for a position that says nothing with this score."""
+    """Raise RegardError for a position that does not work with this score."""
     if position.scores is not None and score.name not in position.scores:
         raise RegardError(
             f"position: {position.name} has no meaning with the {score.name} score; "
@@ -140,8 +140,8 @@ def _source_length(mask: Tensor | None, key: Tensor) -> Tensor:
     if mask is None:
         return key.new_full((1, 1, 1), Tk)
     allowed = mask if mask.dtype == torch.bool else mask != -torch.inf
-    counted = allowed * torch.arange(1, Tk + 1, device=mask.device)
-    return (counted.amax(-1) if Tk else counted.sum(-1)).to(key.dtype)
+    positions = allowed * torch.arange(1, Tk + 1, device=mask.device)
+    return (positions.amax(-1) if Tk else positions.sum(-1)).to(key.dtype)
 
 
 def _check_tensors(query: Tensor, key: Tensor, value: Tensor) -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from regard.registry import Registry, UnknownNameError
 
 T = TypeVar("T", bound=type)
-LAST = 1000  # the order of what names none: plugins are listed after the built-in choices
+DEFAULT_ORDER = 1000  # of classes without an `order`: plugins are listed after the built-in choices
 
 
 class Axis(Registry[T]):
@@ -27,19 +27,19 @@ class Axis(Registry[T]):
         item.name = name  # type: ignore[attr-defined]
 
     def ordered(self) -> list[str]:
-        """All names, in the order they are taught."""
-        return sorted(self.names(), key=lambda name: self.declaration(name).own.get("order", LAST))
+        """All names, by their `order`."""
+        return sorted(self.names(), key=lambda name: self.declaration(name).own.get("order", DEFAULT_ORDER))
 
-    def spelled(self, name: str) -> str | None:
+    def canonical_name(self, name: str) -> str | None:
         """The name that a spelling or an alias stands for, such as `Scaled_Dot` for `scaled-dot`; None if unknown."""
-        wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
-        if wanted in self.names():
-            return wanted
-        return self._aliases.get(wanted) or self._declared_alias(wanted)
+        normalized = name.strip().lower().replace("_", "-").replace(" ", "-")
+        if normalized in self.names():
+            return normalized
+        return self._aliases.get(normalized) or self._declared_alias(normalized)
 
-    def class_named(self, name: str) -> T:
+    def find_class(self, name: str) -> T:
         """The class that a spelling or an alias stands for. Raises RegardError with the likely one if there is none."""
-        known = self.spelled(name)
+        known = self.canonical_name(name)
         if known is None:
             raise self.unknown(name)
         return self.get(known)
@@ -54,14 +54,14 @@ class Axis(Registry[T]):
 
     def unknown(self, name: str, *, where: str = "") -> UnknownNameError:
         """The error for a name that is not registered."""
-        near = get_close_matches(name.lower(), self.spellings(), n=1)
-        meant = f"did you mean {near[0]!r}? " if near else ""
+        matches = get_close_matches(name.lower(), self.spellings(), n=1)
+        suggestion = f"did you mean {matches[0]!r}? " if matches else ""
         choices = ", ".join(self.ordered())
-        return UnknownNameError(where or self.keyword, f"there is no {name!r}; {meant}the choices are {choices}.")
+        return UnknownNameError(where or self.keyword, f"there is no {name!r}; {suggestion}the choices are {choices}.")
 
 
 def required_arguments(kind: type) -> str:
-    """The arguments that a class cannot be made without, for messages: `query_width, radius=radius`."""
+    """The required arguments of a class, for messages: `query_width, radius=radius`."""
     parameters = [each for each in inspect.signature(kind).parameters.values() if each.default is each.empty]
     named = [f"{each.name}={each.name}" if each.kind is each.KEYWORD_ONLY else each.name for each in parameters]
     return ", ".join(named)

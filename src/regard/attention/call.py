@@ -1,4 +1,4 @@
-"""One call of attention, checked and ready: what every kernel is given."""
+"""One validated call of attention: the input of every kernel."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +14,7 @@ from regard.attention.scores.base import Score
 
 @dataclass(frozen=True)
 class Call:
-    """Queries and keys are features already (`Score.queries`, `Score.keys`). Immutable; `rows` cuts a piece out."""
+    """Queries and keys are features already (`Score.queries`, `Score.keys`). Immutable; `rows` selects queries."""
 
     query: Tensor  # [B, H, Tq, D]
     key: Tensor  # [B, G, Tk, D]
@@ -27,10 +27,10 @@ class Call:
     position: Position | None = None
     dropout: float = 0.0
     offset: int = 0  # the position of the first query; keys start at 0
-    centers: Tensor | None = None  # what a predictive extent predicts, [B, H, Tq]
+    centers: Tensor | None = None  # of a predictive extent, [B, H, Tq]
     key_index: Tensor | None = None  # the keys' positions, if not 0 ... Tk - 1
     heads: Tensor | None = None  # which heads these are, if not all
-    keep_weights: bool = False  # weights that were drawn cannot be had again: keep them if they will be asked for
+    keep_weights: bool = False  # sampled weights cannot be recomputed: store them if they will be needed
     raw: tuple[Tensor, Tensor] | None = None  # queries and keys before the score saw them, for the reference
 
     @cached_property
@@ -46,36 +46,36 @@ class Call:
         return torch.arange(self.key.shape[2], device=self.key.device)
 
     @property
-    def extent_restricts(self) -> bool:
-        """Whether the extent keeps any query from any key. Places are counted, no tensor is read."""
+    def extent_masks(self) -> bool:
+        """Whether the extent masks any key for any query. From the positions alone, no tensor is read."""
         if self.extent.form == "predicted" or self.key_index is not None:
             return True
         Tq, Tk = self.query.shape[2], self.key.shape[2]
-        return Tq > 0 and self.extent.restricts(self.offset, self.offset + Tq - 1, Tk)
+        return Tq > 0 and self.extent.masks_any(self.offset, self.offset + Tq - 1, Tk)
 
     @property
     def restricted(self) -> bool:
-        """Whether any query may be kept from any key."""
-        return self.mask is not None or self.extent_restricts
+        """Whether any key may be masked for any query."""
+        return self.mask is not None or self.extent_masks
 
     @cached_property
     def allowed(self) -> Tensor | None:
         """Where attention may go, broadcasting to [B, H, Tq, Tk]; None for everywhere."""
-        parts = []
+        masks = []
         if self.extent.form == "predicted":
             assert self.centers is not None
-            parts.append(self.extent.allowed_around(self.centers.detach(), self.key_positions))
-        elif self.extent_restricts:
-            within = self.extent.allowed(self.query_positions, self.key_positions)
-            parts += [] if within is None else [within]
+            masks.append(self.extent.allowed_around(self.centers.detach(), self.key_positions))
+        elif self.extent_masks:
+            extent_mask = self.extent.allowed(self.query_positions, self.key_positions)
+            masks += [] if extent_mask is None else [extent_mask]
         if self.mask is not None:
-            parts.append(self.mask if self.mask.dtype == torch.bool else self.mask != -torch.inf)
-        if not parts:
+            masks.append(self.mask if self.mask.dtype == torch.bool else self.mask != -torch.inf)
+        if not masks:
             return None
-        return parts[0] if len(parts) == 1 else parts[0] & parts[1]
+        return masks[0] if len(masks) == 1 else masks[0] & masks[1]
 
     def falloff(self) -> Tensor | None:
-        """What the normalized weights are multiplied by, [B, H, Tq, Tk]: of extents that predict where to look."""
+        """What the normalized weights are multiplied by, [B, H, Tq, Tk]; None unless the extent is predictive."""
         if self.extent.form != "predicted":
             return None
         assert self.centers is not None
@@ -96,14 +96,19 @@ class Call:
 
     @property
     def needs_grad(self) -> bool:
-        """Whether anything here may want a gradient. A function's own parameters cannot be seen, so it may."""
+        """Whether anything here may need a gradient; a function may, as its parameters are unknown."""
         if not torch.is_grad_enabled():
             return False
         tensors = (self.query, self.key, self.value, self.mask, self.centers)
         if any(t is not None and t.requires_grad for t in tensors) or self.score.compare == "function":
             return True
-        parts: tuple[object, ...] = (self.score, self.normalizer, self.position)
-        return any(p.requires_grad for part in parts if isinstance(part, torch.nn.Module) for p in part.parameters())
+        components: tuple[object, ...] = (self.score, self.normalizer, self.position)
+        return any(
+            p.requires_grad
+            for component in components
+            if isinstance(component, torch.nn.Module)
+            for p in component.parameters()
+        )
 
     def rows(self, start: int, stop: int) -> "Call":
         """The same for queries start ... stop - 1 only."""
@@ -118,26 +123,26 @@ class Call:
             centers=None if self.centers is None else self.centers[:, :, start:stop],
         )
 
-    def only_heads(self, wanted: Tensor) -> "Call":
-        """The same for some heads only; their keys and values are picked, not shared."""
+    def select_heads(self, heads: Tensor) -> "Call":
+        """The same for some heads only; their keys and values are copied, not shared."""
         group = self.query.shape[1] // self.key.shape[1]
         mask = self.mask
         if mask is not None and mask.shape[1] != 1:
-            mask = mask[:, wanted]
+            mask = mask[:, heads]
         return replace(
             self,
-            query=self.query[:, wanted],
-            key=self.key[:, wanted // group],
-            value=self.value[:, wanted // group],
+            query=self.query[:, heads],
+            key=self.key[:, heads // group],
+            value=self.value[:, heads // group],
             mask=mask,
-            centers=None if self.centers is None else self.centers[:, wanted],
-            heads=wanted,
+            centers=None if self.centers is None else self.centers[:, heads],
+            heads=heads,
         )
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a kernel gives back. `weights` where they were at hand, before dropout."""
+class KernelOutput:
+    """The result of a kernel. `weights` where it computed them, before dropout."""
 
     output: Tensor  # [B, H, Tq, Dv]
     weights: Tensor | None = None  # [B, H, Tq, Tk]

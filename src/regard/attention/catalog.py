@@ -52,32 +52,37 @@ def entries(axis: str | None = None) -> list[Entry]:
 def find(name: str) -> Entry:
     """The entry of that name or alias, on any axis. Raises RegardError with the likely spelling if there is none."""
     for axis in AXES.values():
-        if (known := axis.spelled(name)) is not None:
+        if (known := axis.canonical_name(name)) is not None:
             return _entry(axis, known)
-    near = get_close_matches(name.lower(), [each for axis in AXES.values() for each in axis.spellings()], n=1)
-    meant = f"did you mean {near[0]!r}? " if near else ""
+    matches = get_close_matches(name.lower(), [each for axis in AXES.values() for each in axis.spellings()], n=1)
+    suggestion = f"did you mean {matches[0]!r}? " if matches else ""
     choices = ", ".join(each for axis in AXES.values() for each in axis.ordered())
-    raise RegardError(f"there is no mechanism {name!r}; {meant}the choices are {choices}.")
+    raise RegardError(f"there is no mechanism {name!r}; {suggestion}the choices are {choices}.")
 
 
 def _entry(axis: Axis[Any], name: str) -> Entry:
     declared = axis.declaration(name)
-    texts = {field: declared.own.get(field, "") for field in ("formula", "summary", "paper")}
+    descriptions = {field: declared.own.get(field, "") for field in ("formula", "summary", "paper")}
     use = declared.own.get("use") or f"attend(q, k, v, {axis.keyword}={name!r})"
     return Entry(
-        axis.axis, name, **texts, kernels=_kernels(axis.axis, declared.constants), aliases=declared.aliases, use=use
+        axis.axis,
+        name,
+        **descriptions,
+        kernels=_kernels(axis.axis, declared.constants),
+        aliases=declared.aliases,
+        use=use,
     )
 
 
 def _kernels(axis: str, constants: dict[str, Any]) -> tuple[str, ...]:
-    """The kernels that serve a choice with everything else plain, from what its class says of it."""
-    every = ("short", "sdpa", "window", *UNFUSED)
+    """The kernels that support a choice with everything else at its default, from the constants of its class."""
+    all_kernels = ("short", "sdpa", "window", *UNFUSED)
     if axis == "score" and constants.get("sequential", False):
         return ("dense", "tiled")  # keys change from query to query: there is no call for the reference
     if axis == "score":
-        return every if constants.get("compare", "dot") == "dot" else UNFUSED
+        return all_kernels if constants.get("compare", "dot") == "dot" else UNFUSED
     if axis == "normalizer":
-        return every if constants.get("is_softmax", False) else UNFUSED
+        return all_kernels if constants.get("is_softmax", False) else UNFUSED
     if axis == "extent":
         fused = {
             "all": ("short", "sdpa"),
@@ -90,5 +95,5 @@ def _kernels(axis: str, constants: dict[str, Any]) -> tuple[str, ...]:
     if axis == "position" and "embeds" not in constants:
         if constants.get("may_add_values", False):
             return UNFUSED
-        return ("sdpa", *UNFUSED) if constants.get("adds_bias", False) else every
+        return ("sdpa", *UNFUSED) if constants.get("adds_bias", False) else all_kernels
     return ()

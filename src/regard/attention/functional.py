@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention.arguments import RENAMED_KEYWORDS, build_call, reject_unknown_keywords
 from regard.attention.cache import Cache
-from regard.attention.call import Call, Outcome
+from regard.attention.call import Call, KernelOutput
 from regard.attention.extents.base import Extent
 from regard.attention.kernels import dense
 from regard.attention.kernels.nan_guard import run_guarded
@@ -23,11 +23,11 @@ from regard.errors import RegardError
 
 @dataclass(frozen=True)
 class Attended:
-    """What attention gave. Unpacks as `output, weights = ...`."""
+    """The result of attention. Unpacks as `output, weights = ...`."""
 
     output: Tensor
-    weights: Tensor | None = None  # [B, H, Tq, Tk], before dropout; if asked for
-    draw: Draw | None = None  # what hard attention drew, for REINFORCE
+    weights: Tensor | None = None  # [B, H, Tq, Tk], before dropout; with need_weights
+    draw: Draw | None = None  # of hard attention, for REINFORCE
     cache: Cache | None = None  # for the next step
 
     def __iter__(self) -> Iterator[Tensor | None]:
@@ -109,7 +109,7 @@ def weights(
     offset: int = 0,
     **unknown: Never,
 ) -> Tensor:
-    """The weights alone, for the wanted queries and heads only: a look into a sequence too long for all of them.
+    """The weights alone, of some queries and heads: for a sequence too long for all of them.
 
     rows=slice(0, 10), heads=[3] -> [B, 1, 10, Tk]. The other arguments are those of `attend`.
     """
@@ -118,10 +118,10 @@ def weights(
     call = build_call(query, key, key[..., :0], score, extent, normalize, mask, scale, position, 0.0, offset)
     H, Tq = call.query.shape[1:3]
     if heads is not None:
-        wrong = [h for h in heads if not -H <= h < H]
-        if wrong:
-            raise RegardError(f"heads: there is no head {wrong[0]}; there are {H}, counted from 0.")
-        call = call.only_heads(torch.tensor([h % H for h in heads], dtype=torch.long, device=query.device))
+        unknown_heads = [h for h in heads if not -H <= h < H]
+        if unknown_heads:
+            raise RegardError(f"heads: there is no head {unknown_heads[0]}; there are {H}, counted from 0.")
+        call = call.select_heads(torch.tensor([h % H for h in heads], dtype=torch.long, device=query.device))
     if rows is not None:
         start, stop, step = rows.indices(Tq)
         if step != 1:
@@ -142,15 +142,15 @@ def plan(query: Tensor, key: Tensor, value: Tensor, *, backend: str = "auto", **
         if renamed := unknown & set(RENAMED_KEYWORDS):
             reject_unknown_keywords("plan()", dict.fromkeys(renamed))
         raise TypeError(f"plan() takes the arguments of attend(), and {sorted(unknown)[0]!r} is not one of them.")
-    given = {**dict.fromkeys(known), **defaults, **options}
-    if query.is_meta:  # learned parts must have no numbers either
-        modules = {name: part for name, part in given.items() if isinstance(part, nn.Module)}
-        given |= {name: copy.deepcopy(part).to("meta") for name, part in modules.items()}
-    return plan_call(build_call(query, key, value, **given), backend)
+    arguments = {**dict.fromkeys(known), **defaults, **options}
+    if query.is_meta:  # learned modules must be on the meta device too
+        modules = {name: part for name, part in arguments.items() if isinstance(part, nn.Module)}
+        arguments |= {name: copy.deepcopy(part).to("meta") for name, part in modules.items()}
+    return plan_call(build_call(query, key, value, **arguments), backend)
 
 
-def compute(call: Call, *, need_weights: bool, backend: str) -> Outcome:
-    """Run one call, guarded against NaN and infinity in masked positions, with the weights if they are wanted."""
+def compute(call: Call, *, need_weights: bool, backend: str) -> KernelOutput:
+    """Run one call, guarded against NaN and infinity in masked positions, with the weights if need_weights."""
     if call.normalizer.draws and not need_weights and call.needs_grad:
         raise RegardError(
             "normalize: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
@@ -160,8 +160,8 @@ def compute(call: Call, *, need_weights: bool, backend: str) -> Outcome:
     if not need_weights:
         return run_guarded(kernel.run, call) if call.restricted else kernel.run(call)
 
-    def with_weights(call: Call) -> Outcome:
-        outcome: Outcome = kernel.run(call)
+    def with_weights(call: Call) -> KernelOutput:
+        outcome: KernelOutput = kernel.run(call)
         return outcome if outcome.weights is not None else replace(outcome, weights=dense.weights(call)[0])
 
     call = replace(call, keep_weights=True)

@@ -17,7 +17,7 @@ from regard.attention.arguments import (
     reject_unknown_keywords,
 )
 from regard.attention.cache import Cache
-from regard.attention.call import Outcome
+from regard.attention.call import KernelOutput
 from regard.attention.extents.base import Extent, resolve_extent
 from regard.attention.functional import Attended, compute
 from regard.attention.kernels.nan_guard import project_finite
@@ -44,7 +44,7 @@ class Attention(nn.Module):
             bilinear and additive scores, which bring their own weights for queries and keys.
         bias: whether the projections have biases.
         score, extent, normalize, position, scale, dropout, backend: as for `attend`. Dropout acts in training only.
-            Names with weights ("additive", "bilinear", "rotary", ...) are made to fit.
+            Names with weights ("additive", "bilinear", "rotary", ...) are built with fitting sizes.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Attention(nn.Module):
 
         if isinstance(score, str):
             sizes = {"query_width": width, "key_width": self.key_width, "head_width": head_width}
-            self.score = SCORES.class_named(score).create(**sizes, heads=heads, key_heads=self.key_heads)
+            self.score = SCORES.find_class(score).create(**sizes, heads=heads, key_heads=self.key_heads)
         else:
             self.score = resolve_score(score)
         self._projects, self._sequential = self.score.projects, self.score.sequential
@@ -162,7 +162,7 @@ class Attention(nn.Module):
         if cache is not None and cache.fixed:
             if key is not None or value is not None:
                 raise RegardError("key: the cache is a prepared memory already; give one or the other.")
-            after: Cache | None = cache.after(query.shape[1])
+            next_cache: Cache | None = cache.advance(query.shape[1])
             keys, values = cache.key_values
         else:
             if key is None and value is not None:
@@ -175,21 +175,21 @@ class Attention(nn.Module):
             if memory is not query or self.key_width != self.width or self.value_width != self.width:
                 self._check_memory(memory, value)
             keys, values = self._project_memory(memory, value, offset)
-            after = None
+            next_cache = None
             if cache is not None:
-                after = cache.append(keys, values)
-                keys, values = after.key_values
+                next_cache = cache.append(keys, values)
+                keys, values = next_cache.key_values
         if keys.shape[0] != query.shape[0]:
             raise RegardError(f"key: a batch of {keys.shape[0]} does not fit the query's {query.shape[0]}.")
         outcome = self._attend(query, keys, values, mask, offset, need_weights)
         output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
         if self.output is not None:
             output = project_finite(self.output, output)
-        return Attended(output, outcome.weights if need_weights else None, outcome.draw, after)
+        return Attended(output, outcome.weights if need_weights else None, outcome.draw, next_cache)
 
     def _attend(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, offset: int, need_weights: bool
-    ) -> Outcome:
+    ) -> KernelOutput:
         """query [B, Tq, width] at prepared keys and values."""
         raw = query[:, None]  # [B, 1, Tq, width]
         if self._projects:
@@ -222,7 +222,7 @@ class Attention(nn.Module):
         cache: Cache | None,
         need_weights: bool,
     ) -> Attended:
-        """Queries that see where those before them looked."""
+        """One query after the other, each with the weights of those before it."""
         if (key is None) == (cache is None) or (cache is not None and not cache.fixed):
             raise RegardError(
                 f"key: a {self.score.name} score looks at a memory; give a key, or a cache from prepare(key)."
@@ -237,8 +237,8 @@ class Attention(nn.Module):
         outputs, weights, draws = [], [], []
         for at in range(query.shape[1]):
             row = mask[..., at : at + 1, :] if mask is not None and mask.ndim > 2 and mask.shape[-2] > 1 else mask
-            near = self.score.keys_after(keys, past_weights)
-            outcome = self._attend(query[:, at : at + 1], near, values, row, cache.steps + at, True)
+            step_keys = self.score.keys_after(keys, past_weights)
+            outcome = self._attend(query[:, at : at + 1], step_keys, values, row, cache.steps + at, True)
             assert outcome.weights is not None
             past_weights = self.score.past_weights(outcome.weights[:, :, 0], past_weights)
             outputs.append(outcome.output)
@@ -247,8 +247,8 @@ class Attention(nn.Module):
         output = torch.cat(outputs, 2).transpose(1, 2).flatten(2)
         if self.output is not None:
             output = project_finite(self.output, output)
-        whole = torch.cat(weights, 2) if need_weights else None
-        return Attended(output, whole, _concatenate_draws(draws), cache.after(query.shape[1], past_weights))
+        all_weights = torch.cat(weights, 2) if need_weights else None
+        return Attended(output, all_weights, _concatenate_draws(draws), cache.advance(query.shape[1], past_weights))
 
     def prepare(self, key: Tensor, value: Tensor | None = None) -> Cache:
         """Project a memory once, to attend to it many times: `attention(query, cache=attention.prepare(memory))`."""
@@ -264,7 +264,7 @@ class Attention(nn.Module):
             )
 
     def _project_memory(self, key: Tensor, value: Tensor | None, offset: int) -> tuple[Tensor, Tensor]:
-        """Key features [B, G, T, D], turned to their positions, and values [B, G, T, Dv]."""
+        """Key features [B, G, T, D], with positions, and values [B, G, T, Dv]."""
         value = key if value is None else value
         values = self._split(value, self.value, self.key_heads)
         if self._projects:
@@ -300,13 +300,13 @@ class Attention(nn.Module):
             )
 
     def _check_score(self) -> None:
-        """A score that was made elsewhere must be made for this attention."""
-        made = self.score.sizes()
-        here = [self.width, self.key_width, self.heads, self.key_heads][: len(made)]
-        if made != here:
+        """Raise RegardError if a given score was built for other sizes."""
+        score_sizes = self.score.sizes()
+        own_sizes = [self.width, self.key_width, self.heads, self.key_heads][: len(score_sizes)]
+        if score_sizes != own_sizes:
             raise RegardError(
-                f"score: the {self.score.name} score was made for query width, key width and heads {made}, this "
-                f"attention has {here}."
+                f"score: the {self.score.name} score was made for query width, key width and heads {score_sizes}, this "
+                f"attention has {own_sizes}."
             )
 
     def _checked_projection(self, project: str | None) -> str:
@@ -338,10 +338,14 @@ class Attention(nn.Module):
             raise RegardError(f"{name}: expected floating-point numbers, got {x.dtype}.")
         if x.shape[-1] != width:
             raise RegardError(f"{name}: width {x.shape[-1]} does not fit this attention, made for {width}.")
-        own = self.query or self.key or self.value or self.output
-        if own is not None and x.dtype != own.weight.dtype and not torch.is_autocast_enabled(x.device.type):
+        projection = self.query or self.key or self.value or self.output
+        if (
+            projection is not None
+            and x.dtype != projection.weight.dtype
+            and not torch.is_autocast_enabled(x.device.type)
+        ):
             raise RegardError(
-                f"{name}: {x.dtype} does not fit this attention's {own.weight.dtype}; convert one of them."
+                f"{name}: {x.dtype} does not fit this attention's {projection.weight.dtype}; convert one of them."
             )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
@@ -357,9 +361,9 @@ class Attention(nn.Module):
 
 
 def _concatenate_draws(draws: list[Draw | None]) -> Draw | None:
-    """Draws of queries one by one, as one."""
-    there = [draw for draw in draws if draw is not None]
-    if len(there) < len(draws) or not there:
+    """Draws of single queries, as one."""
+    present = [draw for draw in draws if draw is not None]
+    if len(present) < len(draws) or not present:
         return None
-    positions, logs, entropies = (torch.cat(parts, 2) for parts in zip(*there, strict=True))
+    positions, logs, entropies = (torch.cat(parts, 2) for parts in zip(*present, strict=True))
     return Draw(positions, logs, entropies)

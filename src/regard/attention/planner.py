@@ -1,8 +1,8 @@
 """Which kernel will run, and why.
 
-Every kernel says what it refuses and why. The planner takes the first that serves and pays, in the order short,
-window, sdpa, dense, tiled, and moves on to tiles where a kernel would have to hold a large Tq x Tk matrix. A kernel
-asked for by name either serves or raises with its reason; nothing falls back in silence.
+Every kernel states what it does not support and why. The planner takes the first that supports the call and is
+efficient, in the order short, window, sdpa, dense, tiled, and moves on to tiles where a kernel would have to store a
+large Tq x Tk matrix. A kernel chosen by name either runs or raises with its reason; nothing falls back silently.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from types import ModuleType
 from regard.attention import catalog
 from regard.attention.call import Call
 from regard.attention.extents.window import Window
-from regard.attention.kernels import by_reference, dense, sdpa, short, tiled, window
+from regard.attention.kernels import dense, reference_kernel, sdpa, short, tiled, window
 from regard.errors import RegardError
 
 LARGE_BYTES = 16 << 20  # a Tq x Tk matrix above this is computed in tiles
@@ -22,13 +22,13 @@ KERNELS: dict[str, ModuleType] = {
     "window": window,
     "dense": dense,
     "tiled": tiled,
-    "reference": by_reference,
+    "reference": reference_kernel,
 }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which kernel serves a call, why, and why the others do not. Print it."""
+    """Which kernel runs a call, why, and why the others do not. Print it."""
 
     kernel: str
     why: str
@@ -49,13 +49,15 @@ def plan_call(call: Call, backend: str = "auto") -> Plan:
     if backend == "auto":
         kernel, why, declined = _choose(call)
     else:
-        kernel, why, declined = _named(call, backend), "asked for by name", {}
-    return Plan(kernel, why, _how_scored(call, kernel), _how_normalized(call, kernel), _memory(call, kernel), declined)
+        kernel, why, declined = _check_named(call, backend), "asked for by name", {}
+    return Plan(
+        kernel, why, _describe_scores(call, kernel), _describe_weights(call, kernel), _memory(call, kernel), declined
+    )
 
 
 def choose(call: Call, backend: str) -> str:
-    """The kernel's name only: what runs on every call."""
-    return _choose(call)[0] if backend == "auto" else _named(call, backend)
+    """The kernel's name only, without a plan: called for every call."""
+    return _choose(call)[0] if backend == "auto" else _check_named(call, backend)
 
 
 def check_backend(backend: str) -> None:
@@ -64,7 +66,7 @@ def check_backend(backend: str) -> None:
         raise RegardError(f"backend: there is no {backend!r}; the choices are auto, {', '.join(KERNELS)}.")
 
 
-def _named(call: Call, backend: str) -> str:
+def _check_named(call: Call, backend: str) -> str:
     check_backend(backend)
     if reason := KERNELS[backend].unsupported_reason(call):
         raise RegardError(f"backend: {backend!r} cannot serve this call: {reason}.")
@@ -83,23 +85,23 @@ def _choose(call: Call) -> tuple[str, str, dict[str, str]]:
         if reason is None:
             return "window", "only the neighborhood of each query is computed", declined
         declined["window"] = reason
-        if fused is None and _reach(call) <= 0.5:
+        if fused is None and _reachable_fraction(call) <= 0.5:
             return "tiled", "each tile of queries reads only the keys in its reach", declined
     if fused is None:
         size = sdpa.mask_elements(call) * call.query.element_size()
         if size <= LARGE_BYTES:
             return "sdpa", "softmax over dot products: fused, no Tq x Tk matrix but the mask is stored", declined
-        declined["sdpa"] = f"its mask would take {_readable(size)}"
+        declined["sdpa"] = f"its mask would take {_format_size(size)}"
     else:
         declined["sdpa"] = fused
     size = _dense_bytes(call)
-    reach = _reach(call)
-    if size <= LARGE_BYTES and reach > 0.5:
-        return "dense", f"one matrix of scores is {_readable(size)}, small enough to hold", declined
+    reachable = _reachable_fraction(call)
+    if size <= LARGE_BYTES and reachable > 0.5:
+        return "dense", f"one matrix of scores is {_format_size(size)}, small enough to hold", declined
     declined["dense"] = (
-        f"one matrix of scores would take {_readable(size)}"
+        f"one matrix of scores would take {_format_size(size)}"
         if size > LARGE_BYTES
-        else f"only {reach:.0%} of the pairs are in reach"
+        else f"only {reachable:.0%} of the pairs are in reach"
     )
     return "tiled", "tile by tile, so that memory grows with T and not with its square", declined
 
@@ -109,21 +111,21 @@ def _dense_bytes(call: Call) -> int:
     return B * H * Tq * call.key.shape[2] * call.query.element_size()
 
 
-def _reach(call: Call) -> float:
-    """About what share of the keys a tile of queries can reach."""
+def _reachable_fraction(call: Call) -> float:
+    """The approximate fraction of keys that a tile of queries can reach."""
     if not isinstance(call.extent, Window) or not call.key.shape[2]:
         return 1.0
     rows = tiled.rows_in_tile(call)
     return min(1.0, (rows + 2 * call.extent.radius + call.extent.global_tokens) / call.key.shape[2])
 
 
-def _how_scored(call: Call, kernel: str) -> str:
+def _describe_scores(call: Call, kernel: str) -> str:
     if kernel == "reference":
         return "reference.py"
     return call.score.describe(call.query)
 
 
-def _how_normalized(call: Call, kernel: str) -> str:
+def _describe_weights(call: Call, kernel: str) -> str:
     if kernel == "reference":
         return "reference.py"
     return (
@@ -136,13 +138,13 @@ def _how_normalized(call: Call, kernel: str) -> str:
 def _memory(call: Call, kernel: str) -> str:
     if kernel == "sdpa":
         size = sdpa.mask_elements(call) * call.query.element_size()
-        return f"linear in T, and a mask of {_readable(size)}" if size else "linear in T"
+        return f"linear in T, and a mask of {_format_size(size)}" if size else "linear in T"
     if kernel in ("window", "tiled"):
         return "linear in T"
-    return f"quadratic in T: {_readable(_dense_bytes(call))} a matrix"
+    return f"quadratic in T: {_format_size(_dense_bytes(call))} a matrix"
 
 
-def _readable(size: float) -> str:
+def _format_size(size: float) -> str:
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
             break

@@ -5,7 +5,7 @@ Attention maps a query and a set of key-value pairs to an output in four stages:
     score(q, k)  ->  restrict (mask, extent)  ->  normalize  ->  sum(weights * v)
 
 Each stage has its section below, and `attend` puts them together. Nothing here is clever or fast, everything runs in
-float64, and the kernels are held to these few lines by tests.
+float64, and the kernels are tested against these few lines.
 
 Letters: B batch, H heads, Tq queries, Tk keys, D width, A hidden width. Tensors are [..., time, width];
 scores and weights are [..., Tq, Tk].
@@ -65,8 +65,8 @@ def location(
     filters: Tensor,
     w_filter: Tensor,
 ) -> Tensor:
-    """v' tanh(U q + W k + F f + b), f = the filters over where one looked before (Chorowski et al. 2015,
-    arXiv:1506.07503, section 2.2). With the sum of all weights before, not the last ones, and filters one key wide,
+    """v' tanh(U q + W k + F f + b), f = the filters over the past weights (Chorowski et al. 2015,
+    arXiv:1506.07503, section 2.2). With the sum of all past weights, not the last ones, and filters one key wide,
     it is the coverage of See et al. 2017 (arXiv:1704.04368, equation 11).
 
     One query at a time, query [..., 1, Dq]; past_weights [..., Tk]; filters [F, size], size odd; w_filter [..., A, F].
@@ -81,7 +81,7 @@ def location(
 
 
 # --------------------------------------------------------------------------------------------------- 2. restrict
-# Each extent says which keys a query may look at: True = may attend. Positions are integers, [Tq] and [Tk].
+# Each extent gives the keys a query may attend to: True = may attend. Positions are integers, [Tq] and [Tk].
 
 
 def everywhere(query_positions: Tensor, key_positions: Tensor) -> Tensor:
@@ -100,15 +100,15 @@ def window(
     """Keys at most `radius` positions away: restricted self-attention (Vaswani et al. 2017, section 4).
 
     The first `global_tokens` positions see everything and are seen by everything (Beltagy et al. 2020,
-    arXiv:2004.05150). A causal window never looks ahead, whoever looks.
+    arXiv:2004.05150). A causal window never attends ahead, global tokens included.
     """
-    near = (query_positions[:, None] - key_positions[None, :]).abs() <= radius
-    near = near | (key_positions[None, :] < global_tokens) | (query_positions[:, None] < global_tokens)
-    return near & causal(query_positions, key_positions) if is_causal else near
+    within = (query_positions[:, None] - key_positions[None, :]).abs() <= radius
+    within = within | (key_positions[None, :] < global_tokens) | (query_positions[:, None] < global_tokens)
+    return within & causal(query_positions, key_positions) if is_causal else within
 
 
 def local_m(query_positions: Tensor, key_positions: Tensor, radius: int) -> Tensor:
-    """Local monotonic attention: the window stands at p_t = t (Luong et al. 2015, section 3.2)."""
+    """Local monotonic attention: the window is centered at p_t = t (Luong et al. 2015, section 3.2)."""
     return window(query_positions, key_positions, radius)
 
 
@@ -141,7 +141,7 @@ def gaussian(center: Tensor, key_positions: Tensor, radius: float) -> Tensor:
 
 def softmax(scores: Tensor, allowed: Tensor) -> Tensor:
     """exp(s_j) / sum exp(s)."""
-    return _on_rows_with_any(lambda s: torch.softmax(s, dim=-1), scores, allowed)
+    return _ignoring_empty_rows(lambda s: torch.softmax(s, dim=-1), scores, allowed)
 
 
 def sparsemax(scores: Tensor, allowed: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ def sparsemax(scores: Tensor, allowed: Tensor) -> Tensor:
         threshold = (cumulative.gather(-1, support - 1) - 1) / support
         return (s - threshold).clamp_min(0)
 
-    return _on_rows_with_any(project, scores, allowed)
+    return _ignoring_empty_rows(project, scores, allowed)
 
 
 def entmax(scores: Tensor, allowed: Tensor, alpha: float | Tensor) -> Tensor:
@@ -182,7 +182,7 @@ def entmax(scores: Tensor, allowed: Tensor, alpha: float | Tensor) -> Tensor:
         tau = low + excess / slope.detach()
         return torch.where(inside, z - tau, 0).clamp_min(0) ** power
 
-    return _on_rows_with_any(project, scores, allowed)
+    return _ignoring_empty_rows(project, scores, allowed)
 
 
 def sigmoid(scores: Tensor, allowed: Tensor) -> Tensor:
@@ -198,20 +198,20 @@ def none(scores: Tensor, allowed: Tensor) -> Tensor:
 def hard(scores: Tensor, allowed: Tensor) -> Tensor:
     """All weight on the best position: hard attention at evaluation (Xu et al. 2015, arXiv:1502.03044, section 4.1).
 
-    In training a position is drawn from `softmax` instead; its gradient is the business of `normalizers.Hard`.
+    In training a position is drawn from `softmax` instead; for its gradient see `normalizers.Hard`.
     """
 
     def best(s: Tensor) -> Tensor:
         return torch.zeros_like(s).scatter(-1, s.argmax(-1, keepdim=True), 1)
 
-    return _on_rows_with_any(best, scores, allowed)
+    return _ignoring_empty_rows(best, scores, allowed)
 
 
-def _on_rows_with_any(normalize: Callable[[Tensor], Tensor], scores: Tensor, allowed: Tensor) -> Tensor:
+def _ignoring_empty_rows(normalize: Callable[[Tensor], Tensor], scores: Tensor, allowed: Tensor) -> Tensor:
     allowed = allowed.expand_as(scores)
-    some = allowed.any(-1, keepdim=True)
+    has_allowed = allowed.any(-1, keepdim=True)
     restricted = torch.where(allowed, scores, -torch.inf)
-    return torch.where(allowed, normalize(torch.where(some, restricted, 0)), 0)
+    return torch.where(allowed, normalize(torch.where(has_allowed, restricted, 0)), 0)
 
 
 # ------------------------------------------------------------------------------------------- 4. sum, and all four
@@ -244,8 +244,8 @@ def attend(
     return weights @ value, weights
 
 
-# -------------------------------------------------------------------------------------------------- where things are
-# Attention itself does not know the order of its keys. These put it in: into the embeddings (sinusoid), by turning
+# -------------------------------------------------------------------------------------------------- positions
+# Attention itself is invariant to the order of its keys. These encode it: in the embeddings (sinusoid), by rotating
 # queries and keys (rotary), or as a term of the score (ALiBi, Shaw, T5).
 
 
@@ -256,12 +256,12 @@ def sinusoid(positions: Tensor, width: int) -> Tensor:
 
 
 def rotary(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
-    """Turn each pair (x_2i, x_2i+1) by the angle p base^(-2i / D) (Su et al. 2021, arXiv:2104.09864, section 3.2.2)."""
+    """Rotate each pair (x_2i, x_2i+1) by p base^(-2i / D) (Su et al. 2021, arXiv:2104.09864, section 3.2.2)."""
     width = x.shape[-1]
     angle = positions[:, None] * base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)  # [T, D / 2]
-    turn = torch.polar(torch.ones_like(angle), angle)
+    rotation = torch.polar(torch.ones_like(angle), angle)
     pairs = torch.view_as_complex(x.double().reshape(*x.shape[:-1], -1, 2))
-    return torch.view_as_real(pairs * turn).reshape(x.shape).to(x.dtype)
+    return torch.view_as_real(pairs * rotation).reshape(x.shape).to(x.dtype)
 
 
 def alibi(query_positions: Tensor, key_positions: Tensor, slopes: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""REINFORCE for hard attention: learning where to look from how well it went.
+"""REINFORCE for hard attention: a loss from the reward of sampled positions.
 
 Williams 1992; Xu et al. 2015 (arXiv:1502.03044, section 4.1): the reward times the gradient of the draw's
-log-probability, a moving average of past rewards as baseline, and an entropy bonus that keeps the choice open. Their
-last trick, to attend softly half of the time, is left to the caller.
+log-probability, a moving average of past rewards as baseline, and an entropy bonus for exploration. Their last trick,
+to attend softly half of the time, is left to the caller.
 """
 
 import torch
@@ -13,14 +13,14 @@ from regard.errors import RegardError
 
 
 class Reinforce(nn.Module):
-    """Turns a reward and what was drawn into a loss.
+    """Turns a reward and the draws into a loss.
 
         attended = attention(query, memory, need_weights=True)     # normalize=Hard("reinforce")
         log_likelihood = ...                                       # [B], from attended.output
         loss = -log_likelihood.mean() + reinforce(log_likelihood.detach(), [attended.draw])
 
     In training mode each call moves the baseline, `momentum` * baseline + (1 - momentum) * mean reward, but only
-    after using it: a baseline that knew the reward at hand would bias the gradient. It starts at zero and is a
+    after using it: a baseline that depended on the current reward would bias the gradient. It starts at zero and is a
     buffer: saved and restored with the model.
     """
 
@@ -52,8 +52,8 @@ class Reinforce(nn.Module):
         advantage = self.reward_weight * (reward - self.baseline)
         loss = reward.new_zeros(())
         for draw in draws:
-            good = advantage.reshape(advantage.shape + (1,) * (draw.log_prob.ndim - advantage.ndim))
-            terms = good * draw.log_prob + self.entropy_weight * draw.entropy
+            weighted_advantage = advantage.reshape(advantage.shape + (1,) * (draw.log_prob.ndim - advantage.ndim))
+            terms = weighted_advantage * draw.log_prob + self.entropy_weight * draw.entropy
             loss = loss - terms.sum() / len(draw.log_prob)
         if self.training:
             self.baseline.lerp_(reward.mean().to(self.baseline), 1 - self.momentum)

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from regard import native
 from regard.attention import Additive, Attention
-from regard.attention.kernels.additive import LARGEST_FOR_EXP
+from regard.attention.kernels.additive import MAX_FOR_EXP
 from regard.models.bfloat16_matmul import Projection, uses_bfloat16, weight_gradient
 from regard.models.recurrent_layers import Cell, Unrolled
 
@@ -29,7 +29,7 @@ def is_supported(attention: Attention, keys: Tensor, values: Tensor) -> bool:
     max_query = score.weight_query.detach().abs().sum(-1)
     if score.bias is not None:
         max_query = max_query + score.bias.detach().abs()
-    return bool(max_query.amax() <= LARGEST_FOR_EXP) and bool(keys.detach().abs().amax() <= LARGEST_FOR_EXP)
+    return bool(max_query.amax() <= MAX_FOR_EXP) and bool(keys.detach().abs().amax() <= MAX_FOR_EXP)
 
 
 def decode(

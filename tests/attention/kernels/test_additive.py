@@ -11,11 +11,11 @@ from regard.attention.kernels import additive
 from regard.attention.kernels.additive import additive_scores
 
 
-def plain(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
+def reference_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     return (torch.tanh(a[:, :, :, None] + b[:, :, None]) * v[:, None, None]).sum(-1)
 
 
-def inputs(
+def random_inputs(
     scale: float, *, queries: int = 13, keys: int = 18, width: int = 37, seed: int = 0, dtype=torch.float32
 ) -> list[Tensor]:
     torch.manual_seed(seed)
@@ -24,42 +24,50 @@ def inputs(
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 0.1, 1.0, 4.0, 10.0, 30.0, 1e3, 1e30])
-def test_any_size_of_numbers_is_as_exact_as_plain_code(implementation: str, scale: float) -> None:
+def test_error_is_at_most_twice_that_of_plain_code_at_any_scale(implementation: str, scale: float) -> None:
     """Scores and gradients, at most twice the error of the plain float32 code."""
-    ours = inputs(scale, queries=30, keys=33, width=64)
-    exact = [x.detach().double().requires_grad_() for x in ours]
-    truth, naive, fast = plain(*exact), plain(*ours), additive_scores(*ours)
-    direction = torch.randn_like(naive)
-    slopes = [
-        torch.autograd.grad(out, given, direction.to(out.dtype))
-        for out, given in ((truth, exact), (naive, ours), (fast, ours))
+    single = random_inputs(scale, queries=30, keys=33, width=64)
+    exact = [x.detach().double().requires_grad_() for x in single]
+    exact_out, plain, fast = (
+        reference_scores(*exact),
+        reference_scores(*single),
+        additive_scores(*single),
+    )
+    direction = torch.randn_like(plain)
+    gradients = [
+        torch.autograd.grad(out, inputs, direction.to(out.dtype))
+        for out, inputs in ((exact_out, exact), (plain, single), (fast, single))
     ]
-    for name, right, theirs, mine in zip(
-        ("scores", "da", "db", "dv"), *([o, *s] for o, s in zip((truth, naive, fast), slopes, strict=True)), strict=True
+    for name, exact_value, plain_value, fast_value in zip(
+        ("scores", "da", "db", "dv"),
+        *([o, *s] for o, s in zip((exact_out, plain, fast), gradients, strict=True)),
+        strict=True,
     ):
-        naive_error, error = ((x.double() - right).square().mean().sqrt().item() for x in (theirs, mine))
-        assert error <= 2 * naive_error + 1e-8 * right.abs().max().item(), (name, error, naive_error)
+        reference_error, error = (
+            (x.double() - exact_value).square().mean().sqrt().item() for x in (plain_value, fast_value)
+        )
+        assert error <= 2 * reference_error + 1e-8 * exact_value.abs().max().item(), (name, error, reference_error)
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 60.0])
 def test_gradients_in_float64(scale: float) -> None:
-    given = inputs(scale, queries=3, keys=4, width=5, dtype=torch.float64)
-    assert torch.autograd.gradcheck(additive_scores, given, atol=1e-6)
+    inputs = random_inputs(scale, queries=3, keys=4, width=5, dtype=torch.float64)
+    assert torch.autograd.gradcheck(additive_scores, inputs, atol=1e-6)
 
 
 @given(st.integers(1, 20), st.integers(1, 20), st.integers(1, 40), st.integers(0, 1000))
-def test_any_shape_is_served(queries: int, keys: int, width: int, seed: int) -> None:
+def test_any_shape(queries: int, keys: int, width: int, seed: int) -> None:
     """Blocks of queries, keys and lanes leave remainders of every size."""
-    a, b, v = inputs(1.0, queries=queries, keys=keys, width=width, seed=seed)
+    a, b, v = random_inputs(1.0, queries=queries, keys=keys, width=width, seed=seed)
     direction = torch.randn(2, 3, queries, keys)
-    expected = plain(a, b, v)
-    slopes = torch.autograd.grad(expected, [a, b, v], direction)
-    for off in (False, True):
-        with native.disabled() if off else torch.enable_grad():
+    expected = reference_scores(a, b, v)
+    gradients = torch.autograd.grad(expected, [a, b, v], direction)
+    for without_native in (False, True):
+        with native.disabled() if without_native else torch.enable_grad():
             scores = additive_scores(a, b, v)
             torch.testing.assert_close(scores, expected, rtol=1e-4, atol=1e-5)
-            for mine, theirs in zip(torch.autograd.grad(scores, [a, b, v], direction), slopes, strict=True):
-                torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-4)
+            for actual, reference in zip(torch.autograd.grad(scores, [a, b, v], direction), gradients, strict=True):
+                torch.testing.assert_close(actual, reference, rtol=1e-3, atol=1e-4)
 
 
 def test_opposite_large_numbers_cancel_exactly(implementation: str) -> None:
@@ -70,7 +78,7 @@ def test_opposite_large_numbers_cancel_exactly(implementation: str) -> None:
     torch.testing.assert_close(scores, torch.full((1, 1, 2, 2), 16 * torch.tanh(torch.tensor(1.0)).item()))
 
 
-def test_just_inside_the_limit_of_the_exponentials(implementation: str) -> None:
+def test_at_the_limit_of_the_exponentials(implementation: str) -> None:
     """At |a| = |b| = 40 the product of exponentials overflows or vanishes; tanh is then 1 or -1 to the last bit."""
     a = torch.tensor([40.0, -40.0, 40.0, -40.0]).view(1, 1, 1, 4)
     b = torch.tensor([40.0, -40.0, -40.0, 40.0]).view(1, 1, 1, 4)
@@ -80,8 +88,8 @@ def test_just_inside_the_limit_of_the_exponentials(implementation: str) -> None:
         assert additive_scores(a, b, v).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_nan_stays_nan_and_stays_where_it_is(implementation: str) -> None:
-    a, b, v = inputs(1.0)
+def test_nan_propagates_to_its_key_only(implementation: str) -> None:
+    a, b, v = random_inputs(1.0)
     b = b.detach().clone()
     b[0, 0, 3, 5] = torch.nan
     scores = additive_scores(a, b, v)
@@ -89,7 +97,7 @@ def test_nan_stays_nan_and_stays_where_it_is(implementation: str) -> None:
     assert scores.isnan().sum() == scores.shape[2]
 
 
-def test_nothing_of_size_queries_by_keys_by_width_is_stored(implementation: str) -> None:
+def test_no_tensor_of_size_queries_by_keys_by_width_is_allocated(implementation: str) -> None:
     """Counted by the allocator: at 256 x 256 x 128 the cube is 33 MB, and no allocation comes near it."""
     a, b, v = (
         x.detach().requires_grad_()
@@ -97,49 +105,52 @@ def test_nothing_of_size_queries_by_keys_by_width_is_stored(implementation: str)
     )
     with torch.profiler.profile(profile_memory=True) as profile:
         additive_scores(a, b, v).sum().backward()
-    largest = max(abs(event.self_cpu_memory_usage) for event in profile.events())
-    assert largest < 256 * 256 * 128 * 4 / 4
+    largest_allocation = max(abs(event.self_cpu_memory_usage) for event in profile.events())
+    assert largest_allocation < 256 * 256 * 128 * 4 / 4
 
 
-def test_threads_share_the_work_without_changing_it() -> None:
+def test_result_is_independent_of_the_number_of_threads() -> None:
     if native.library() is None:
         pytest.skip(native.unavailable_reason())
-    given = inputs(1.0, queries=64, keys=64, width=64)
+    inputs = random_inputs(1.0, queries=64, keys=64, width=64)
     direction = torch.randn(2, 3, 64, 64)
     results = []
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
-        scores = additive_scores(*given)
-        results.append([scores, *torch.autograd.grad(scores, given, direction)])
+        scores = additive_scores(*inputs)
+        results.append([scores, *torch.autograd.grad(scores, inputs, direction)])
     torch.set_num_threads(1)
-    for other in results[1:]:
-        assert all(torch.equal(x, y) for x, y in zip(results[0], other, strict=True))
+    for other_threads in results[1:]:
+        assert all(torch.equal(x, y) for x, y in zip(results[0], other_threads, strict=True))
 
 
-def test_the_limits_are_where_the_proof_puts_them() -> None:
-    largest = torch.tensor(2 * additive.LARGEST_FOR_EXP)
-    assert largest.exp().isfinite()
-    assert (1 / largest.exp()) > torch.finfo(torch.float32).tiny
+def test_exponentials_at_the_limit_are_finite() -> None:
+    largest_allocation = torch.tensor(2 * additive.MAX_FOR_EXP)
+    assert largest_allocation.exp().isfinite()
+    assert (1 / largest_allocation.exp()) > torch.finfo(torch.float32).tiny
 
 
 def test_gradients_of_gradients() -> None:
-    given = inputs(1.0, queries=3, keys=4, width=5, dtype=torch.float64)
-    assert torch.autograd.gradgradcheck(additive_scores, given)
-    single = [x.detach().float().requires_grad_() for x in given]
+    inputs = random_inputs(1.0, queries=3, keys=4, width=5, dtype=torch.float64)
+    assert torch.autograd.gradgradcheck(additive_scores, inputs)
+    single = [x.detach().float().requires_grad_() for x in inputs]
 
-    def penalty(given: list[Tensor]) -> Tensor:
-        slopes = torch.autograd.grad(additive_scores(*given).square().sum(), given, create_graph=True)
-        total = torch.stack([s.square().sum() for s in slopes]).sum()
-        return torch.autograd.grad(total, given[0])[0].double()
+    def penalty(inputs: list[Tensor]) -> Tensor:
+        gradients = torch.autograd.grad(additive_scores(*inputs).square().sum(), inputs, create_graph=True)
+        total = torch.stack([s.square().sum() for s in gradients]).sum()
+        return torch.autograd.grad(total, inputs[0])[0].double()
 
-    torch.testing.assert_close(penalty(single), penalty(given), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(penalty(single), penalty(inputs), rtol=1e-3, atol=1e-3)
 
 
 def test_forward_mode_and_functional_transforms() -> None:
-    given = tuple(x.detach() for x in inputs(1.0, queries=3, keys=4, width=5, dtype=torch.float64))
-    direction = tuple(torch.randn_like(x) for x in given)
-    tangent = torch.func.jvp(additive_scores, given, direction)[1]
-    expected = torch.func.jvp(plain, given, direction)[1]
+    tensors = tuple(x.detach() for x in random_inputs(1.0, queries=3, keys=4, width=5, dtype=torch.float64))
+    direction = tuple(torch.randn_like(x) for x in tensors)
+    tangent = torch.func.jvp(additive_scores, tensors, direction)[1]
+    expected = torch.func.jvp(reference_scores, tensors, direction)[1]
     torch.testing.assert_close(tangent, expected)
-    ours, theirs = (torch.func.grad(lambda a, f=f: f(a, *given[1:]).sum())(given[0]) for f in (additive_scores, plain))
-    torch.testing.assert_close(ours, theirs)
+    actual, reference = (
+        torch.func.grad(lambda a, f=f: f(a, *tensors[1:]).sum())(tensors[0])
+        for f in (additive_scores, reference_scores)
+    )
+    torch.testing.assert_close(actual, reference)

@@ -12,7 +12,7 @@ from regard.attention.kernels.sparse import entmax
 
 @pytest.mark.parametrize("alpha", [1.05, 1.3, 1.5, 2.0, 2.5, 4.0])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
-def test_weights_and_gradients_are_the_references(implementation: str, alpha: float, scale: float) -> None:
+def test_weights_and_gradients_equal_the_reference(implementation: str, alpha: float, scale: float) -> None:
     torch.manual_seed(0)
     scores = (torch.randn(40, 33, dtype=torch.float64) * scale).requires_grad_()
     allowed = torch.ones(40, 33, dtype=torch.bool)
@@ -21,19 +21,19 @@ def test_weights_and_gradients_are_the_references(implementation: str, alpha: fl
         expected = reference.entmax(scores.to(dtype).double(), allowed, alpha)
         torch.testing.assert_close(p.double(), expected, rtol=tolerance, atol=tolerance)
         direction = torch.randn_like(expected)
-        (mine,) = torch.autograd.grad(p, scores, direction.to(dtype), retain_graph=True)
-        (theirs,) = torch.autograd.grad(expected, scores, direction, retain_graph=True)
-        torch.testing.assert_close(mine, theirs, rtol=2e-3 if dtype == torch.float32 else 1e-6, atol=tolerance * 50)
+        (actual,) = torch.autograd.grad(p, scores, direction.to(dtype), retain_graph=True)
+        (gradient,) = torch.autograd.grad(expected, scores, direction, retain_graph=True)
+        torch.testing.assert_close(actual, gradient, rtol=2e-3 if dtype == torch.float32 else 1e-6, atol=tolerance * 50)
 
 
 @pytest.mark.parametrize("alpha", [1.2, 1.5, 2.0, 3.0])
 def test_gradients_of_scores_and_alpha(alpha: float) -> None:
     torch.manual_seed(0)
     scores = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
-    learned = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(entmax, (scores, learned))
-    each = torch.tensor([[alpha], [1.4], [1.9]], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(entmax, (scores, each))
+    learned_alpha = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(entmax, (scores, learned_alpha))
+    alpha_per_row = torch.tensor([[alpha], [1.4], [1.9]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(entmax, (scores, alpha_per_row))
 
 
 @given(
@@ -41,11 +41,11 @@ def test_gradients_of_scores_and_alpha(alpha: float) -> None:
     st.sampled_from([1.2, 1.5, 2.0, 3.0]),
     st.booleans(),
 )
-def test_weights_are_a_distribution_in_the_order_of_the_scores(
-    rows: list[list[float]], alpha: float, off: bool
+def test_weights_are_a_distribution_ordered_like_the_scores(
+    rows: list[list[float]], alpha: float, without_native: bool
 ) -> None:
     scores = torch.tensor(rows)
-    with native.disabled() if off else torch.enable_grad():
+    with native.disabled() if without_native else torch.enable_grad():
         p = entmax(scores, torch.tensor(alpha))
     assert p.sum(-1).item() == pytest.approx(1, abs=1e-5)
     assert (p >= 0).all()
@@ -53,13 +53,13 @@ def test_weights_are_a_distribution_in_the_order_of_the_scores(
     assert (p[0][order].diff() >= -1e-6).all()
 
 
-def test_ties_share_evenly(implementation: str) -> None:
+def test_equal_scores_get_equal_weights(implementation: str) -> None:
     for alpha in (1.5, 2.0, 1.3):
         p = entmax(torch.zeros(1, 1000), torch.tensor(alpha))
         torch.testing.assert_close(p, torch.full((1, 1000), 1e-3), rtol=1e-4, atol=1e-7)
 
 
-def test_nan_makes_its_row_nan_and_no_other(implementation: str) -> None:
+def test_nan_affects_its_row_only(implementation: str) -> None:
     scores = torch.randn(4, 37)
     scores[2, 36] = torch.nan
     for alpha in (1.5, 2.0, 1.3):
@@ -68,13 +68,13 @@ def test_nan_makes_its_row_nan_and_no_other(implementation: str) -> None:
         assert p[[0, 1, 3]].isfinite().all()
 
 
-def test_threads_share_the_rows(implementation: str) -> None:
+def test_result_is_independent_of_the_number_of_threads(implementation: str) -> None:
     scores = torch.randn(64, 2048)
-    one = entmax(scores, torch.tensor(1.5))
+    one_thread = entmax(scores, torch.tensor(1.5))
     torch.set_num_threads(2)
-    two = entmax(scores, torch.tensor(1.5))
+    two_threads = entmax(scores, torch.tensor(1.5))
     torch.set_num_threads(1)
-    torch.testing.assert_close(one, two)
+    torch.testing.assert_close(one_thread, two_threads)
 
 
 @pytest.mark.parametrize("size", [5_000, 20_000, 100_000])
@@ -88,16 +88,16 @@ def test_long_flat_rows_sum_to_one(implementation: str, size: int) -> None:
         torch.testing.assert_close(p.double(), exact, rtol=0.05, atol=1e-7)
 
 
-@pytest.mark.parametrize("above", [1e-2, 1e-4, 1e-6, 1e-8])
-def test_alpha_close_to_one_is_softmax_in_float32_too(above: float) -> None:
+@pytest.mark.parametrize("excess", [1e-2, 1e-4, 1e-6, 1e-8])
+def test_alpha_close_to_one_is_softmax_in_float32(excess: float) -> None:
     torch.manual_seed(0)
     scores = torch.randn(20, 30)
-    for normalize in (Entmax(1 + above), Entmax(1 + above, learnable=True)):
+    for normalize in (Entmax(1 + excess), Entmax(1 + excess, learnable=True)):
         p, _ = normalize.weights(scores[None, None], None)
-        torch.testing.assert_close(p[0, 0], torch.softmax(scores, -1), rtol=20 * above + 1e-4, atol=10 * above + 1e-5)
+        torch.testing.assert_close(p[0, 0], torch.softmax(scores, -1), rtol=20 * excess + 1e-4, atol=10 * excess + 1e-5)
 
 
-def test_a_large_alpha_is_possible() -> None:
+def test_large_alpha() -> None:
     for learnable in (False, True):
         p, _ = Entmax(1000.0, learnable=learnable).weights(torch.tensor([[[[1.0, 0.5, 0.0]]]]), None)
         torch.testing.assert_close(p, torch.tensor([[[[1.0, 0.0, 0.0]]]]), rtol=1e-3, atol=1e-3)
@@ -111,9 +111,9 @@ def test_gradients_of_gradients(alpha: float) -> None:
     single = scores.detach().float().requires_grad_()
 
     def penalty(x: torch.Tensor) -> torch.Tensor:
-        (slope,) = torch.autograd.grad(entmax(x, torch.tensor(alpha)).square().sum(), x, create_graph=True)
-        (second,) = torch.autograd.grad(slope.square().sum(), x)
-        return second.double()
+        (gradient,) = torch.autograd.grad(entmax(x, torch.tensor(alpha)).square().sum(), x, create_graph=True)
+        (second_gradient,) = torch.autograd.grad(gradient.square().sum(), x)
+        return second_gradient.double()
 
     torch.testing.assert_close(penalty(single), penalty(scores), rtol=1e-3, atol=1e-3)
 

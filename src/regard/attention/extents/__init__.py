@@ -9,7 +9,7 @@ from regard.attention.axis import Axis
 
 if TYPE_CHECKING:
     from regard.attention.extents.base import Extent as Extent
-    from regard.attention.extents.base import Span as Span
+    from regard.attention.extents.base import KeyRange as KeyRange
     from regard.attention.extents.causal import Causal as Causal
     from regard.attention.extents.global_ import Global as Global
     from regard.attention.extents.local_m import LocalMonotonic as LocalMonotonic

@@ -1,7 +1,7 @@
 """What an extent is.
 
 Positional extents (global, causal, window, local-m) are functions of two positions and nothing else, so that one step
-with a cache equals the same row of the parallel pass. A predictive one (local-p) looks at the query itself.
+with a cache equals the same row of the parallel pass. A predictive one (local-p) depends on the query itself.
 Formulas and papers: reference.py.
 
 A new extent is one file in this package, or a plugin:
@@ -22,7 +22,7 @@ from regard.attention.axis import required_arguments
 from regard.attention.extents import EXTENTS
 from regard.errors import RegardError
 
-Span = tuple[int, int]
+KeyRange = tuple[int, int]
 
 
 class Extent:
@@ -33,36 +33,36 @@ class Extent:
     summary: ClassVar[str] = ""
     paper: ClassVar[str] = ""
     use: ClassVar[str] = ""
-    constructor: ClassVar[str] = ""  # how it is made, where it needs arguments
+    constructor: ClassVar[str] = ""  # how to construct it, where it needs arguments
     order: ClassVar[int]
-    # What kernels know of it: "all" keys, "causal", a "band" around the diagonal (`Window`), any other set of
-    # "positions", or keys around a position that the query has "predicted".
+    # What kernels need to know: "all" keys, "causal", a "band" around the diagonal (`Window`), any other set of
+    # "positions", or keys around a position "predicted" from the query.
     form: ClassVar[str] = "positions"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.name = cls.__name__
-        if "allowed" in vars(cls) and "form" not in vars(cls):  # what was known of the base class no longer holds
+        if "allowed" in vars(cls) and "form" not in vars(cls):  # the base class's properties no longer hold
             cls.form = "positions"
-            for inherited in ("spans", "restricts"):
+            for inherited in ("key_ranges", "masks_any"):
                 if inherited not in vars(cls):
                     setattr(cls, inherited, vars(Extent)[inherited])
 
     @classmethod
     def create(cls, *, query_width: int, heads: int, radius: int) -> Self:
-        """A new one for a model's settings, which name it; radius: of what has one."""
+        """A new one for a model's settings; radius: ignored by extents without one."""
         return cls()
 
     def allowed(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
-        """Which keys may be looked at, [Tq, Tk]; None if positions do not restrict anything."""
+        """Which keys may be attended to, [Tq, Tk]; None for all."""
         return None
 
-    def spans(self, first: int, last: int, keys: int) -> list[Span]:
-        """Ranges [start, stop) of keys that hold all that queries at positions first..last may look at."""
+    def key_ranges(self, first: int, last: int, keys: int) -> list[KeyRange]:
+        """Ranges [start, stop) that contain all keys that queries at positions first..last may attend to."""
         return [(0, keys)]
 
-    def restricts(self, first: int, last: int, keys: int) -> bool:
-        """Whether any of these queries may be kept from any of these keys."""
+    def masks_any(self, first: int, last: int, keys: int) -> bool:
+        """Whether any of these keys may be masked for any of these queries."""
         return type(self).allowed is not Extent.allowed
 
     def centers(self, query: Tensor, length: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class Extent:
         raise NotImplementedError
 
     def allowed_around(self, centers: Tensor, key_positions: Tensor) -> Tensor:
-        """Predictive extents: which keys may be looked at, [B, H, Tq, Tk]."""
+        """Predictive extents: which keys may be attended to, [B, H, Tq, Tk]."""
         raise NotImplementedError
 
     def falloff(self, centers: Tensor, key_positions: Tensor) -> Tensor:
@@ -78,21 +78,21 @@ class Extent:
         raise NotImplementedError
 
 
-_WITHOUT_ARGUMENTS: dict[str, Extent] = {}  # by spelling: `attend` asks on every call
+_WITHOUT_ARGUMENTS: dict[str, Extent] = {}  # by spelling, because `attend` looks it up on every call
 
 
 def resolve_extent(extent: str | Extent) -> Extent:
     """The extent that a name or an object stands for."""
     if isinstance(extent, str):
-        return _WITHOUT_ARGUMENTS.get(extent) or _extent_named(extent)
+        return _WITHOUT_ARGUMENTS.get(extent) or _build_extent(extent)
     if isinstance(extent, Extent):
         return extent
     raise RegardError(f"extent: expected a name or an Extent, not {type(extent).__name__}.")
 
 
-def _extent_named(spelling: str) -> Extent:
-    kind = EXTENTS.class_named(spelling)
-    if needed := required_arguments(kind):
-        example = vars(kind).get("constructor") or f"{kind.__name__}({needed})"
-        raise RegardError(f"extent: {kind.name!r} needs {needed}; pass {example}.")
-    return _WITHOUT_ARGUMENTS.setdefault(spelling, kind())
+def _build_extent(spelling: str) -> Extent:
+    extent_class = EXTENTS.find_class(spelling)
+    if needed := required_arguments(extent_class):
+        example = vars(extent_class).get("constructor") or f"{extent_class.__name__}({needed})"
+        raise RegardError(f"extent: {extent_class.name!r} needs {needed}; pass {example}.")
+    return _WITHOUT_ARGUMENTS.setdefault(spelling, extent_class())

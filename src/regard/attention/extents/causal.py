@@ -4,7 +4,7 @@ from torch import Tensor
 
 from regard.attention import reference
 from regard.attention.extents import EXTENTS
-from regard.attention.extents.base import Extent, Span
+from regard.attention.extents.base import Extent, KeyRange
 
 
 @EXTENTS.register("causal")
@@ -21,8 +21,8 @@ class Causal(Extent):
     def allowed(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
         return reference.causal(query_positions, key_positions)
 
-    def spans(self, first: int, last: int, keys: int) -> list[Span]:
+    def key_ranges(self, first: int, last: int, keys: int) -> list[KeyRange]:
         return [(0, min(keys, last + 1))]
 
-    def restricts(self, first: int, last: int, keys: int) -> bool:
+    def masks_any(self, first: int, last: int, keys: int) -> bool:
         return first < keys - 1

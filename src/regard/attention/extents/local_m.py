@@ -8,7 +8,7 @@ from regard.attention.extents.window import Window
 
 @EXTENTS.register("local-m", aliases=("monotonic",))
 class LocalMonotonic(Window):
-    """Luong's local-m: the window of keys around p_t = t, for a target that follows its source in step."""
+    """Luong's local-m: the window of keys around p_t = t, for a target aligned monotonically with its source."""
 
     formula: ClassVar[str] = "|t − s| ≤ r"
     summary: ClassVar[str] = "a window that moves on with the output"

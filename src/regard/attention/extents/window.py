@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regard.attention import reference
 from regard.attention.extents import EXTENTS
-from regard.attention.extents.base import Extent, Span
+from regard.attention.extents.base import Extent, KeyRange
 from regard.attention.number_types import is_integer
 from regard.errors import RegardError
 
@@ -52,7 +52,7 @@ class Window(Extent):
     def allowed(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
         return reference.window(query_positions, key_positions, self.radius, self.causal, self.global_tokens)
 
-    def spans(self, first: int, last: int, keys: int) -> list[Span]:
+    def key_ranges(self, first: int, last: int, keys: int) -> list[KeyRange]:
         ahead = 0 if self.causal else self.radius
         if first < self.global_tokens:
             return [(0, min(keys, last + 1) if self.causal else keys)]
@@ -61,7 +61,7 @@ class Window(Extent):
             return [(0, max(stop, min(keys, self.global_tokens)))]
         return [(0, self.global_tokens), (start, stop)] if self.global_tokens else [(start, max(start, stop))]
 
-    def restricts(self, first: int, last: int, keys: int) -> bool:
+    def masks_any(self, first: int, last: int, keys: int) -> bool:
         if self.causal and first < keys - 1:
             return True
         hidden_before = last - self.radius > self.global_tokens

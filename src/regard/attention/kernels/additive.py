@@ -3,7 +3,7 @@
 Bahdanau et al. 2014 (arXiv:1409.0473). Three forms of the same algebra, chosen by the size of the numbers:
 
     exp     tanh(a + b) = 1 - 2 / (1 + e^2a e^2b)         exponentials once per query and once per key
-    expm1   tanh(a + b) = N / (N + 2), N = e^2(a+b) - 1   the same, accurate relative to tanh when all is small
+    expm1   tanh(a + b) = N / (N + 2), N = e^2(a+b) - 1   the same, accurate relative to tanh near zero
     tanh    tanh(a + b) itself                            where e^2a would overflow, or something is not finite
 
 "exp" is exact to rounding for |a|, |b| <= 40: e^80 is finite in float32, and if the product of two exponentials
@@ -23,10 +23,12 @@ from torch.nn.functional import pad
 from regard import native
 from regard.attention.kernels.torch_operators import needs_plain_operators, operator
 
-LARGEST_FOR_EXP = 40.0
-LARGEST_FOR_EXPM1 = 0.5
-TILE = 1 << 18  # elements of [tile of slices, queries, keys, A] held at once: about a megabyte, inside the L2 cache
-TILE_ELSEWHERE = 1 << 26  # an accelerator wants few large steps
+MAX_FOR_EXP = 40.0
+MAX_FOR_EXPM1 = 0.5
+# Elements of [tile of slices, queries, keys, A] held at once: about a megabyte, inside the L2 cache. An accelerator
+# needs few large steps.
+TILE_ELEMENTS = 1 << 18
+ACCELERATOR_TILE_ELEMENTS = 1 << 26
 
 
 def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
@@ -40,8 +42,8 @@ def additive_scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     return scores
 
 
-def runs_in_c(a: Tensor) -> bool:
-    """Whether queries like these are scored by the C kernel (unless their numbers are too large for it)."""
+def uses_native_kernel(a: Tensor) -> bool:
+    """Whether such queries are scored by the C kernel (unless their numbers are too large for it)."""
     return a.device.type in ("cpu", "meta") and a.dtype != torch.float64 and native.library() is not None
 
 
@@ -55,11 +57,11 @@ def _gradients(g: Tensor, a: Tensor, b: Tensor, v: Tensor) -> tuple[Tensor, Tens
     if not g.numel() or not A:
         return a.new_zeros(a.shape), b.new_zeros(b.shape), v.new_zeros(v.shape)
     g = g.reshape(B * H, Tq, Tk).contiguous()
-    form = _form(a, b)
-    if form != "tanh" and runs_in_c(a):
-        da, db, dv = _native_gradients(_Prepared.of(a, b, v, form, native.lanes()), g)
+    form = _choose_form(a, b)
+    if form != "tanh" and uses_native_kernel(a):
+        da, db, dv = _native_gradients(_Prepared.from_inputs(a, b, v, form, native.lanes()), g)
     else:
-        da, db, dv = _portable_gradients(_Prepared.of(a, b, v, form), g)
+        da, db, dv = _pytorch_gradients(_Prepared.from_inputs(a, b, v, form), g)
     return (
         da[..., :A].reshape(B, H, Tq, A).contiguous(),
         db[..., :A].reshape(B, H, Tk, A).contiguous(),
@@ -72,16 +74,16 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> No
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    if torch.is_grad_enabled():  # gradients of gradients are wanted: plain code has them
+    if torch.is_grad_enabled():  # second derivatives: plain code has them
         return _plain_gradients(grad, *ctx.saved_tensors)
-    slopes: tuple[Tensor, Tensor, Tensor] = _gradients(grad, *ctx.saved_tensors)
-    return slopes
+    gradients: tuple[Tensor, Tensor, Tensor] = _gradients(grad, *ctx.saved_tensors)
+    return gradients
 
 
 def _plain_gradients(g: Tensor, a: Tensor, b: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     t = torch.tanh(a[:, :, :, None] + b[:, :, None])  # [B, H, Tq, Tk, A]
-    slope = g[..., None] * v[:, None, None] * (1 - t * t)
-    return slope.sum(3), slope.sum(2), (g[..., None] * t).sum((0, 2, 3))
+    weighted_slope = g[..., None] * v[:, None, None] * (1 - t * t)
+    return weighted_slope.sum(3), weighted_slope.sum(2), (g[..., None] * t).sum((0, 2, 3))
 
 
 @operator(
@@ -94,24 +96,24 @@ def _scores(a: Tensor, b: Tensor, v: Tensor) -> Tensor:
     B, H, Tq, _ = a.shape
     scores = a.new_zeros(B * H, Tq, b.shape[2])
     if scores.numel() and a.shape[-1]:
-        form = _form(a, b)
-        if form != "tanh" and runs_in_c(a):
-            _native_scores(_Prepared.of(a, b, v, form, native.lanes()), scores)
+        form = _choose_form(a, b)
+        if form != "tanh" and uses_native_kernel(a):
+            _native_scores(_Prepared.from_inputs(a, b, v, form, native.lanes()), scores)
         else:
-            _portable_scores(_Prepared.of(a, b, v, form), scores)
+            _pytorch_scores(_Prepared.from_inputs(a, b, v, form), scores)
     return scores.view(B, H, Tq, b.shape[2])
 
 
-def _form(a: Tensor, b: Tensor) -> str:
-    largest = torch.maximum(a.detach().abs().amax(), b.detach().abs().amax()).item()
-    if largest <= LARGEST_FOR_EXPM1:
+def _choose_form(a: Tensor, b: Tensor) -> str:
+    max_magnitude = torch.maximum(a.detach().abs().amax(), b.detach().abs().amax()).item()
+    if max_magnitude <= MAX_FOR_EXPM1:
         return "expm1"
-    return "exp" if largest <= LARGEST_FOR_EXP else "tanh"  # NaN compares false and lands here
+    return "exp" if max_magnitude <= MAX_FOR_EXP else "tanh"  # also for NaN, which compares false
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Queries and keys as the chosen form wants them, one slice n for each batch entry and head."""
+    """Queries and keys in the chosen form, one slice n for each batch entry and head."""
 
     form: str
     a: Tensor  # [N, Tq, A]
@@ -119,12 +121,12 @@ class _Prepared:
     v: Tensor  # [H, A]; slice n belongs to head n % H
 
     @staticmethod
-    def of(a: Tensor, b: Tensor, v: Tensor, form: str, multiple: int = 1) -> "_Prepared":
+    def from_inputs(a: Tensor, b: Tensor, v: Tensor, form: str, multiple: int = 1) -> "_Prepared":
         slices = [x.detach().reshape(-1, *x.shape[2:]) for x in (a, b)]
         if form != "tanh":
             slices = [(x * 2).exp_() if form == "exp" else torch.expm1(x * 2) for x in slices]
-        short = -a.shape[-1] % multiple
-        a, b, v = (pad(x, (0, short)) if short else x.contiguous() for x in (*slices, v.detach()))
+        padding = -a.shape[-1] % multiple
+        a, b, v = (pad(x, (0, padding)) if padding else x.contiguous() for x in (*slices, v.detach()))
         return _Prepared(form, a, b, v)
 
 
@@ -147,7 +149,7 @@ def _native_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _tiles(p: _Prepared) -> Iterator[tuple[slice, slice, slice]]:
     """Slices, queries and keys of one tile after another, as many of each as fit into TILE elements."""
     (N, Tq, A), Tk = p.a.shape, p.b.shape[1]
-    size = TILE if p.a.device.type == "cpu" else TILE_ELSEWHERE
+    size = TILE_ELEMENTS if p.a.device.type == "cpu" else ACCELERATOR_TILE_ELEMENTS
     keys = max(1, min(Tk, size // A))
     queries = max(1, min(Tq, size // (A * keys)))
     slices = max(1, min(N, size // (A * keys * queries)))
@@ -157,13 +159,13 @@ def _tiles(p: _Prepared) -> Iterator[tuple[slice, slice, slice]]:
                 yield slice(n, n + slices), slice(i, i + queries), slice(j, j + keys)
 
 
-def _buffer(p: _Prepared) -> Tensor:
-    """Room for the largest tile."""
+def _tile_buffer(p: _Prepared) -> Tensor:
+    """A buffer for the largest tile."""
     n, i, j = next(_tiles(p))
     return p.a.new_empty(p.a[n, i].numel() * p.b[n, j].shape[1])
 
 
-def _shaped(buffer: Tensor, a: Tensor, b: Tensor) -> Tensor:
+def _view_as_tile(buffer: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The beginning of the buffer as [n, i, j, A], for a [n, i, 1, A] and b [n, 1, j, A]."""
     shape = (a.shape[0], a.shape[1], b.shape[2], a.shape[3])
     return buffer[: math.prod(shape)].view(shape)
@@ -172,7 +174,7 @@ def _shaped(buffer: Tensor, a: Tensor, b: Tensor) -> Tensor:
 def _tile_tanh(p: _Prepared, n: slice, i: slice, j: slice, buffer: Tensor) -> Tensor:
     """tanh(a + b) of one tile, [n, i, j, A], written into the buffer."""
     a, b = p.a[n, i, None], p.b[n, None, j]
-    out = _shaped(buffer, a, b)
+    out = _view_as_tile(buffer, a, b)
     if p.form == "tanh":
         return torch.add(a, b, out=out).tanh_()
     if p.form == "exp":
@@ -181,14 +183,14 @@ def _tile_tanh(p: _Prepared, n: slice, i: slice, j: slice, buffer: Tensor) -> Te
     return out.div_(out + 2)
 
 
-def _portable_scores(p: _Prepared, scores: Tensor) -> None:
-    buffer = _buffer(p)
+def _pytorch_scores(p: _Prepared, scores: Tensor) -> None:
+    buffer = _tile_buffer(p)
     v = p.v.repeat(len(p.a) // len(p.v), 1)  # [N, A]
     half = p.a.new_tensor(0.5)
     for n, i, j in _tiles(p):
         if p.form == "exp":  # v tanh = 2 v (1/2 - 1 / (1 + E)), the 2 put into v: one pass fewer over the tile
             a, b = p.a[n, i, None], p.b[n, None, j]
-            t = torch.mul(a, b, out=_shaped(buffer, a, b)).add_(1).reciprocal_()
+            t = torch.mul(a, b, out=_view_as_tile(buffer, a, b)).add_(1).reciprocal_()
             torch.sub(half, t, out=t)
         else:
             t = _tile_tanh(p, n, i, j, buffer)
@@ -196,15 +198,15 @@ def _portable_scores(p: _Prepared, scores: Tensor) -> None:
         scores[n, i, j] = torch.bmm(t.flatten(1, 2), weight).view(t.shape[:-1])
 
 
-def _portable_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    buffer = _buffer(p)
+def _pytorch_gradients(p: _Prepared, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    buffer = _tile_buffer(p)
     v = p.v.repeat(len(p.a) // len(p.v), 1)
     da, db, dv = torch.zeros_like(p.a), torch.zeros_like(p.b), torch.zeros_like(v)
     for n, i, j in _tiles(p):
         t, w = _tile_tanh(p, n, i, j, buffer), g[n, i, j]
         # Row by row, then over the rows: one long sum would round more.
         dv[n] += torch.matmul(w[:, :, None], t)[:, :, 0].sum(1)
-        slope = t.mul_(t).neg_().add_(1)  # tanh' = 1 - tanh^2
-        da[n, i] += torch.matmul(w[:, :, None], slope)[:, :, 0]
-        db[n, j] += torch.matmul(w.transpose(1, 2)[:, :, None], slope.transpose(1, 2))[:, :, 0]
+        weighted_slope = t.mul_(t).neg_().add_(1)  # tanh' = 1 - tanh^2
+        da[n, i] += torch.matmul(w[:, :, None], weighted_slope)[:, :, 0]
+        db[n, j] += torch.matmul(w.transpose(1, 2)[:, :, None], weighted_slope.transpose(1, 2))[:, :, 0]
     return da * v[:, None], db * v[:, None], dv

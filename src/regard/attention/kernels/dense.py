@@ -6,7 +6,7 @@ Additive scores and sparse normalizers come from their own kernels; no stage eve
 import torch
 from torch import Tensor
 
-from regard.attention.call import Call, Outcome
+from regard.attention.call import Call, KernelOutput
 from regard.attention.kernels.grouped_query import grouped_matmul
 from regard.attention.normalizers.base import Draw
 
@@ -17,7 +17,7 @@ def unsupported_reason(call: Call) -> str | None:
 
 
 def weights(call: Call) -> tuple[Tensor, Draw | None]:
-    """Stages 1 to 3: the weights before dropout, and what was drawn."""
+    """Stages 1 to 3: the weights before dropout, and the draw of hard attention."""
     query, key = call.query, call.key
     if call.score.compare == "dot" and call.scale != 1:
         query = query * call.scale
@@ -34,11 +34,11 @@ def weights(call: Call) -> tuple[Tensor, Draw | None]:
     return w, draw
 
 
-def run(call: Call) -> Outcome:
+def run(call: Call) -> KernelOutput:
     """All four stages."""
     w, draw = weights(call)
-    kept = torch.nn.functional.dropout(w, call.dropout) if call.dropout else w
-    output = grouped_matmul(kept, call.value)
+    dropped = torch.nn.functional.dropout(w, call.dropout) if call.dropout else w
+    output = grouped_matmul(dropped, call.value)
     if call.position is not None and call.position.adds_values:
-        output = output + call.position.values(kept, call.query_positions, call.key_positions)
-    return Outcome(output, w, draw)
+        output = output + call.position.values(dropped, call.query_positions, call.key_positions)
+    return KernelOutput(output, w, draw)

@@ -1,8 +1,8 @@
 """Keeps NaN and infinity in masked positions from spreading, around any kernel: in all of them 0 x NaN is NaN.
 
-They are looked for only where looking is cheap. In inference the output tells: if it is finite no harm was done. For
-gradients the inputs tell. On accelerators, and while being compiled, reading a number back would cost more than it
-brings: there the keys that a mask hides are cleared beforehand.
+They are searched for only where that is cheap. In inference the output is checked: if it is finite, nothing spread.
+With gradients the inputs are checked. On accelerators, and under torch.compile, reading a number back would cost more
+than it saves: there masked keys are set to zero beforehand.
 
 `project_finite` keeps them out of the gradients of a projection's weights, `run_guarded` out of everything else.
 """
@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from regard.attention.call import Call, Outcome
+from regard.attention.call import Call, KernelOutput
 from regard.attention.kernels import tiled
 from regard.attention.kernels.grouped_query import repeat_heads
 
@@ -25,39 +25,39 @@ def project_finite(project: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """
     if not torch.is_grad_enabled() or not _can_inspect(x) or _finite(x):
         return project(x)
-    bad = ~x.isfinite().all(-1, keepdim=True)
-    return project(x.masked_fill(bad, 0)).masked_fill(bad, torch.nan)
+    nonfinite = ~x.isfinite().all(-1, keepdim=True)
+    return project(x.masked_fill(nonfinite, 0)).masked_fill(nonfinite, torch.nan)
 
 
-def run_guarded(run: Callable[[Call], Outcome], call: Call) -> Outcome:
-    """What `run` gives, as if masked positions had been finite."""
+def run_guarded(run: Callable[[Call], KernelOutput], call: Call) -> KernelOutput:
+    """The output of `run` as if masked positions were finite."""
     if not _can_inspect(call.query):
         return run(_zero_masked_keys(call))
     if not call.needs_grad:
         state = torch.get_rng_state() if call.normalizer.samples else None
         outcome = run(call)
-        if _finite(_rows_that_show_it(call, outcome.output)):
+        if _finite(_rows_to_inspect(call, outcome.output)):
             return outcome
         if state is not None:
             torch.set_rng_state(state)
     elif _finite(call.query) and _finite(call.key) and _finite(call.value):
         return run(call)
-    bad_query = ~call.query.isfinite().all(-1)  # [B, H, Tq]
-    bad_key = ~(call.key.isfinite().all(-1) & call.value.isfinite().all(-1))  # [B, G, Tk]
-    if not bad_query.any() and not bad_key.any():
+    nonfinite_query = ~call.query.isfinite().all(-1)  # [B, H, Tq]
+    nonfinite_key = ~(call.key.isfinite().all(-1) & call.value.isfinite().all(-1))  # [B, G, Tk]
+    if not nonfinite_query.any() and not nonfinite_key.any():
         return run(call)
     clean = replace(
         call,
-        query=call.query.masked_fill(bad_query[..., None], 0),
-        key=call.key.masked_fill(bad_key[..., None], 0),
-        value=call.value.masked_fill(bad_key[..., None], 0),
-        centers=None if call.centers is None else call.centers.masked_fill(bad_query, 0),
+        query=call.query.masked_fill(nonfinite_query[..., None], 0),
+        key=call.key.masked_fill(nonfinite_key[..., None], 0),
+        value=call.value.masked_fill(nonfinite_key[..., None], 0),
+        centers=None if call.centers is None else call.centers.masked_fill(nonfinite_query, 0),
         raw=None if call.raw is None else (_finite_rows(call.raw[0]), _finite_rows(call.raw[1])),
     )
     outcome = run(clean)
-    touched = _rows_that_see(clean, bad_query, bad_key)
-    kept = None if outcome.weights is None else outcome.weights.masked_fill(touched[..., None], torch.nan)
-    return replace(outcome, output=outcome.output.masked_fill(touched[..., None], torch.nan), weights=kept)
+    affected = _affected_rows(clean, nonfinite_query, nonfinite_key)
+    weights = None if outcome.weights is None else outcome.weights.masked_fill(affected[..., None], torch.nan)
+    return replace(outcome, output=outcome.output.masked_fill(affected[..., None], torch.nan), weights=weights)
 
 
 def _finite_rows(x: Tensor) -> Tensor:
@@ -65,8 +65,8 @@ def _finite_rows(x: Tensor) -> Tensor:
 
 
 def _can_inspect(x: Tensor) -> bool:
-    numbers_at_hand = x.device.type == "cpu" and not torch.compiler.is_compiling()
-    return numbers_at_hand and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+    readable = x.device.type == "cpu" and not torch.compiler.is_compiling()
+    return readable and not torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
 def _finite(x: Tensor) -> bool:
@@ -75,27 +75,27 @@ def _finite(x: Tensor) -> bool:
     return bool(x.detach().sum(dtype=wide).isfinite())
 
 
-def _rows_that_show_it(call: Call, output: Tensor) -> Tensor:
-    """With nothing but a causal extent the last query sees every key that any query sees: its row tells for all."""
+def _rows_to_inspect(call: Call, output: Tensor) -> Tensor:
+    """With only a causal extent the last query sees every key that any query sees: its row is enough."""
     sees_all = call.offset + call.query.shape[2] >= call.key.shape[2]
     only_causal = call.extent.form == "causal" and call.mask is None and call.normalizer.is_softmax
     return output[:, :, -1:] if only_causal and sees_all else output
 
 
-def _rows_that_see(call: Call, bad_query: Tensor, bad_key: Tensor) -> Tensor:
+def _affected_rows(call: Call, nonfinite_query: Tensor, nonfinite_key: Tensor) -> Tensor:
     """Rows that may look at something not finite, or are not finite themselves and may look anywhere. [B, H, Tq]."""
     B, H = call.query.shape[:2]
-    bad_key = repeat_heads(bad_key[..., None], H)[..., 0]  # [B, H, Tk]
-    touched = torch.zeros_like(bad_query)
+    nonfinite_key = repeat_heads(nonfinite_key[..., None], H)[..., 0]  # [B, H, Tk]
+    affected = torch.zeros_like(nonfinite_query)
     for tile in tiled.tiles(call):
-        piece = tile.cut(call)
-        allowed = piece.allowed
-        allowed = torch.ones((), dtype=torch.bool, device=bad_key.device) if allowed is None else allowed
-        reach = allowed.expand(B, H, tile.stop - tile.start, piece.key.shape[2])
+        tile_call = tile.select(call)
+        allowed = tile_call.allowed
+        allowed = torch.ones((), dtype=torch.bool, device=nonfinite_key.device) if allowed is None else allowed
+        visible = allowed.expand(B, H, tile.stop - tile.start, tile_call.key.shape[2])
         rows = slice(tile.start, tile.stop)
-        bad = tile.keys(bad_key)[:, :, None]
-        touched[:, :, rows] = (reach & bad).any(-1) | (bad_query[:, :, rows] & reach.any(-1))
-    return touched
+        nonfinite = tile.keys(nonfinite_key)[:, :, None]
+        affected[:, :, rows] = (visible & nonfinite).any(-1) | (nonfinite_query[:, :, rows] & visible.any(-1))
+    return affected
 
 
 def _zero_masked_keys(call: Call) -> Call:

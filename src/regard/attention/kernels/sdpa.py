@@ -2,14 +2,14 @@
 
 On the processor `scaled_dot_product_attention` runs its flash kernel only with no dropout, equal head widths, a mask
 of two or four dimensions that needs no gradient and a contiguous last dimension; otherwise it silently computes and
-stores everything. What can be brought into that form is; the rest is refused here, and another kernel serves.
+stores everything. Inputs are converted to that form where possible; the rest is declined here, and another kernel runs.
 """
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from regard.attention.call import Call, Outcome
+from regard.attention.call import Call, KernelOutput
 
 
 def unsupported_reason(call: Call) -> str | None:
@@ -36,7 +36,7 @@ def mask_elements(call: Call) -> int:
     if is_plain(call) or is_causal_only(call):
         return 0
     (H, Tq), Tk = call.query.shape[1:3], call.key.shape[2]
-    if call.mask is not None and not call.extent_restricts and call.position is None:
+    if call.mask is not None and not call.extent_masks and call.position is None:
         return call.mask.numel()
     mask_batch, mask_heads = (1, 1) if call.mask is None else (call.mask.shape[0], call.mask.shape[1])
     return mask_batch * (H if call.position is not None else mask_heads) * Tq * Tk
@@ -44,17 +44,17 @@ def mask_elements(call: Call) -> int:
 
 def is_plain(call: Call) -> bool:
     """Nothing is masked or added."""
-    return call.mask is None and not call.extent_restricts and (call.position is None or not call.position.adds_bias)
+    return call.mask is None and not call.extent_masks and (call.position is None or not call.position.adds_bias)
 
 
 def is_causal_only(call: Call) -> bool:
-    """The one restriction that sdpa knows by itself."""
+    """The one restriction that sdpa has as an option."""
     no_bias = call.position is None or not call.position.adds_bias
     from_start = call.offset == 0 and call.key_index is None
     return call.extent.form == "causal" and call.mask is None and no_bias and from_start
 
 
-def run(call: Call) -> Outcome:
+def run(call: Call) -> KernelOutput:
     """Serve one call."""
     query, key, value = call.query, call.key, call.value
     if query.stride(-1) != 1 or key.stride(-1) != 1 or value.stride(-1) != 1:
@@ -76,7 +76,7 @@ def run(call: Call) -> Outcome:
         scale=call.scale,
         enable_gqa=query.shape[1] != key.shape[1],
     )
-    return Outcome(output if width <= value_width else output[..., :value_width])
+    return KernelOutput(output if width <= value_width else output[..., :value_width])
 
 
 def _mask(call: Call) -> Tensor:
@@ -85,8 +85,8 @@ def _mask(call: Call) -> Tensor:
         assert call.allowed is not None
         mask = call.allowed
     else:
-        forbidden_already = call.mask is not None and call.mask.dtype != torch.bool and not call.extent_restricts
-        if call.allowed is not None and not forbidden_already:
+        already_masked = call.mask is not None and call.mask.dtype != torch.bool and not call.extent_masks
+        if call.allowed is not None and not already_masked:
             mask = mask.masked_fill(~call.allowed, -torch.inf)
         mask = mask.to(call.query.dtype)
     while mask.ndim < 4:

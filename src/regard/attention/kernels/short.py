@@ -1,7 +1,7 @@
-"""Softmax attention over short sequences in C: what a batch of sentences needs.
+"""Softmax attention over short sequences in C, for batches of sentences.
 
-PyTorch's fused kernel is made for long sequences; at a dozen words most of its time is set-up. This one keeps the
-weights for the way back, so it serves only where they are few. Keys that are masked are never read.
+PyTorch's fused kernel is designed for long sequences; at a dozen tokens most of its time is setup. This one stores the
+weights for the backward pass, so it is used only where they are few. Masked keys are never read.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard import native
-from regard.attention.call import Call, Outcome
+from regard.attention.call import Call, KernelOutput
 from regard.attention.kernels.torch_operators import needs_plain_operators, operator
 
 MAX_SIZE = 128  # keys, and width of a head: the C kernel's own limits
@@ -34,7 +34,7 @@ def unsupported_reason(call: Call) -> str | None:
         return f"short has no place for the bias of {call.position.name} positions"
     if query.device.type != "cpu" or query.dtype != torch.float32:
         return "short takes float32 on the processor"
-    if call.mask is not None and not _is_over_keys(call.mask):
+    if call.mask is not None and not _is_key_mask(call.mask):
         return "short takes a mask of true and false over keys only"
     if call.key_index is not None:
         return "short wants all keys in their positions"
@@ -57,21 +57,21 @@ def inefficient_reason(call: Call) -> str | None:
     return f"short pays for {EFFICIENT_LENGTHS.start} to {EFFICIENT_LENGTHS.stop - 1} queries, and no more keys"
 
 
-def _is_over_keys(mask: Tensor) -> bool:
+def _is_key_mask(mask: Tensor) -> bool:
     return mask.dtype == torch.bool and mask.ndim == 4 and mask.shape[1] == 1 and mask.shape[2] == 1
 
 
-def run(call: Call) -> Outcome:
+def run(call: Call) -> KernelOutput:
     """Serve one call."""
     query, key, value = (x if x.stride(-1) == 1 else x.contiguous() for x in (call.query, call.key, call.value))
     allowed = None if call.mask is None else call.mask[:, 0, 0]
     causal = call.extent.form == "causal"
     output, _ = _short(query, key, value, allowed, float(call.scale), call.offset, causal)
-    return Outcome(output)
+    return KernelOutput(output)
 
 
-def _like_time_first(x: Tensor, width: int) -> Tensor:
-    """Room for [B, H, T, width] as it leaves attention: heads side by side at each position."""
+def _empty_time_major(x: Tensor, width: int) -> Tensor:
+    """An empty [B, H, T, width] with heads side by side at each position in memory."""
     B, H, T, _ = x.shape
     return x.new_empty(B, T, H, width).transpose(1, 2)
 
@@ -88,18 +88,18 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 
 def _backward(ctx: Any, g: Tensor | None, _: Tensor | None) -> tuple[Any, ...]:
     query, key, value, allowed, weights = ctx.saved_tensors
-    nothing = (None, None, None, None)
+    no_gradients = (None, None, None, None)
     if g is None:
-        return None, None, None, *nothing
+        return None, None, None, *no_gradients
     if torch.is_grad_enabled():
         raise RuntimeError("short attention has no second derivative; use backend='dense'.")
     g = g if g.stride(-1) == 1 else g.contiguous()
-    slopes = _gradients(g, query, key, value, allowed, weights, ctx.scale, ctx.offset, ctx.causal)
-    return *slopes, *nothing
+    gradients = _gradients(g, query, key, value, allowed, weights, ctx.scale, ctx.offset, ctx.causal)
+    return *gradients, *no_gradients
 
 
 def _fake(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float, offset: int, causal: bool) -> Any:
-    return _like_time_first(q, v.shape[-1]), q.new_empty(
+    return _empty_time_major(q, v.shape[-1]), q.new_empty(
         *q.shape[:3], -(-k.shape[2] // native.lanes()) * native.lanes()
     )
 
@@ -107,7 +107,7 @@ def _fake(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float,
 @operator(
     "short_attention_backward(Tensor g, Tensor q, Tensor k, Tensor v, Tensor? allowed, Tensor weights, float scale, "
     "int offset, bool causal) -> (Tensor, Tensor, Tensor)",
-    fake=lambda g, q, k, v, *_: tuple(_like_time_first(x, x.shape[-1]) for x in (q, k, v)),
+    fake=lambda g, q, k, v, *_: tuple(_empty_time_major(x, x.shape[-1]) for x in (q, k, v)),
 )
 def _gradients(
     g: Tensor,
@@ -121,12 +121,12 @@ def _gradients(
     causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     (B, H, Tq, D), (G, Tk), Dv = q.shape, k.shape[1:3], v.shape[-1]
-    dq, dk, dv = (_like_time_first(x, x.shape[-1]) for x in (q, k, v))
+    dq, dk, dv = (_empty_time_major(x, x.shape[-1]) for x in (q, k, v))
     dk.zero_()
     dv.zero_()
     allowed = None if allowed is None else allowed.contiguous()
     masks = 0 if allowed is None else len(allowed)
-    numbers: list[int | float | list[int]] = [
+    scalars: list[int | float | list[int]] = [
         G,
         H,
         Tq,
@@ -140,7 +140,7 @@ def _gradients(
         scale,
     ]
     tensors = [q, k, v, allowed, weights, g, dq, dk, dv]
-    native.call("regard_short_attention_backward", tensors, numbers, count=B * G, work=B * H * Tq * Tk * (D + Dv))
+    native.call("regard_short_attention_backward", tensors, scalars, count=B * G, work=B * H * Tq * Tk * (D + Dv))
     return dq, dk, dv
 
 
@@ -155,10 +155,10 @@ def _short(
     q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float, offset: int, causal: bool
 ) -> tuple[Tensor, Tensor]:
     (B, H, Tq, D), (G, Tk), Dv = q.shape, k.shape[1:3], v.shape[-1]
-    out, weights = _like_time_first(q, Dv), q.new_empty(B, H, Tq, -(-Tk // native.lanes()) * native.lanes())
+    out, weights = _empty_time_major(q, Dv), q.new_empty(B, H, Tq, -(-Tk // native.lanes()) * native.lanes())
     allowed = None if allowed is None else allowed.contiguous()
     masks = 0 if allowed is None else len(allowed)
-    numbers: list[int | float | list[int]] = [
+    scalars: list[int | float | list[int]] = [
         G,
         H,
         Tq,
@@ -172,5 +172,5 @@ def _short(
         scale,
     ]
     tensors = [q, k, v, allowed, out, weights]
-    native.call("regard_short_attention_forward", tensors, numbers, count=B * G, work=B * H * Tq * Tk * (D + Dv) // 2)
+    native.call("regard_short_attention_forward", tensors, scalars, count=B * G, work=B * H * Tq * Tk * (D + Dv) // 2)
     return out, weights

@@ -25,9 +25,9 @@ def entmax(scores: Tensor, alpha: Tensor) -> Tensor:
     if needs_plain_operators(scores):
         return reference.entmax(scores, torch.ones_like(scores, dtype=torch.bool), alpha.to(scores.dtype))
     # Near 1 the power 1 / (alpha - 1) is so large that it needs more digits than the scores have.
-    many_digits = scores.dtype != torch.float64 and scores.device.type != "mps" and _near_one(alpha)
-    if many_digits or scores.dtype in (torch.float16, torch.bfloat16):
-        return entmax(scores.double() if many_digits else scores.float(), alpha).to(scores.dtype)
+    needs_float64 = scores.dtype != torch.float64 and scores.device.type != "mps" and _near_one(alpha)
+    if needs_float64 or scores.dtype in (torch.float16, torch.bfloat16):
+        return entmax(scores.double() if needs_float64 else scores.float(), alpha).to(scores.dtype)
     weights: Tensor = _entmax(scores, alpha)
     return weights
 
@@ -36,19 +36,19 @@ def _near_one(alpha: Tensor) -> bool:
     return not torch.compiler.is_compiling() and alpha.numel() > 0 and alpha.detach().min().item() < NEAR_ONE
 
 
-def runs_in_c(scores: Tensor, alpha: float | None) -> bool:
+def uses_native_kernel(scores: Tensor, alpha: float | None) -> bool:
     """Whether rows like these are normalized by a C kernel: alpha fixed at 1.5 or 2, on the processor."""
-    fits = scores.device.type in ("cpu", "meta") and scores.dtype != torch.float64 and alpha in (1.5, 2.0)
-    return fits and native.library() is not None
+    supported = scores.device.type in ("cpu", "meta") and scores.dtype != torch.float64 and alpha in (1.5, 2.0)
+    return supported and native.library() is not None
 
 
 def describe_kernel(scores: Tensor, alpha: float | None) -> str:
     """Which code normalizes rows like these, for a plan; alpha: None if it is learned."""
-    return "C kernel compiled for this processor" if runs_in_c(scores, alpha) else "Newton steps in PyTorch"
+    return "C kernel compiled for this processor" if uses_native_kernel(scores, alpha) else "Newton steps in PyTorch"
 
 
-def _in_c(scores: Tensor, alpha: Tensor) -> str | None:
-    if alpha.ndim == 0 and scores.numel() and runs_in_c(scores, alpha.item()):
+def _native_kernel_name(scores: Tensor, alpha: Tensor) -> str | None:
+    if alpha.ndim == 0 and scores.numel() and uses_native_kernel(scores, alpha.item()):
         return "regard_entmax15" if alpha.item() == 1.5 else "regard_sparsemax"
     return None
 
@@ -63,12 +63,12 @@ def _threshold(z: Tensor, power: Tensor) -> Tensor:
         slope, mass = _slope_and_mass(gap, power)
         excess = mass - 1
         low, high = torch.where(excess >= 0, tau, low), torch.where(excess < 0, tau, high)
-        step = tau + excess / slope
-        after = torch.where((step > low) & (step < high), step, (low + high) / 2)
+        newton_tau = tau + excess / slope
+        next_tau = torch.where((newton_tau > low) & (newton_tau < high), newton_tau, (low + high) / 2)
         # Newton from the left rises to the root and stops by itself; bounds that touch end bisection.
-        settled = (step == tau) | (excess == 0) | (high - low <= torch.finfo(z.dtype).eps * low.abs())
-        tau = torch.where(settled, tau, after)
-        if bool(settled.all()):
+        converged = (newton_tau == tau) | (excess == 0) | (high - low <= torch.finfo(z.dtype).eps * low.abs())
+        tau = torch.where(converged, tau, next_tau)
+        if bool(converged.all()):
             break
     return tau
 
@@ -90,7 +90,7 @@ def _slope_and_mass(gap: Tensor, power: Tensor) -> tuple[Tensor, Tensor]:
 )
 def _gradients(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool) -> tuple[Tensor, Tensor]:
     g = g.contiguous()
-    if not need_alpha and (name := _in_c(weights, alpha)):
+    if not need_alpha and (name := _native_kernel_name(weights, alpha)):
         grad, size = torch.empty_like(weights), weights.shape[-1]
         shares = {"count": g.numel() // size, "work": g.numel() * 2}
         native.call(f"{name}_backward", [weights, g, grad], [size], **shares)
@@ -106,8 +106,8 @@ def _plain_gradients(g: Tensor, weights: Tensor, alpha: Tensor, need_alpha: bool
     if not need_alpha:
         return grad, torch.zeros_like(alpha)
     h = torch.where(inside, -weights * torch.where(inside, weights, 1).log(), 0)
-    less = alpha - 1
-    slope = ((weights - q) / less + (h - q * h.sum(-1, keepdim=True))) / less
+    alpha_minus_one = alpha - 1
+    slope = ((weights - q) / alpha_minus_one + (h - q * h.sum(-1, keepdim=True))) / alpha_minus_one
     by_row = (g * slope).sum(-1, keepdim=True)
     return grad, (by_row.sum_to_size(alpha.shape) if alpha.ndim else by_row.sum()).to(alpha.dtype)
 
@@ -133,14 +133,14 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
 )
 def _entmax(scores: Tensor, alpha: Tensor) -> Tensor:
     scores = scores.contiguous()
-    if name := _in_c(scores, alpha):
+    if name := _native_kernel_name(scores, alpha):
         weights = torch.empty_like(scores)
         size = scores.shape[-1]
         native.call(f"{name}_forward", [scores, weights], [size], count=scores.numel() // size, work=scores.numel() * 8)
         return weights
     if not scores.numel():
         return torch.empty_like(scores)
-    less, power = (alpha - 1).to(scores.dtype), (1 / (alpha - 1)).to(scores.dtype)
-    z = (scores - scores.amax(-1, keepdim=True)) * less
+    alpha_minus_one, power = (alpha - 1).to(scores.dtype), (1 / (alpha - 1)).to(scores.dtype)
+    z = (scores - scores.amax(-1, keepdim=True)) * alpha_minus_one
     weights = (z - _threshold(z, power)).clamp_min_(0).pow_(power)
     return weights / weights.sum(-1, keepdim=True)

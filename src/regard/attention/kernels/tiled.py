@@ -1,12 +1,12 @@
-"""Any cell of the grid in memory that grows with T, not with T squared.
+"""Any combination of stages in memory that grows with T, not with T squared.
 
 Queries are taken a tile of rows at a time, and a tile looks only at the keys that its extent can reach, so a window
-also takes time that grows with T. For gradients each tile is computed again on the way back instead of being stored
-(Chen et al. 2016, arXiv:1604.06174). Inside a tile sdpa serves where it can, else the dense stages.
+also takes time that grows with T. For gradients each tile is recomputed in the backward pass instead of being
+stored (Chen et al. 2016, arXiv:1604.06174). A tile runs by sdpa where that supports it, else by the dense stages.
 
-Results are written into tensors made beforehand. Anything that outlived its tile would come to lie among the tile's
-large temporaries, and a memory allocator then finds no whole room for the next tile's: what is counted as freed would
-still be held, and grow with T squared after all.
+Results are written into tensors allocated beforehand. Anything that outlived its tile would be placed among the tile's
+large temporaries and fragment the heap: freed memory could not be reused for the next tile, and would grow with T
+squared after all.
 """
 
 import copy
@@ -19,15 +19,15 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from regard.attention.call import Call, Outcome
-from regard.attention.extents.base import Span
+from regard.attention.call import Call, KernelOutput
+from regard.attention.extents.base import KeyRange
 from regard.attention.extents.window import Window
 from regard.attention.kernels import dense, sdpa
 from regard.attention.normalizers.base import Draw
 from regard.attention.scores.base import Pairwise
 
 TILE_BYTES = 4 << 20  # of one matrix of scores
-SMALLEST_TILE = 32
+MIN_TILE_ROWS = 32
 
 
 def unsupported_reason(call: Call) -> str | None:
@@ -38,21 +38,21 @@ def unsupported_reason(call: Call) -> str | None:
 def rows_in_tile(call: Call) -> int:
     """How many queries one tile holds."""
     (B, H, Tq, _), Tk = call.query.shape, call.key.shape[2]
-    wanted = Tq
+    needed = Tq
     if isinstance(call.extent, Window):
-        wanted = max(2 * SMALLEST_TILE, int(call.extent.radius))
-        Tk = min(Tk, 3 * wanted + call.extent.global_tokens)
-    fit = TILE_BYTES // max(1, B * H * Tk * call.query.element_size())
-    return max(1, min(Tq, wanted, max(SMALLEST_TILE, fit)))
+        needed = max(2 * MIN_TILE_ROWS, int(call.extent.radius))
+        Tk = min(Tk, 3 * needed + call.extent.global_tokens)
+    max_rows = TILE_BYTES // max(1, B * H * Tk * call.query.element_size())
+    return max(1, min(Tq, needed, max(MIN_TILE_ROWS, max_rows)))
 
 
-def run(call: Call) -> Outcome:
+def run(call: Call) -> KernelOutput:
     """Serve one call."""
     if not call.query.shape[2]:
         return dense.run(call)
     if not call.needs_grad:
-        return _Results.of(call).outcome(*_forward(call, _kernel(call)))
-    # The weights and the mode of now, whatever they are when gradients are wanted.
+        return _Results.from_call(call).outcome(*_forward(call, _kernel(call)))
+    # Parameters and mode as they are now, even if they change before the backward pass.
     call = replace(
         call,
         score=_snapshot(call.score),
@@ -61,21 +61,21 @@ def run(call: Call) -> Outcome:
     )
     if torch.compiler.is_compiling() or _captures_weights(call):
         return _checkpointed(call)
-    inputs = [call.query, call.key, call.value, call.mask, call.centers, *_weights(call)]
-    return _Results.of(call).outcome(*_Tiles.apply(call, _kernel(call), *inputs))  # type: ignore[no-untyped-call]
+    inputs = [call.query, call.key, call.value, call.mask, call.centers, *_learned_parameters(call)]
+    return _Results.from_call(call).outcome(*_Tiles.apply(call, _kernel(call), *inputs))  # type: ignore[no-untyped-call]
 
 
 Part = TypeVar("Part")
 
 
-def _snapshot(part: Part) -> Part:
-    """A part with the tensors and the mode it has now: a module may be switched, or lent other weights, later on."""
-    if not isinstance(part, nn.Module):
-        return part
-    kept = copy.copy(part)
-    kept._parameters, kept._buffers = dict(part._parameters), dict(part._buffers)
-    kept._modules = {name: _snapshot(inner) for name, inner in part._modules.items()}
-    return kept
+def _snapshot(component: Part) -> Part:
+    """A copy with its current tensors and mode: a module may change mode or parameters before the backward pass."""
+    if not isinstance(component, nn.Module):
+        return component
+    copied = copy.copy(component)
+    copied._parameters, copied._buffers = dict(component._parameters), dict(component._buffers)
+    copied._modules = {name: _snapshot(inner) for name, inner in component._modules.items()}
+    return copied
 
 
 @dataclass(frozen=True)
@@ -84,21 +84,21 @@ class _Tile:
 
     start: int
     stop: int
-    spans: list[Span]
+    key_ranges: list[KeyRange]
 
     def keys(self, x: Tensor, dim: int = 2) -> Tensor:
         """The part of x that lies along keys."""
-        parts = [x.narrow(dim, low, high - low) for low, high in self.spans]
+        parts = [x.narrow(dim, low, high - low) for low, high in self.key_ranges]
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim)
 
-    def cut(self, call: Call) -> Call:
-        """The call of this tile alone."""
-        piece = call.rows(self.start, self.stop)
-        if self.spans == [(0, call.key.shape[2])]:
-            return piece
-        mask = piece.mask if piece.mask is None else self.keys(piece.mask, 3)
-        positions = torch.cat([torch.arange(low, high, device=call.key.device) for low, high in self.spans])
-        return replace(piece, key=self.keys(call.key), value=self.keys(call.value), mask=mask, key_index=positions)
+    def select(self, call: Call) -> Call:
+        """The call restricted to this tile."""
+        tile_call = call.rows(self.start, self.stop)
+        if self.key_ranges == [(0, call.key.shape[2])]:
+            return tile_call
+        mask = tile_call.mask if tile_call.mask is None else self.keys(tile_call.mask, 3)
+        positions = torch.cat([torch.arange(low, high, device=call.key.device) for low, high in self.key_ranges])
+        return replace(tile_call, key=self.keys(call.key), value=self.keys(call.value), mask=mask, key_index=positions)
 
 
 def tiles(call: Call) -> Iterator[_Tile]:
@@ -106,75 +106,77 @@ def tiles(call: Call) -> Iterator[_Tile]:
     (Tq, Tk), rows = (call.query.shape[2], call.key.shape[2]), rows_in_tile(call)
     for start in range(0, Tq, rows):
         stop = min(start + rows, Tq)
-        spans = call.extent.spans(call.offset + start, call.offset + stop - 1, Tk)
-        spans = [(min(low, Tk), min(high, Tk)) for low, high in spans if low < min(high, Tk)]
-        yield _Tile(start, stop, spans or [(0, min(1, Tk))])  # nothing in reach: any key will do, it is forbidden
+        key_ranges = call.extent.key_ranges(call.offset + start, call.offset + stop - 1, Tk)
+        key_ranges = [(min(low, Tk), min(high, Tk)) for low, high in key_ranges if low < min(high, Tk)]
+        yield _Tile(start, stop, key_ranges or [(0, min(1, Tk))])  # nothing in reach: any key, which is masked
 
 
 @dataclass(frozen=True)
 class _Results:
-    """Which tensors a call leaves behind: the output, and for hard attention what was drawn."""
+    """Which tensors a call produces: the output, and for hard attention the draw."""
 
     draws: bool  # positions, log-probabilities and entropies
-    weights: bool  # drawn weights cannot be had again, so they are kept if wanted
+    weights: bool  # sampled weights cannot be recomputed, so they are stored if needed
 
     @staticmethod
-    def of(call: Call) -> "_Results":
+    def from_call(call: Call) -> "_Results":
         return _Results(call.normalizer.draws, call.normalizer.samples and call.keep_weights)
 
-    def of_tile(self, outcome: Outcome, piece: Call, keys: int) -> list[Tensor]:
+    def collect(self, outcome: KernelOutput, tile_call: Call, keys: int) -> list[Tensor]:
         """One tile's results, as if it had looked at all keys."""
         results = [outcome.output]
         if self.draws:
             assert outcome.draw is not None
             position, log_prob, entropy = outcome.draw
-            results += [log_prob, entropy, position if piece.key_index is None else piece.key_index[position]]
+            results += [log_prob, entropy, position if tile_call.key_index is None else tile_call.key_index[position]]
         if self.weights:
             assert outcome.weights is not None
             w = outcome.weights
-            if piece.key_index is not None:
-                w = w.new_zeros(*w.shape[:3], keys).index_copy(3, piece.key_index, w)
+            if tile_call.key_index is not None:
+                w = w.new_zeros(*w.shape[:3], keys).index_copy(3, tile_call.key_index, w)
             results.append(w)
         return results
 
-    def outcome(self, output: Tensor, *more: Tensor) -> Outcome:
+    def outcome(self, output: Tensor, *more: Tensor) -> KernelOutput:
         """All tiles' results as one."""
         draw = Draw(more[2], more[0], more[1]) if self.draws else None
-        return Outcome(output, more[-1] if self.weights else None, draw)
+        return KernelOutput(output, more[-1] if self.weights else None, draw)
 
 
-def _kernel(call: Call) -> Callable[[Call], Outcome]:
-    """What serves inside the tiles: decided once for all of them, and for the way back."""
+def _kernel(call: Call) -> Callable[[Call], KernelOutput]:
+    """The kernel that runs inside tiles: chosen once for all of them, forward and backward."""
     return dense.run if sdpa.unsupported_reason(call) else sdpa.run
 
 
-def _forward(call: Call, run: Callable[[Call], Outcome]) -> list[Tensor]:
-    """All tiles, one after the other, into tensors made before the first."""
+def _forward(call: Call, run: Callable[[Call], KernelOutput]) -> list[Tensor]:
+    """All tiles, one after the other, into tensors allocated before the first."""
     (B, H, Tq, _), Tk, Dv = call.query.shape, call.key.shape[2], call.value.shape[3]
-    results = _Results.of(call)
-    made = [call.query.new_empty(B, H, Tq, Dv)]
+    results = _Results.from_call(call)
+    buffers = [call.query.new_empty(B, H, Tq, Dv)]
     if results.draws:
-        made += [call.query.new_empty(B, H, Tq) for _ in range(2)]
-        made += [torch.empty(B, H, Tq, dtype=torch.long, device=call.query.device)]
+        buffers += [call.query.new_empty(B, H, Tq) for _ in range(2)]
+        buffers += [torch.empty(B, H, Tq, dtype=torch.long, device=call.query.device)]
     if results.weights:
-        made += [call.query.new_empty(B, H, Tq, Tk)]
+        buffers += [call.query.new_empty(B, H, Tq, Tk)]
     for tile in tiles(call):
-        piece = tile.cut(call)
-        for whole, part in zip(made, results.of_tile(run(piece), piece, Tk), strict=True):
-            whole[:, :, tile.start : tile.stop] = part
-    return made
+        tile_call = tile.select(call)
+        for buffer, component in zip(buffers, results.collect(run(tile_call), tile_call, Tk), strict=True):
+            buffer[:, :, tile.start : tile.stop] = component
+    return buffers
 
 
 class _Tiles(torch.autograd.Function):
-    """Forward without storing, backward by computing each tile again."""
+    """Forward without storing tiles, backward by recomputing each."""
 
     @staticmethod
-    def forward(ctx: Any, call: Call, run: Callable[[Call], Outcome], *inputs: Tensor | None) -> tuple[Tensor, ...]:
-        none = call.query.new_empty(0)
-        ctx.call = replace(call, query=none, key=none, value=none, mask=None, centers=None, raw=None)
+    def forward(
+        ctx: Any, call: Call, run: Callable[[Call], KernelOutput], *inputs: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        empty = call.query.new_empty(0)
+        ctx.call = replace(call, query=empty, key=empty, value=empty, mask=None, centers=None, raw=None)
         ctx.save_for_backward(*inputs)
         ctx.run = run
-        ctx.random = _random_state(call.query.device) if _is_random(call) else None
+        ctx.random = _random_state(call.query.device) if _is_stochastic(call) else None
         device = call.query.device.type
         ctx.autocast = (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
         results = _forward(call, run)
@@ -183,86 +185,86 @@ class _Tiles(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *output_gradients: Tensor) -> tuple[Tensor | None, ...]:
         inputs: tuple[Tensor | None, ...] = ctx.saved_tensors
         query, key, value, mask, centers, *weights = inputs
         call: Call = replace(ctx.call, query=query, key=key, value=value, mask=mask, centers=centers)
-        wanted = ctx.needs_input_grad[2:]
+        needed = ctx.needs_input_grad[2:]
         grads = [
-            torch.zeros_like(x) if x is not None and want else None for x, want in zip(inputs, wanted, strict=True)
+            torch.zeros_like(x) if x is not None and needs else None for x, needs in zip(inputs, needed, strict=True)
         ]
-        now = _random_state(call.query.device)
+        current_state = _random_state(call.query.device)
         if ctx.random is not None:
             _set_random_state(call.query.device, ctx.random)
         device, enabled, dtype = ctx.autocast
         with torch.autocast(device, dtype=dtype, enabled=enabled):
             for tile in tiles(call):
-                _tile_backward(tile, call, ctx.run, weights, slopes, grads)
+                _tile_backward(tile, call, ctx.run, weights, output_gradients, grads)
         if ctx.random is not None:
-            _set_random_state(call.query.device, now)
+            _set_random_state(call.query.device, current_state)
         return (None, None, *grads)
 
 
 def _tile_backward(
     tile: _Tile,
     call: Call,
-    run: Callable[[Call], Outcome],
+    run: Callable[[Call], KernelOutput],
     weights: list[Tensor | None],
-    slopes: tuple[Tensor, ...],
+    output_gradients: tuple[Tensor, ...],
     grads: list[Tensor | None],
 ) -> None:
-    """Compute one tile again and add its gradients to `grads` (query, key, value, mask, centers, weights)."""
-    piece = tile.cut(call)
+    """Recompute one tile and add its gradients to `grads` (query, key, value, mask, centers, weights)."""
+    tile_call = tile.select(call)
     names = ("query", "key", "value", "mask", "centers")
-    fresh = {
-        name: getattr(piece, name).detach().requires_grad_()
+    leaves = {
+        name: getattr(tile_call, name).detach().requires_grad_()
         for name, grad in zip(names, grads[: len(names)], strict=True)
         if grad is not None
     }
     with torch.enable_grad():
-        piece = replace(piece, **fresh)
-        results = _Results.of(call).of_tile(run(piece), piece, call.key.shape[2])
-    learning = [
-        (result, slope[:, :, tile.start : tile.stop])
-        for result, slope in zip(results, slopes, strict=True)
+        tile_call = replace(tile_call, **leaves)
+        results = _Results.from_call(call).collect(run(tile_call), tile_call, call.key.shape[2])
+    differentiable = [
+        (result, gradient[:, :, tile.start : tile.stop])
+        for result, gradient in zip(results, output_gradients, strict=True)
         if result.requires_grad
     ]
-    if not learning:
+    if not differentiable:
         return
-    learned = [
+    trainable = [
         (w, grad) for w, grad in zip(weights, grads[len(names) :], strict=True) if w is not None and grad is not None
     ]
-    found = torch.autograd.grad(
-        [result for result, _ in learning],
-        [*fresh.values(), *(w for w, _ in learned)],
-        [slope for _, slope in learning],
+    gradients = torch.autograd.grad(
+        [result for result, _ in differentiable],
+        [*leaves.values(), *(w for w, _ in trainable)],
+        [gradient for _, gradient in differentiable],
         allow_unused=True,
     )
-    for name, slope in zip(fresh, found, strict=False):
+    for name, gradient in zip(leaves, gradients, strict=False):
         grad = grads[names.index(name)]
-        if slope is not None and grad is not None:
-            _add(tile, name, grad, slope)
-    for (_, grad), slope in zip(learned, found[len(fresh) :], strict=True):
-        if slope is not None:
-            grad.add_(slope)
+        if gradient is not None and grad is not None:
+            _add(tile, name, grad, gradient)
+    for (_, grad), gradient in zip(trainable, gradients[len(leaves) :], strict=True):
+        if gradient is not None:
+            grad.add_(gradient)
 
 
-def _add(tile: _Tile, name: str, grad: Tensor, slope: Tensor) -> None:
+def _add(tile: _Tile, name: str, grad: Tensor, gradient: Tensor) -> None:
     """Add a tile's gradient where it belongs."""
     if name not in ("key", "value") and grad.shape[2] > 1:
         grad = grad[:, :, tile.start : tile.stop]
     if name in ("query", "centers"):
-        grad += slope
+        grad += gradient
         return
     along = 3 if name == "mask" else 2
-    at = 0
-    for low, high in tile.spans:
-        grad.narrow(along, low, high - low).add_(slope.narrow(along, at, high - low))
-        at += high - low
+    offset = 0
+    for low, high in tile.key_ranges:
+        grad.narrow(along, low, high - low).add_(gradient.narrow(along, offset, high - low))
+        offset += high - low
 
 
-def _is_random(call: Call) -> bool:
-    """Whether computing it again could give something else. What a function does nobody knows."""
+def _is_stochastic(call: Call) -> bool:
+    """Whether recomputing could give another result. A function may be random."""
     return call.normalizer.samples or call.dropout > 0 or call.score.compare == "function"
 
 
@@ -277,14 +279,16 @@ def _set_random_state(device: torch.device, states: list[Tensor]) -> None:
         getattr(torch, device.type).set_rng_state(states[1])
 
 
-def _weights(call: Call) -> list[nn.Parameter]:
-    """What the score, the normalizer and the position learn."""
+def _learned_parameters(call: Call) -> list[nn.Parameter]:
+    """Parameters of the score, the normalizer and the position."""
     parts: tuple[object, ...] = (call.score, call.normalizer, call.position)
-    return [p for part in parts if isinstance(part, nn.Module) for p in part.parameters() if p.requires_grad]
+    return [
+        p for component in parts if isinstance(component, nn.Module) for p in component.parameters() if p.requires_grad
+    ]
 
 
 def _captures_weights(call: Call) -> bool:
-    """Whether a function learns something that only it knows of: asked on one query and one key without gradients."""
+    """Whether a function captures parameters: checked with one query and one key without gradients."""
     if call.score.compare != "function":
         return False
     if isinstance(call.score.function if isinstance(call.score, Pairwise) else call.score, nn.Module):
@@ -293,16 +297,16 @@ def _captures_weights(call: Call) -> bool:
         return call.score.pairs(call.query[:, :, :1].detach(), call.key[:, :, :1].detach()).requires_grad
 
 
-def _checkpointed(call: Call) -> Outcome:
-    """The same by PyTorch's own checkpoints, which find such weights, and which its compiler understands."""
-    results = _Results.of(call)
-    run, random = _kernel(call), _is_random(call)
+def _checkpointed(call: Call) -> KernelOutput:
+    """The same by PyTorch's checkpoints, which find captured parameters and work under torch.compile."""
+    results = _Results.from_call(call)
+    run, random = _kernel(call), _is_stochastic(call)
     parts = []
     for tile in tiles(call):
 
         def compute(query: Tensor, key: Tensor, value: Tensor, tile: _Tile = tile) -> tuple[Tensor, ...]:
-            piece = tile.cut(replace(call, query=query, key=key, value=value))
-            return tuple(results.of_tile(run(piece), piece, call.key.shape[2]))
+            tile_call = tile.select(replace(call, query=query, key=key, value=value))
+            return tuple(results.collect(run(tile_call), tile_call, call.key.shape[2]))
 
         parts.append(
             checkpoint(compute, call.query, call.key, call.value, use_reentrant=False, preserve_rng_state=random)

@@ -1,4 +1,4 @@
-"""Our own operators, known to PyTorch: `torch.compile` treats each as one opaque step, autograd knows its backward.
+"""Our operators, registered with PyTorch: opaque to `torch.compile`, differentiable by autograd.
 
 Registered with the plain library interface: `torch.library.custom_op` would import the compiler, a second's wait, on
 the first call, and cost tens of microseconds on each.
@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 
 def needs_plain_operators(x: Tensor) -> bool:
-    """Whether a transform is at work that knows PyTorch's own operators only: forward-mode derivatives, torch.func."""
+    """Whether a transform is active that supports PyTorch's own operators only: forward-mode AD or torch.func."""
     if torch.compiler.is_compiling():
         return False
     return forward_ad._current_level >= 0 or torch._C._functorch.is_functorch_wrapped_tensor(x)

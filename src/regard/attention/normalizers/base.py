@@ -28,7 +28,7 @@ from regard.errors import RegardError
 
 
 class Draw(NamedTuple):
-    """What drawing a key leaves for learning, each [B, H, Tq]; `log_prob` and `entropy` carry gradients."""
+    """The result of sampling a key, for REINFORCE, each [B, H, Tq]; `log_prob` and `entropy` carry gradients."""
 
     position: Tensor
     log_prob: Tensor
@@ -44,7 +44,7 @@ class Normalizer(ABC):
     paper: ClassVar[str] = ""
     use: ClassVar[str] = ""
     order: ClassVar[int]
-    is_softmax: ClassVar[bool] = False  # fused kernels serve
+    is_softmax: ClassVar[bool] = False  # fused kernels support it
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -54,12 +54,12 @@ class Normalizer(ABC):
 
     @property
     def samples(self) -> bool:
-        """Whether the weights are drawn at random, so that computing them again gives others."""
+        """Whether the weights are sampled, so that recomputing gives others."""
         return False
 
     @property
     def draws(self) -> bool:
-        """Whether `weights` gives a `Draw` to learn from."""
+        """Whether `weights` returns a `Draw`."""
         return False
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Normalizer(ABC):
         """The same weights in plain tensor algebra. Built-in normalizers call reference.py."""
 
     def check(self, query: Tensor) -> None:  # noqa: B027  # most fit any
-        """Raise RegardError if it was made for another number of heads than the query's, [B, H, Tq, D]."""
+        """Raise RegardError if it was built for another number of heads than the query's, [B, H, Tq, D]."""
 
     def describe(self, scores: Tensor) -> str:
         """How scores of this type are normalized, for a plan."""
@@ -90,7 +90,7 @@ def mask_weights(weights: Tensor, allowed: Tensor | None) -> Tensor:
     return weights if allowed is None else weights.masked_fill(~allowed, 0)
 
 
-_KINDS: dict[str, type[Normalizer]] = {}  # by spelling: `attend` asks on every call
+_CLASSES: dict[str, type[Normalizer]] = {}  # by spelling, because `attend` looks it up on every call
 _SOFTMAX: list[Normalizer] = []
 
 
@@ -102,15 +102,17 @@ def resolve_normalizer(normalize: str | Normalizer) -> Normalizer:
         return normalize
     if not isinstance(normalize, str):
         raise RegardError(f"normalize: expected a name or a Normalizer, not {type(normalize).__name__}.")
-    kind = _KINDS.get(normalize) or _kind_named(normalize)
-    made = kind()
+    normalizer_class = _CLASSES.get(normalize) or _find_class(normalize)
+    normalizer = normalizer_class()
     if normalize == "softmax":
-        _SOFTMAX.append(made)
-    return made
+        _SOFTMAX.append(normalizer)
+    return normalizer
 
 
-def _kind_named(spelling: str) -> type[Normalizer]:
-    kind = NORMALIZERS.class_named(spelling)
-    if needed := required_arguments(kind):
-        raise RegardError(f"normalize: {kind.name!r} needs {needed}; pass {kind.__name__}({needed}).")
-    return _KINDS.setdefault(spelling, kind)
+def _find_class(spelling: str) -> type[Normalizer]:
+    normalizer_class = NORMALIZERS.find_class(spelling)
+    if needed := required_arguments(normalizer_class):
+        raise RegardError(
+            f"normalize: {normalizer_class.name!r} needs {needed}; pass {normalizer_class.__name__}({needed})."
+        )
+    return _CLASSES.setdefault(spelling, normalizer_class)

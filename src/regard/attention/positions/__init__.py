@@ -1,8 +1,8 @@
 """Positions: how does attention learn where things are? One file each; base.py says what a position is.
 
-Some go into the embeddings, before attention (sinusoidal, learned); the others act inside it: rotary turns queries and
-keys; ALiBi, T5 and Shaw add a term to the score. Those depend on the distance between two positions only, so what was
-learned at one position holds at every other. Importing this package imports no PyTorch.
+Some go into the embeddings, before attention (sinusoidal, learned); the others act inside it: rotary rotates queries
+and keys; ALiBi, T5 and Shaw add a term to the score. Those depend on the distance between two positions only, so what
+is learned at one position holds at every other. Importing this package imports no PyTorch.
 """
 
 from typing import TYPE_CHECKING, Any

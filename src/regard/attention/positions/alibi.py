@@ -13,7 +13,7 @@ from regard.errors import RegardError
 
 @POSITIONS.register("alibi")
 class ALiBi(Position):
-    """-m |i - j|: each head forgets with distance at its own slope m, 2^(-8/H), 2^(-16/H), ... 2^-8."""
+    """-m |i - j|: a penalty that grows with distance, at a slope m of each head, 2^(-8/H), 2^(-16/H), ... 2^-8."""
 
     formula = "s − m|i − j|"
     summary = "each head forgets with distance, at its own slope"
@@ -25,10 +25,10 @@ class ALiBi(Position):
     def __init__(self, heads: int) -> None:
         if heads < 1:
             raise RegardError(f"heads: {heads} is not a number of heads; it must be at least 1.")
-        # The paper's sequence for powers of two; between them, every other slope of the next one's fills up.
-        near = 2 ** int(math.log2(heads))
-        self.slopes = [2 ** (-8 * (h + 1) / near) for h in range(near)]
-        self.slopes += [2 ** (-4 * (2 * h + 1) / near) for h in range(heads - near)]
+        # The paper's sequence for powers of two; between them, every other slope of the next power of two is added.
+        power_of_two = 2 ** int(math.log2(heads))
+        self.slopes = [2 ** (-8 * (h + 1) / power_of_two) for h in range(power_of_two)]
+        self.slopes += [2 ** (-4 * (2 * h + 1) / power_of_two) for h in range(heads - power_of_two)]
 
     def check(self, query: Tensor, value: Tensor) -> None:
         check_heads(self.name, len(self.slopes), query)

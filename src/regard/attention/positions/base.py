@@ -22,12 +22,12 @@ class Position:
     summary: ClassVar[str] = ""
     paper: ClassVar[str] = ""
     use: ClassVar[str] = ""
-    constructor: ClassVar[str] = ""  # how it is made, where it has weights
+    constructor: ClassVar[str] = ""  # how to construct it, where it has weights
     order: ClassVar[int]
-    adds_bias: ClassVar[bool] = False  # it has a term in the score
+    adds_bias: ClassVar[bool] = False  # it adds a term to the score
     learns: ClassVar[bool] = False  # its bias has gradients
-    may_add_values: ClassVar[bool] = False  # it can have a term in the output too
-    scores: ClassVar[tuple[str, ...] | None] = None  # the scores it makes sense with; None for all
+    may_add_values: ClassVar[bool] = False  # it may add a term to the output
+    scores: ClassVar[tuple[str, ...] | None] = None  # the scores it works with; None for all
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -38,19 +38,19 @@ class Position:
 
     @classmethod
     def create(cls, *, heads: int, width: int, value_width: int) -> Self:
-        """A new one for an `Attention` of these sizes, which names it."""
+        """A new one for an `Attention` of these sizes."""
         return cls()
 
     @property
     def adds_values(self) -> bool:
-        """Whether this one has a term in the output."""
+        """Whether it adds a term to the output."""
         return self.may_add_values
 
     def check(self, query: Tensor, value: Tensor) -> None:
-        """Raise RegardError if it was made for other heads or widths: query [B, H, Tq, D], value [B, G, Tk, Dv]."""
+        """Raise RegardError if it was built for other heads or widths: query [B, H, Tq, D], value [B, G, Tk, Dv]."""
 
     def transform(self, x: Tensor, offset: int) -> Tensor:
-        """Features [B, H, T, D], the first at position `offset` -> the same, knowing their positions."""
+        """Features [B, H, T, D], the first at position `offset` -> features with their positions encoded."""
         return x
 
     def bias(
@@ -60,7 +60,7 @@ class Position:
         return None
 
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        """What is added to the output, [B, H, Tq, Dv]. Asked for only where `adds_values`."""
+        """What is added to the output, [B, H, Tq, Dv]. Called only where `adds_values`."""
         return weights.new_zeros(())
 
 
@@ -95,15 +95,15 @@ class PositionEmbedding(nn.Module, ABC):
         """x [B, T, D], beginning at `offset` -> [B, T, D] (add, D = width) or [B, T, D + width] (concatenate)."""
         if x.ndim != 3:
             raise RegardError(f"x: expected [batch, time, width], got {tuple(x.shape)}.")
-        where = self.embed(torch.arange(offset, offset + x.shape[1], device=x.device)).to(x.dtype)
+        vectors = self.embed(torch.arange(offset, offset + x.shape[1], device=x.device)).to(x.dtype)
         if self.combine == "concatenate":
-            return torch.cat([x, where.expand(len(x), -1, -1)], -1)
+            return torch.cat([x, vectors.expand(len(x), -1, -1)], -1)
         if x.shape[-1] != self.width:
             raise RegardError(
                 f"x: width {x.shape[-1]} does not fit positions of width {self.width}, which are added; "
                 "make them equal, or use combine='concatenate'."
             )
-        return x + where
+        return x + vectors
 
 
 def frequencies(width: int, base: float, device: torch.device) -> Tensor:
@@ -112,8 +112,8 @@ def frequencies(width: int, base: float, device: torch.device) -> Tensor:
     In float64 where the device has it, and never a buffer that `model.half()` would round: a position in the thousands
     times a float32 frequency is already wrong in the fourth digit of its sine.
     """
-    kind = torch.float32 if device.type == "mps" else torch.float64
-    powers: Tensor = base ** -(torch.arange(0, width, 2, dtype=kind, device=device) / width)
+    dtype = torch.float32 if device.type == "mps" else torch.float64
+    powers: Tensor = base ** -(torch.arange(0, width, 2, dtype=dtype, device=device) / width)
     return powers
 
 
@@ -125,11 +125,14 @@ def check_heads(name: str, heads: int, query: Tensor) -> None:
 
 def resolve_position(position: str | Position, *, heads: int, width: int) -> Position:
     """The position that a name or an object stands for. Names with weights are `new_position`'s business."""
-    if isinstance(position, str) and (kind := _kind_named(position)).learns:
-        example = vars(kind).get("constructor") or f"{kind.__name__}({required_arguments(kind)})"
+    if isinstance(position, str) and (position_class := _find_class(position)).learns:
+        example = (
+            vars(position_class).get("constructor")
+            or f"{position_class.__name__}({required_arguments(position_class)})"
+        )
         raise RegardError(
-            f"position: {kind.name!r} has weights of its own; pass {example}, or use "
-            f"Attention(width, heads=heads, position={kind.name!r}), which makes it."
+            f"position: {position_class.name!r} has weights of its own; pass {example}, or use "
+            f"Attention(width, heads=heads, position={position_class.name!r}), which makes it."
         )
     return new_position(position, heads=heads, width=width, value_width=width)
 
@@ -140,12 +143,12 @@ def new_position(position: str | Position, *, heads: int, width: int, value_widt
         return position
     if not isinstance(position, str):
         raise RegardError(f"position: expected a name or a Position, not {type(position).__name__}.")
-    return _kind_named(position).create(heads=heads, width=width, value_width=value_width)
+    return _find_class(position).create(heads=heads, width=width, value_width=value_width)
 
 
-def _kind_named(spelling: str) -> type[Position]:
-    kind = POSITIONS.class_named(spelling)
-    if issubclass(kind, PositionEmbedding):
-        example = kind.use.split("  #", maxsplit=1)[0]
-        raise RegardError(f"position: {kind.name!r} goes into the embeddings, before attention: {example}.")
-    return kind
+def _find_class(spelling: str) -> type[Position]:
+    position_class = POSITIONS.find_class(spelling)
+    if issubclass(position_class, PositionEmbedding):
+        example = position_class.use.split("  #", maxsplit=1)[0]
+        raise RegardError(f"position: {position_class.name!r} goes into the embeddings, before attention: {example}.")
+    return position_class

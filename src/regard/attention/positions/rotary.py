@@ -13,9 +13,9 @@ from regard.errors import RegardError
 
 @POSITIONS.register("rotary", aliases=("rope",))
 class Rotary(nn.Module, Position):
-    """Each pair (x_2i, x_2i+1) is turned by the angle p base^(-2i / D): q·k then sees only the distance.
+    """Each pair (x_2i, x_2i+1) is rotated by the angle p base^(-2i / D): q·k then depends on the distance only.
 
-    `width` is the head's; with `rotated` only the first so many dimensions are turned.
+    `width` is the head's; with `rotated` only the first so many dimensions are rotated.
     """
 
     formula = "turn (x₂ᵢ, x₂ᵢ₊₁) by p·θᵢ"
@@ -45,10 +45,11 @@ class Rotary(nn.Module, Position):
         angle = positions[:, None] * frequencies(self.rotated, self.base, x.device)
         angle = torch.stack([angle, angle], -1).flatten(-2)  # [T, rotated]
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        moving, still = x[..., : self.rotated], x[..., self.rotated :]
-        quarter = torch.stack([-moving[..., 1::2], moving[..., ::2]], -1).flatten(-2)  # each pair turned by 90 degrees
-        turned = moving * cos + quarter * sin
-        return turned if self.rotated == self.width else torch.cat([turned, still], -1)
+        to_rotate, unchanged = x[..., : self.rotated], x[..., self.rotated :]
+        # Each pair rotated by 90 degrees.
+        rotated_90 = torch.stack([-to_rotate[..., 1::2], to_rotate[..., ::2]], -1).flatten(-2)
+        result = to_rotate * cos + rotated_90 * sin
+        return result if self.rotated == self.width else torch.cat([result, unchanged], -1)
 
     @classmethod
     def create(cls, *, heads: int, width: int, value_width: int) -> Self:

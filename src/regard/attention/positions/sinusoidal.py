@@ -23,5 +23,5 @@ class Sinusoidal(PositionEmbedding):
 
     def embed(self, positions: Tensor) -> Tensor:
         angle = positions[..., None] * frequencies(self.width, 10000.0, positions.device)  # [..., width / 2]
-        waves = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., : self.width]
-        return waves
+        vectors = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., : self.width]
+        return vectors

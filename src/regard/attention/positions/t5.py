@@ -29,9 +29,9 @@ class T5(nn.Module, Position):
 
     def __init__(self, heads: int, *, buckets: int = 32, furthest: int = 128, two_sided: bool = True) -> None:
         super().__init__()
-        least = 4 if two_sided else 2
-        if buckets < least or buckets % 2:
-            raise RegardError(f"buckets: {buckets} is not possible; it must be even and at least {least}.")
+        min_buckets = 4 if two_sided else 2
+        if buckets < min_buckets or buckets % 2:
+            raise RegardError(f"buckets: {buckets} is not possible; it must be even and at least {min_buckets}.")
         if furthest <= buckets // (4 if two_sided else 2):
             raise RegardError(
                 f"furthest: {furthest} is nearer than the positions with a bucket of their own; make it larger."
@@ -51,8 +51,8 @@ class T5(nn.Module, Position):
         else:
             distance = (-distance).clamp_min(0)
         exact = buckets // 2
-        wide = torch.float32 if distance.device.type == "mps" else torch.float64
-        ratio = (distance.to(wide) / exact).clamp_min(1).log() / math.log(self.furthest / exact)
+        dtype = torch.float32 if distance.device.type == "mps" else torch.float64
+        ratio = (distance.to(dtype) / exact).clamp_min(1).log() / math.log(self.furthest / exact)
         far = (exact + (ratio * (buckets - exact)).long()).clamp_max(buckets - 1)
         return first + torch.where(distance < exact, distance, far)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard import native
 from regard.attention import reference
-from regard.attention.kernels.additive import additive_scores, runs_in_c
+from regard.attention.kernels.additive import additive_scores, uses_native_kernel
 from regard.attention.kernels.grouped_query import repeat_heads
 from regard.attention.scores import SCORES
 from regard.attention.scores.base import LearnedScore, per_head
@@ -91,7 +91,7 @@ class Additive(LearnedScore):
         return [*super().sizes(), self.key_heads]
 
     def describe(self, query: Tensor) -> str:
-        if runs_in_c(query):
+        if uses_native_kernel(query):
             return "additive, C kernel compiled for this processor"
         where = (
             native.unavailable_reason()

@@ -1,8 +1,8 @@
 """What a score is.
 
 A score turns queries and keys into features (`queries`, `keys`: once per query and once per key, so a decoder that
-attends to the same memory again and again prepares its keys once) and then compares them pair by pair. Most compare by
-a dot product, which the fused kernels do; one that overrides `pairs` is served by the dense and the tiled kernel.
+attends to the same memory at every step projects its keys once) and then compares them pair by pair. Most compare by a
+dot product, which the fused kernels do; one that overrides `pairs` runs in the dense and the tiled kernel.
 
 A new score is one file in this package, or a plugin:
 
@@ -43,12 +43,12 @@ class Score(ABC):
     paper: ClassVar[str] = ""
     use: ClassVar[str] = ""
     order: ClassVar[int]
-    # How features are compared: "dot" by dot products, so fused kernels serve; "additive" by the additive kernel;
+    # How features are compared: "dot" by dot products, so fused kernels apply; "additive" by the additive kernel;
     # "function" by any other `pairs`.
     compare: ClassVar[str] = "dot"
     projects: ClassVar[bool] = False  # it has its own weights for queries and keys: `Attention` does not project them
     hidden_layer: ClassVar[bool] = False  # `Attention`'s head width is the width of its hidden layer
-    sequential: ClassVar[bool] = False  # it sees the weights of the queries before: see `keys_after`
+    sequential: ClassVar[bool] = False  # it depends on the weights of previous queries: see `keys_after`
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -58,7 +58,7 @@ class Score(ABC):
 
     @classmethod
     def create(cls, *, query_width: int, key_width: int, head_width: int, heads: int, key_heads: int) -> Self:
-        """A new one for an `Attention` of these sizes, which names it."""
+        """A new one for an `Attention` of these sizes."""
         return cls()
 
     def queries(self, query: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ class Score(ABC):
         return key
 
     def default_scale(self, width: int) -> float:
-        """What the compared features are multiplied by if the caller names no scale; `width` is the query's."""
+        """What the compared features are multiplied by if no scale is given; `width` is the query's."""
         return 1.0
 
     def pairs(self, query: Tensor, key: Tensor, heads: Tensor | None = None) -> Tensor:
@@ -97,7 +97,7 @@ class Score(ABC):
             )
 
     def sizes(self) -> list[int]:
-        """Query width, key width, heads and key heads that it was made for; empty, or the first of these."""
+        """Query width, key width, heads and key heads that it was built for; empty, or the first of these."""
         return []
 
     def describe(self, query: Tensor) -> str:
@@ -109,7 +109,7 @@ class Score(ABC):
         raise NotImplementedError
 
     def past_weights(self, weights: Tensor, before: Tensor) -> Tensor:
-        """Sequential scores: weights of a query and those before, each [B, H, Tk] -> what the next query sees."""
+        """Sequential scores: weights of a query and past weights, each [B, H, Tk] -> past weights of the next query."""
         return weights
 
 
@@ -152,14 +152,16 @@ class Pairwise(nn.Module, Score):
 
     def __init__(self, function: PairwiseFunction) -> None:
         super().__init__()
-        self.function = function  # registered as a part if it is a module itself
+        self.function = function  # registered as a submodule if it is a module
 
     def pairs(self, query: Tensor, key: Tensor, heads: Tensor | None = None) -> Tensor:
         scores = self.function(query, repeat_heads(key, query.shape[1]))
-        wanted = (*query.shape[:3], key.shape[2])
-        if not isinstance(scores, Tensor) or scores.shape != wanted:
-            got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-            raise RegardError(f"score: the function gave {got}, but these queries and keys need {tuple(wanted)}.")
+        expected_shape = (*query.shape[:3], key.shape[2])
+        if not isinstance(scores, Tensor) or scores.shape != expected_shape:
+            actual = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+            raise RegardError(
+                f"score: the function gave {actual}, but these queries and keys need {tuple(expected_shape)}."
+            )
         if scores.dtype != query.dtype:
             raise RegardError(f"score: the function gave {scores.dtype}, but these queries need {query.dtype}.")
         return scores
@@ -168,7 +170,7 @@ class Pairwise(nn.Module, Score):
         return self.function(query, key)
 
     def check(self, query: Tensor, key: Tensor) -> None:
-        """The function knows."""
+        """Not checked: any widths."""
 
     def describe(self, query: Tensor) -> str:
         return "the function given"
@@ -185,13 +187,13 @@ def per_head(x: Tensor, weight: Tensor) -> Tensor:
     return x @ weight.transpose(-2, -1)
 
 
-_WITHOUT_WEIGHTS: dict[str, Score] = {}  # by spelling: `attend` asks on every call
+_WITHOUT_WEIGHTS: dict[str, Score] = {}  # by spelling, because `attend` looks it up on every call
 
 
 def resolve_score(score: "str | Score | PairwiseFunction") -> Score:
     """The score that a name, an object or a function stands for."""
     if isinstance(score, str):
-        return _WITHOUT_WEIGHTS.get(score) or _score_named(score)
+        return _WITHOUT_WEIGHTS.get(score) or _build_score(score)
     if isinstance(score, Score):
         return score
     if callable(score):
@@ -199,15 +201,19 @@ def resolve_score(score: "str | Score | PairwiseFunction") -> Score:
     raise RegardError(f"score: expected a name, a Score or a function, not {type(score).__name__}.")
 
 
-def _score_named(spelling: str) -> Score:
-    kind = SCORES.class_named(spelling)
-    name = kind.name
-    if kind.sequential:
+def _build_score(spelling: str) -> Score:
+    score_class = SCORES.find_class(spelling)
+    name = score_class.name
+    if score_class.sequential:
         raise RegardError(f"score: a {name} score sees where it attended before; use Attention(width, score={name!r}).")
-    arguments = "query_width, key_width, heads=heads" if issubclass(kind, LearnedScore) else required_arguments(kind)
-    if issubclass(kind, nn.Module):
+    arguments = (
+        "query_width, key_width, heads=heads"
+        if issubclass(score_class, LearnedScore)
+        else required_arguments(score_class)
+    )
+    if issubclass(score_class, nn.Module):
         raise RegardError(
-            f"score: {name!r} has weights of its own; pass {kind.__name__}({arguments}), or use "
+            f"score: {name!r} has weights of its own; pass {score_class.__name__}({arguments}), or use "
             f"Attention(width, score={name!r}), which makes it."
         )
-    return _WITHOUT_WEIGHTS.setdefault(spelling, kind())
+    return _WITHOUT_WEIGHTS.setdefault(spelling, score_class())

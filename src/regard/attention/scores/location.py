@@ -13,10 +13,10 @@ from regard.errors import RegardError
 
 @SCORES.register("location", aliases=("location-aware", "coverage"))
 class Location(Additive):
-    """v' tanh(U q + W k + F f + b): additive, with features f of where it looked before; for queries one by one.
+    """v' tanh(U q + W k + F f + b): additive, with features f of the past weights; queries one by one.
 
-    filters, size: how many, and over how many keys, an odd number. coverage: f sees the sum of all weights before, not
-    the last ones alone. `Attention` carries the weights from query to query.
+    filters, size: how many, and over how many keys, an odd number. coverage: f is of the sum of all past weights,
+    not of the last ones alone. `Attention` passes the weights from query to query.
     """
 
     formula = "vᵀ tanh(W k + U q + F f + b), f = filters * the weights before"
@@ -52,7 +52,7 @@ class Location(Additive):
             nn.init.uniform_(weight, -bound, bound)
 
     def keys_after(self, key: Tensor, past_weights: Tensor) -> Tensor:
-        """Key features [B, H, Tk, A] and the weights before [B, H, Tk] -> key features for the next query."""
+        """Key features [B, H, Tk, A] and past weights [B, H, Tk] -> key features for the next query."""
         count, size = self.filters.shape
         flat = nn.functional.conv1d(past_weights.flatten(0, 1)[:, None], self.filters[:, None], padding=size // 2)
         features = flat.view(*past_weights.shape[:2], count, -1).transpose(2, 3)  # [B, H, Tk, F]

@@ -1,6 +1,6 @@
 """Files larger than memory: five million generated pairs, prepared and read in batches, under 2 GB at the peak.
 
-    python -m bench.corpus [PAIRS]      about ten minutes for five million
+    python -m bench.large_corpus [PAIRS]      about ten minutes for five million
 
 The pairs are numbers in words and figures, made by code. What is counted is this process's resident memory at its
 highest, the pages of memory-mapped files included.
@@ -23,19 +23,19 @@ from regard.models.settings import TextSource
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
-def write(path: Path, count: int) -> None:
-    dice = random.Random(1)
+def write_pairs(path: Path, count: int) -> None:
+    generator = random.Random(1)
     with path.open("w") as file:
         for _ in range(count):
-            figures = str(dice.randrange(10 ** dice.randrange(3, 24)))
-            file.write(f"{' '.join(WORDS[int(figure)] for figure in figures)}\t{figures}\n")
+            digits = str(generator.randrange(10 ** generator.randrange(3, 24)))
+            file.write(f"{' '.join(WORDS[int(digit)] for digit in digits)}\t{digits}\n")
 
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "pairs.tsv"
-        write(data, count)
+        write_pairs(data, count)
         print(f"{count:,} pairs, {data.stat().st_size / 2**20:,.0f} MiB of text")
         settings = DataSettings.parse({"pairs": [str(data)]})
         corpus = prepare(settings, Path(folder) / "corpus", kind=TextPairs(), source=TextSource())

@@ -1,8 +1,8 @@
 """One training step over the same batches: ours, Hugging Face's Marian, torch.nn.Transformer, JoeyNMT's GRU.
 
-    python -m bench.trainees NAME SHAPE MALLOC      as a worker of bench.training
+    python -m bench.training_candidates NAME SHAPE MALLOC      as a worker of bench.training
 
-Every candidate (but one, which shows what that brings) gets the same padded batches of made-up sentences whose lengths
+Every candidate (but one, which shows what that brings) gets the same padded batches of random sentences whose lengths
 are those of captions (9 to 30 words), AdamW (fused), label smoothing 0.1, dropout, and clipping. MALLOC is "default" or
 "tuned".
 """
@@ -22,7 +22,7 @@ from regard.data.batch_plan import plan_epoch
 from regard.training.allocator import raise_malloc_thresholds
 
 VOCABULARY, TOKENS, BATCHES = 10_000, 4096, 3
-OWN = "joeynmt's own batches"  # the same model, fed as its own loop feeds it
+JOEYNMT_BATCHES = "joeynmt's own batches"  # the same model, fed as its own loop feeds it
 
 
 @dataclass(frozen=True)
@@ -49,52 +49,52 @@ def batches(*, by_length: bool = True) -> list[Batch]:
     Not `by_length`: sentences as they come until their longest side, padded, has as many tokens, which is how JoeyNMT
     makes its own batches.
     """
-    dice = np.random.default_rng(1)
-    lengths = np.clip(dice.gamma(9.0, 1.7, (8000, 2)).round(), 5, 40).astype(np.int32)
-    lengths[:, 0] = np.clip(lengths[:, 1] + dice.integers(-2, 3, 8000), 4, 40)
+    generator = np.random.default_rng(1)
+    lengths = np.clip(generator.gamma(9.0, 1.7, (8000, 2)).round(), 5, 40).astype(np.int32)
+    lengths[:, 0] = np.clip(lengths[:, 1] + generator.integers(-2, 3, 8000), 4, 40)
     if by_length:
         plan = plan_epoch(lengths[:, 0], lengths[:, 1], tokens=TOKENS, seed=1, epoch=0)
     else:
-        plan = _as_they_come(lengths.max(1))
-    made = []
+        plan = _batches_in_order(lengths.max(1))
+    candidates = []
     for numbers in plan[:BATCHES]:
         sides = [
-            [[*map(int, dice.integers(4, VOCABULARY, lengths[number, side] - 1)), 3] for number in numbers]
+            [[*map(int, generator.integers(4, VOCABULARY, lengths[number, side] - 1)), 3] for number in numbers]
             for side in (0, 1)
         ]
-        made.append(collate_tokens(sides[0], sides[1], numbers))
-    return made
+        candidates.append(collate_tokens(sides[0], sides[1], numbers))
+    return candidates
 
 
-def _as_they_come(longer: NDArray[np.int32]) -> list[NDArray[np.int64]]:
-    plan, some, most = [], [], 0
-    for number, length in enumerate(longer):
-        some.append(number)
-        most = max(most, int(length))
-        if most * len(some) >= TOKENS:
-            plan.append(np.array(some))
-            some, most = [], 0
+def _batches_in_order(max_lengths: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    plan, batch_numbers, max_length = [], [], 0
+    for number, length in enumerate(max_lengths):
+        batch_numbers.append(number)
+        max_length = max(max_length, int(length))
+        if max_length * len(batch_numbers) >= TOKENS:
+            plan.append(np.array(batch_numbers))
+            batch_numbers, max_length = [], 0
     return plan
 
 
 Loss = Callable[[Batch], Tensor]  # the mean loss of a batch
 
 
-def ours(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, Loss]:
+def regard_model(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, Loss]:
     from regard.models.seq2seq import Seq2Seq
     from regard.models.settings import ModelSettings
     from regard.settings import merge_settings
-    from regard.tasks.presets import preset_settings as named
+    from regard.tasks.presets import preset_settings as preset_settings_of
     from regard.training.objective import Objective, batch_loss
     from regard.training.settings import TrainingSettings
 
-    part = {"layers": shape.layers, "width": shape.width, "dropout": shape.dropout}
+    sizes = {"layers": shape.layers, "width": shape.width, "dropout": shape.dropout}
     if shape.feedforward:
-        part |= {"heads": shape.heads, "feedforward": shape.feedforward}
-    model = merge_settings(named(preset)["model"], {"encoder": part, "decoder": part})
+        sizes |= {"heads": shape.heads, "feedforward": shape.feedforward}
+    model = merge_settings(preset_settings_of(preset)["model"], {"encoder": sizes, "decoder": sizes})
     settings = TrainingSettings.parse({"smoothing": 0.1, "precision": precision})
-    made = Seq2Seq(ModelSettings.parse(model), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-    objective = Objective(made, settings).train()
+    network = Seq2Seq(ModelSettings.parse(model), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
+    objective = Objective(network, settings).train()
     return objective, lambda batch: batch_loss(objective, batch).total / batch.tokens
 
 
@@ -126,18 +126,18 @@ def hugging_face(shape: Shape) -> tuple[nn.Module, Loss]:
     ).train()
 
     def loss(batch: Batch) -> Tensor:
-        said = model(
+        output = model(
             input_ids=batch.source,
             attention_mask=batch.mask.long(),
             decoder_input_ids=batch.decoder_input,
             use_cache=False,
         )
-        return smoothed(said.logits, batch)
+        return smoothed_cross_entropy(output.logits, batch)
 
     return model, loss
 
 
-def smoothed(logits: Tensor, batch: Batch) -> Tensor:
+def smoothed_cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
     return nn.functional.cross_entropy(
         logits.flatten(0, 1), batch.labels.flatten(), ignore_index=0, label_smoothing=0.1
     )
@@ -149,7 +149,7 @@ class PlainTransformer(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.table = nn.Embedding(VOCABULARY, shape.width)
-        self.places = nn.Embedding(256, shape.width)
+        self.positions = nn.Embedding(256, shape.width)
         self.dropout = nn.Dropout(shape.dropout)
         self.transformer = nn.Transformer(
             shape.width,
@@ -163,7 +163,7 @@ class PlainTransformer(nn.Module):
         )
 
     def embed(self, tokens: Tensor) -> Tensor:
-        x = self.table(tokens) * self.table.embedding_dim**0.5 + self.places(torch.arange(tokens.shape[1]))
+        x = self.table(tokens) * self.table.embedding_dim**0.5 + self.positions(torch.arange(tokens.shape[1]))
         return self.dropout(x)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -181,7 +181,7 @@ class PlainTransformer(nn.Module):
 
 def plain_torch(shape: Shape) -> tuple[nn.Module, Loss]:
     model = PlainTransformer(shape).train()
-    return model, lambda batch: smoothed(model(batch), batch)
+    return model, lambda batch: smoothed_cross_entropy(model(batch), batch)
 
 
 def joeynmt(shape: Shape) -> tuple[nn.Module, Loss]:
@@ -235,9 +235,9 @@ def joeynmt(shape: Shape) -> tuple[nn.Module, Loss]:
     return model, loss
 
 
-def batches_of(name: str, size: str) -> list[Batch]:
-    """What a candidate is timed on."""
-    return batches(by_length=name != OWN)[: 1 if size == "base" else BATCHES]
+def candidate_batches(name: str, size: str) -> list[Batch]:
+    """The batches that a candidate is timed on."""
+    return batches(by_length=name != JOEYNMT_BATCHES)[: 1 if size == "base" else BATCHES]
 
 
 def main() -> None:
@@ -249,19 +249,24 @@ def main() -> None:
     shape = SHAPES[size]
     preset = {"tiny": "transformer-tiny", "base": "transformer-base", "recurrent": "bahdanau"}[size]
     if name.startswith("ours"):
-        model, loss = ours(shape, preset, "float32" if name == "ours-float32" else "auto")
+        model, loss = regard_model(shape, preset, "float32" if name == "ours-float32" else "auto")
     else:
-        made = {"hugging-face": hugging_face, "nn.Transformer": plain_torch, "joeynmt": joeynmt, OWN: joeynmt}
-        model, loss = made[name](shape)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
-    mine = batches_of(name, size)
+        candidates = {
+            "hugging-face": hugging_face,
+            "nn.Transformer": plain_torch,
+            "joeynmt": joeynmt,
+            JOEYNMT_BATCHES: joeynmt,
+        }
+        model, loss = candidates[name](shape)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
+    batches_to_time = candidate_batches(name, size)
 
     def step() -> None:
-        for batch in mine:
-            optimiser.zero_grad()
+        for batch in batches_to_time:
+            optimizer.zero_grad()
             loss(batch).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimiser.step()
+            optimizer.step()
 
     serve(step)
 

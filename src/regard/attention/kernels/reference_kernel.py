@@ -1,7 +1,7 @@
-"""The call by reference.py itself: slow, plain, and what every other kernel is held to."""
+"""The call by reference.py itself: slow and plain. Every other kernel is tested against it."""
 
 from regard.attention import reference
-from regard.attention.call import Call, Outcome
+from regard.attention.call import Call, KernelOutput
 from regard.attention.positions.base import Position
 
 
@@ -16,13 +16,13 @@ def unsupported_reason(call: Call) -> str | None:
     return None
 
 
-def run(call: Call) -> Outcome:
+def run(call: Call) -> KernelOutput:
     """All four stages, as specified."""
     bias = call.bias()
     gauss = call.falloff()
     query, key = call.query, call.key
     if call.position is None or type(call.position).transform is Position.transform:
-        # A specification starts from what was given, not from features, unless a position has transformed these.
+        # A specification starts from raw queries and keys, unless a position has transformed the features.
         assert call.raw is not None
         query = call.raw[0].expand(-1, query.shape[1], -1, -1)
         key = call.raw[1].expand(-1, call.value.shape[1], -1, -1)
@@ -38,4 +38,4 @@ def run(call: Call) -> Outcome:
     )
     if call.position is not None and call.position.adds_values:
         output = output + call.position.values(w, call.query_positions, call.key_positions)
-    return Outcome(output, w)
+    return KernelOutput(output, w)
