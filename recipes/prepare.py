@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-STRINGS = {"train": 12_000, "test": 1_000}  # of digits
-PAUSE = 0.08  # seconds between digits, at most
+STRING_COUNTS = {"train": 12_000, "test": 1_000}  # of digits
+MAX_PAUSE_SECONDS = 0.08  # seconds between digits, at most
 
 
 def lines(path: Path, encoding: str = "utf-8") -> list[str]:
@@ -33,103 +33,105 @@ def write(path: Path, rows: list[str]) -> None:
 
 
 def trec(folder: Path, out: Path, seed: int) -> None:
-    for part in ("train", "test"):
-        rows = [re.sub(r":\w+ ", "\t", line, count=1) for line in lines(folder / f"trec_{part}.txt")]
-        write(out / f"{part}.tsv", ["label\ttext", *rows])
+    for split in ("train", "test"):
+        rows = [re.sub(r":\w+ ", "\t", line, count=1) for line in lines(folder / f"trec_{split}.txt")]
+        write(out / f"{split}.tsv", ["label\ttext", *rows])
 
 
 def polarity(folder: Path, out: Path, seed: int) -> None:
     rows = [f"{side}\t{line.strip()}" for side in ("pos", "neg") for line in lines(folder / f"rt-polarity.{side}")]
     random.Random(seed).shuffle(rows)
-    cut = len(rows) // 10
-    write(out / "test.tsv", ["label\ttext", *rows[:cut]])
-    write(out / "train.tsv", ["label\ttext", *rows[cut:]])
+    test_size = len(rows) // 10
+    write(out / "test.tsv", ["label\ttext", *rows[:test_size]])
+    write(out / "train.tsv", ["label\ttext", *rows[test_size:]])
 
 
 def emoji(folder: Path, out: Path, seed: int) -> None:
-    """Of every emoji that has skin tones, one combination is held out; its others stay."""
+    """One combination of every emoji with skin tones is held out; the others are training data."""
     records = [json.loads(line) for line in lines(folder / "captions.jsonl")]
-    toned = defaultdict(list)
+    with_skin_tones = defaultdict(list)
     for number, record in enumerate(records):
         if "skin tone" in record["en"]:
-            toned[record["base"]].append(number)
-    held = set()
-    for base, numbers in toned.items():
+            with_skin_tones[record["base"]].append(number)
+    held_out = set()
+    for base, numbers in with_skin_tones.items():
         if len(numbers) > 1:
-            draw = int.from_bytes(hashlib.sha256(f"{seed} {base}".encode()).digest()[:4], "big")
-            held.add(numbers[draw % len(numbers)])
-    for part, wanted in (("test", True), ("train", False)):
-        chosen = [record for number, record in enumerate(records) if (number in held) == wanted]
-        write(out / f"{part}.jsonl", [json.dumps(record, ensure_ascii=False) for record in chosen])
+            index = int.from_bytes(hashlib.sha256(f"{seed} {base}".encode()).digest()[:4], "big")
+            held_out.add(numbers[index % len(numbers)])
+    for split, is_test in (("test", True), ("train", False)):
+        selected = [record for number, record in enumerate(records) if (number in held_out) == is_test]
+        write(out / f"{split}.jsonl", [json.dumps(record, ensure_ascii=False) for record in selected])
 
 
-NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+DIGIT_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def fsdd(folder: Path, out: Path, seed: int) -> None:
     """Strings of digits by one speaker; recordings 0 to 4 of each digit are for the test, as the set's makers say."""
-    spoken = defaultdict(list)
+    recordings = defaultdict(list)
     for path in sorted((folder / "recordings").glob("*.wav")):
         digit, speaker, number = path.stem.split("_")
-        spoken[speaker, int(number) < 5, int(digit)].append(path)
-    speakers = sorted({speaker for speaker, _, _ in spoken})
+        recordings[speaker, int(number) < 5, int(digit)].append(path)
+    speakers = sorted({speaker for speaker, _, _ in recordings})
     (out / "strings").mkdir(parents=True, exist_ok=True)
-    dice = random.Random(seed)
+    generator = random.Random(seed)
     tables = defaultdict(list)
-    for part, count in STRINGS.items():
+    for split, count in STRING_COUNTS.items():
         for number in range(count):
-            speaker = dice.choice(speakers)
-            digits = [dice.randrange(10) for _ in range(dice.randint(2, 6))]
-            pieces = []
+            speaker = generator.choice(speakers)
+            digits = [generator.randrange(10) for _ in range(generator.randint(2, 6))]
+            samples_by_digit = []
             for digit in digits:
-                samples, rate = soundfile.read(dice.choice(spoken[speaker, part == "test", digit]), dtype="float32")
-                pieces += [samples, np.zeros(int(dice.random() * PAUSE * rate), np.float32)]
-            name = f"strings/{part}-{number}.wav"
-            soundfile.write(out / name, np.concatenate(pieces), rate, subtype="PCM_16")
-            row = f"{name}\t{' '.join(NAMES[digit] for digit in digits)}"
-            tables[part].append(row)
-            unheard = speaker == speakers[-1]
-            if unheard == (part == "test"):
-                tables[f"unheard-{part}"].append(row)
+                samples, rate = soundfile.read(
+                    generator.choice(recordings[speaker, split == "test", digit]), dtype="float32"
+                )
+                samples_by_digit += [samples, np.zeros(int(generator.random() * MAX_PAUSE_SECONDS * rate), np.float32)]
+            name = f"strings/{split}-{number}.wav"
+            soundfile.write(out / name, np.concatenate(samples_by_digit), rate, subtype="PCM_16")
+            row = f"{name}\t{' '.join(DIGIT_NAMES[digit] for digit in digits)}"
+            tables[split].append(row)
+            is_unheard_speaker = speaker == speakers[-1]
+            if is_unheard_speaker == (split == "test"):
+                tables[f"unheard-{split}"].append(row)
     for name, rows in tables.items():
         write(out / f"{name}.tsv", ["file\ttranscript", *rows])
 
 
 def babi(folder: Path, out: Path, seed: int) -> None:
-    """A story goes on until the line numbers begin again; each question is an example with what stood before."""
-    parts: dict[str, list[str]] = {"train": [], "test": []}
-    said: list[str] = []
-    dice = random.Random(seed)
-    part = "train"
+    """A story ends where line numbers start again at 1; each question is an example with the preceding sentences."""
+    splits: dict[str, list[str]] = {"train": [], "test": []}
+    story: list[str] = []
+    generator = random.Random(seed)
+    split = "train"
     for line in lines(folder / "all_shuffled_train.txt"):
         number, _, text = line.partition(" ")
         if number == "1":
-            said, part = [], "test" if dice.random() < 0.1 else "train"
+            story, split = [], "test" if generator.random() < 0.1 else "train"
         if "\t" not in text:
-            said.append(text.strip())
+            story.append(text.strip())
             continue
         question, answer, *_ = text.split("\t")
-        record = {"story": " ".join(said), "question": question.strip(), "answer": answer.strip()}
-        parts[part].append(json.dumps({name: spaced(value) for name, value in record.items()}))
-    for name, rows in parts.items():
+        record = {"story": " ".join(story), "question": question.strip(), "answer": answer.strip()}
+        splits[split].append(json.dumps({name: separate_punctuation(value) for name, value in record.items()}))
+    for name, rows in splits.items():
         write(out / f"{name}.jsonl", rows)
 
 
-def spaced(text: str) -> str:
-    """Punctuation apart, so that words are words."""
+def separate_punctuation(text: str) -> str:
+    """Separate punctuation from words by spaces."""
     return re.sub(r"([.,?])", r" \1 ", text).strip().replace("  ", " ")
 
 
 def main() -> None:
-    kinds = {"trec": trec, "polarity": polarity, "emoji": emoji, "fsdd": fsdd, "babi": babi}
+    datasets = {"trec": trec, "polarity": polarity, "emoji": emoji, "fsdd": fsdd, "babi": babi}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", choices=kinds)
+    parser.add_argument("name", choices=datasets)
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    kinds[given.name](given.folder, given.out, given.seed)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    datasets[arguments.name](arguments.folder, arguments.out, arguments.seed)
 
 
 if __name__ == "__main__":

@@ -23,14 +23,14 @@ def declared_functions() -> dict[str, str]:
     return {name: comment for comment, name in functions}
 
 
-def structs_in_the_header() -> Iterator[tuple[str, str]]:
+def header_struct_fields() -> Iterator[tuple[str, str]]:
     without_comments = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
     for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\} \1;", without_comments, re.S):
         for declaration in filter(None, map(str.strip, body.split(";"))):
             for field in declaration.split(","):
-                last = re.search(r"(\w+)(\[\d+\])?$", field.strip())
-                assert last, declaration
-                yield name, last[1]
+                field_name = re.search(r"(\w+)(\[\d+\])?$", field.strip())
+                assert field_name, declaration
+                yield name, field_name[1]
 
 
 def compile_constants(folder: Path, *, header: str = HEADER) -> ctypes.CDLL:
@@ -43,7 +43,7 @@ def compile_constants(folder: Path, *, header: str = HEADER) -> ctypes.CDLL:
     return ctypes.CDLL(str(library))
 
 
-def test_the_library_agrees_with_its_mirror() -> None:
+def test_library_agrees_with_abi_module() -> None:
     library = native.library()
     assert library is not None
     abi.check(library)
@@ -51,21 +51,21 @@ def test_the_library_agrees_with_its_mirror() -> None:
     assert abi._compiled_constants(library) == abi.mirrored_constants()
 
 
-def test_every_field_and_enum_value_of_the_header_is_compared() -> None:
-    fields = {f"offsetof({struct}, {field})" for struct, field in structs_in_the_header()}
+def test_all_fields_and_enum_values_of_the_header_are_mirrored() -> None:
+    fields = {f"offsetof({struct}, {field})" for struct, field in header_struct_fields()}
     enums = {
         name
         for body in re.findall(r"typedef enum \w+ \{(.*?)\}", HEADER, re.S)
         for name in re.findall(r"(REGARD_\w+) = ", body)
     }
-    sizes = {f"sizeof({struct})" for struct, _ in structs_in_the_header()}
+    sizes = {f"sizeof({struct})" for struct, _ in header_struct_fields()}
     assert len(fields) > 20
     assert len(enums) > 20
     assert fields | enums | sizes == set(abi.mirrored_constants())
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "message"),
+    ("original", "replacement", "message"),
     [
         ("#define REGARD_ABI_VERSION 1", "#define REGARD_ABI_VERSION 7", "has ABI version 7; native/abi.py has 1"),
         (
@@ -85,13 +85,13 @@ def test_every_field_and_enum_value_of_the_header_is_compared() -> None:
         ),
     ],
 )
-def test_a_library_from_another_header_is_refused(tmp_path: Path, before: str, after: str, message: str) -> None:
-    assert HEADER.count(before) == 1
+def test_library_from_another_header_raises(tmp_path: Path, original: str, replacement: str, message: str) -> None:
+    assert HEADER.count(original) == 1
     with pytest.raises(abi.AbiMismatchError, match=message):
-        abi.check(compile_constants(tmp_path, header=HEADER.replace(before, after)))
+        abi.check(compile_constants(tmp_path, header=HEADER.replace(original, replacement)))
 
 
-def test_a_library_without_some_function_is_refused(tmp_path: Path) -> None:
+def test_library_without_a_function_raises(tmp_path: Path) -> None:
     with pytest.raises(abi.AbiMismatchError, match=r"is not regard's: .*regard_int8_linear_new"):
         abi.check(compile_constants(tmp_path))
 
@@ -103,34 +103,30 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "regard"
 
 
-def test_a_stale_library_in_the_cache_is_compiled_again(
-    empty_cache: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    compiled, is_cached = native._compile()
+def test_stale_cached_library_is_recompiled(empty_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    compiled_path, is_cached = native._compile()
     assert not is_cached
-    assert native._compile() == (compiled, True)
+    assert native._compile() == (compiled_path, True)
     # The same name but for the hash of the content, which is right: what a faulty copy of the cache could leave behind.
     folder = tmp_path_factory.mktemp("stale")
     compile_constants(folder, header=HEADER.replace("ABI_VERSION 1", "ABI_VERSION 0"))
     content = (folder / "constants.so").read_bytes()
-    stale = compiled.with_name(f"{compiled.stem.rsplit('-', 1)[0]}-{native._digest(content)}.so")
-    compiled.unlink()
+    stale = compiled_path.with_name(f"{compiled_path.stem.rsplit('-', 1)[0]}-{native._digest(content)}.so")
+    compiled_path.unlink()
     stale.write_bytes(content)
     assert native._compile() == (stale, True)
     assert native._load().regard_abi_version() == abi.VERSION
-    assert list(empty_cache.iterdir()) == [compiled]
+    assert list(empty_cache.iterdir()) == [compiled_path]
 
 
-def test_a_mismatch_after_compiling_is_an_error_with_a_traceback(
-    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mismatch_after_compiling_raises(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug of ours, not a machine without a compiler: nothing falls back silently."""
     monkeypatch.setattr(abi, "VERSION", 2)
     with pytest.raises(abi.AbiMismatchError, match=r"has ABI version 1; native/abi\.py has 2"):
         native._build.__wrapped__()
 
 
-def test_structs_of_another_size_are_refused() -> None:
+def test_structs_of_another_size_return_invalid_argument() -> None:
     library = native.library()
     assert library is not None
     model, error = ctypes.c_void_p(1), ctypes.create_string_buffer(100)
@@ -142,7 +138,7 @@ def test_structs_of_another_size_are_refused() -> None:
     assert library.regard_model_search(None, ctypes.byref(abi.SearchRequest())) == abi.Status.INVALID_ARGUMENT
 
 
-def test_an_unknown_architecture_is_refused() -> None:
+def test_unknown_architecture_returns_invalid_argument() -> None:
     library = native.library()
     assert library is not None
     model, error = ctypes.c_void_p(), ctypes.create_string_buffer(100)
@@ -158,17 +154,17 @@ def test_free_accepts_null() -> None:
     library.regard_int8_linear_free(None)
 
 
-def test_special_tokens_are_the_vocabularies() -> None:
+def test_special_tokens_agree_with_special_tokens_module() -> None:
     for token in abi.SpecialToken:
         assert getattr(special_tokens, token.name) == token
 
 
-def test_what_is_exported_is_what_the_header_declares(tmp_path: Path) -> None:
+def test_exported_symbols_are_those_of_the_header(tmp_path: Path) -> None:
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed")
     path = native._compile()[0]
-    done = subprocess.run(["nm", "-D", "--defined-only", str(path)], capture_output=True, text=True, check=True)
-    exported = {line.split()[-1] for line in done.stdout.splitlines() if line.split()[-2] == "T"}
+    completed = subprocess.run(["nm", "-D", "--defined-only", str(path)], capture_output=True, text=True, check=True)
+    exported = {line.split()[-1] for line in completed.stdout.splitlines() if line.split()[-2] == "T"}
     assert exported == set(declared_functions())
 
 
@@ -177,5 +173,5 @@ def test_every_function_is_documented(name: str) -> None:
     comment = " ".join(declared_functions()[name].split())
     assert comment.startswith("/* "), "a comment stands right before it"
     assert re.search("Threads may share|Thread-safe|No other thread", comment), "may threads call it at once?"
-    owned = re.search("owns|frees|Frees|copied", comment)
-    assert owned or "*" not in HEADER.split(f"{name}(")[1].split(")")[0], "who owns what it is given or gives?"
+    states_owner = re.search("owns|frees|Frees|copied", comment)
+    assert states_owner or "*" not in HEADER.split(f"{name}(")[1].split(")")[0], "who owns what it is given or gives?"
