@@ -58,7 +58,7 @@ def test_the_examples_in_the_catalog_run() -> None:
     }
     for entry in catalog.entries():
         variables = dict(names)
-        if entry.axis == "image":
+        if entry.axis == "channel-attention":
             variables["x"] = torch.randn(2, 16, 5, 5)
         for use in [part.removeprefix("or ") for part in entry.use.split("  # ")]:
             result = eval(use, variables)

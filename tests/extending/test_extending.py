@@ -82,7 +82,7 @@ def test_a_score_trains_with_a_preset_and_a_run_requires_its_plugin(pairs: Path,
     run_regard(
         "--plugin", plugin, "train", pairs, "-o", tmp_path / "run", *score, *SETTINGS, "--steps", "20", "--quiet"
     )
-    assert run_regard("--plugin", plugin, "translate", tmp_path / "run", "red cat 3").strip() is not None
+    assert run_regard("--plugin", plugin, "translate", tmp_path / "run", "red cat 3").count("\n") == 1
     error = run_regard("translate", tmp_path / "run", "red cat 3", code=2)
     assert "this run needs the plugin score.negative-distance, which is missing; load its file with --plugin" in error
 

@@ -1,136 +1,176 @@
-"""Which columns of a file a task reads: story, question and answer, or text and class."""
+"""Which columns of a table are source and target, and whether its first row is a header.
 
-from dataclasses import replace
+Detected by usual column names, by languages, and by the cells below. Works on rows; `task_columns` works on files.
+"""
+
+import functools
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from regard.data.columns import (
-    CLASS_NAMES,
-    MIN_CLASS_ROWS,
-    SOURCE_NAMES,
-    TARGET_NAMES,
-    detect_columns,
-    detect_header,
-    match_fields,
-    media_column,
-)
 from regard.data.example import Layout
-from regard.data.readers import preview_table
+from regard.data.media import AudioMedium, ImageMedium
+from regard.data.settings import Column
+from regard.errors import RegardError
 
-SENTENCE_PAIR_NAMES = (  # of two texts that are classified together
-    *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("text1", "text2")),
-    *(("text_a", "text_b"), ("query", "passage"), ("question", "sentence")),
+SOURCE_NAMES = (
+    *("source", "src", "input", "tokens", "words"),
+    *("image", "img", "picture", "audio", "recording", "wav", "file", "file_name", "filename", "path"),
+    *("image_name", "image_id", "image_file", "image_path", "img_path", "audio_path", "audio_file", "wav_file"),
+    *("story", "context", "passage", "document", "article", "body", "text", "review", "question", "sentence", "en"),
 )
+CLASS_NAMES = ("label", "class", "category", "sentiment", "emotion", "intent", "topic", "species")
+TARGET_NAMES = (
+    *("target", "tgt", "trg", "output", "answer", "answers", "translation", "caption", "captions", *CLASS_NAMES),
+    *("tags", "ner_tags", "pos_tags", "summary", "transcript", "transcription", "comment", "comments", "description"),
+    *("sentence", "text"),
+)
+UNSUPPORTED_MEDIA = (".mp3", ".m4a", ".aac", ".wma", ".mp4", ".webm", ".tif", ".tiff", ".heic", ".avif", ".svg")
+MEDIA_SUFFIXES = (*ImageMedium.suffixes, *AudioMedium.suffixes, *UNSUPPORTED_MEDIA)
+MEDIA_SHARE = 0.9  # of the cells of a column of file names
+COLUMN_NAME = re.compile(r"[^\W\d][\w .-]{0,39}")
+NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+PREVIEW_ROWS = 100  # that detection reads
+MIN_CLASS_ROWS = 12  # below a header, to see whether a column has classes
 
 
-def describe_columns(path: Path, layout: Layout) -> str:
-    """A sentence on which columns of a table with more than two are read if none are named; else empty."""
-    table = preview_table(path)
-    if table is None or not table.rows or layout.source_column is not None or layout.target_column is not None:
-        return ""
-    first = table.rows[0]
-    if len(first) < 3:
-        return ""
-    header = detect_header(table.rows, layout)
-    source, target = (
-        first[column].strip() if header else f"the {('first', 'second')[column] if column < 2 else f'{column + 1}th'}"
-        for column in detect_columns(path, first if header else None, table.rows, layout)
-    )
-    return (
-        f"{path} has {len(first)} columns, of which {source} is the source and {target} the target; name others with "
-        f"--set data.source_column=NAME or a number, and data.target_column."
-    )
+def detect_header(rows: list[list[str]], layout: Layout) -> bool:
+    """Whether the first of these rows names the columns.
 
-
-def detect_question_columns(path: Path) -> dict[str, Any]:
-    """Settings that name the columns of a passage, a question and an answer: by their names, or the first three."""
-    table = preview_table(path)
-    if table is None:
-        return {}
-    first = table.first_row
-    named = {name.lower(): name for name in first}
-    passages = [named[name] for name in SOURCE_NAMES if name in named and name != "question"]
-    if "question" in named and passages:
-        answers = [named[name] for name in TARGET_NAMES if name in named]
-        settings: dict[str, Any] = {"source_column": passages[0], "question_column": named["question"]}
-        return {**settings, "target_column": answers[0]} if answers else settings
-    if len(first) == 3:
-        return {"source_column": 1, "question_column": 2, "target_column": 3}
-    return {}
-
-
-def has_question_columns(path: Path) -> bool:
-    """Whether a table's columns are a passage, a question and an answer, by their names."""
-    columns = detect_question_columns(path)
-    return isinstance(columns.get("question_column"), str) and "target_column" in columns
-
-
-def layout_with_question(path: Path, layout: Layout) -> Layout:
-    """A layout for a table of passages and questions.
-
-    The given one if the table has its columns; else the usual names, or the first two columns, and answers after them.
+    It does if the layout names a column, if it has usual names or the names of languages, or if it is unlike the rows
+    below.
     """
-    table = preview_table(path) if path.is_file() else None
-    if table is None:
-        return layout
-    first = table.first_row
-    named = [column for column in (layout.source_column, layout.question_column) if isinstance(column, str)]
-    if layout.question_column is not None and all(column in first for column in named):
-        return layout
-    columns = detect_question_columns(path)
-    if not columns and len(first) >= 2:
-        columns = {"source_column": 1, "question_column": 2, "target_column": 3 if len(first) > 2 else None}
-    return replace(layout, **{"target_column": layout.target_column, **columns}) if columns else layout
-
-
-def detect_class_columns(path: Path) -> dict[str, Any]:
-    """Settings that name the columns of a text and its class, where the header does not.
-
-    The class is the column with the fewest different cells; the text is the longest of the others, or a file's name.
-    """
-    if pair := _sentence_pair_columns(path):
-        return pair
-    table = preview_table(path)
-    if table is None or not table.rows:
-        return {}
-    header = detect_header(table.rows, Layout())
-    first = [name.strip() for name in table.rows[0]]
-    rows = table.rows[1:] if header else table.rows
-    names = [name.lower() for name in first] if header else []
-    if len(first) < 2 or len(rows) < MIN_CLASS_ROWS or match_fields(names, Layout())[1] is not None:
-        return {}
-    columns = [[row[column].strip() for row in rows if column < len(row)] for column in range(len(first))]
-    distinct = [len(set(cells)) for cells in columns]
-    target = distinct.index(min(distinct))
-    if distinct[target] > len(rows) / 2:
-        return {}
-    media = media_column(rows)
-    lengths = [sum(map(len, cells)) if column != target else -1 for column, cells in enumerate(columns)]
-    source = media if media is not None and media != target else lengths.index(max(lengths))
-    if header:
-        return {"source_column": first[source], "target_column": first[target]}
-    return {"source_column": source + 1, "target_column": target + 1}
-
-
-def _sentence_pair_columns(path: Path) -> dict[str, Any]:
-    """Settings that name the columns of two texts and their class, by usual names."""
-    table = preview_table(path)
-    named = {name.lower(): name for name in table.first_row} if table is not None else {}
-    targets = [named[name] for name in CLASS_NAMES if name in named]
-    for first, second in SENTENCE_PAIR_NAMES:
-        if first in named and second in named and targets:
-            return {"source_column": named[first], "question_column": named[second], "target_column": targets[0]}
-    return {}
-
-
-def has_class_column(path: Path) -> bool:
-    """Whether the targets of a table are classes, by the name of their column; those of a folder always are."""
-    if path.is_dir():
+    selected = (layout.source_column, layout.target_column, layout.question_column)
+    if any(isinstance(column, str) for column in selected):
         return True
-    table = preview_table(path)
-    if table is None:
+    names = [name.strip().lower() for name in rows[0]] if rows else []
+    languages = {language.lower() for language in (layout.source_language, layout.target_language) if language}
+    sources = [column for column, name in enumerate(names) if name in SOURCE_NAMES[:-1]]
+    targets = [column for column, name in enumerate(names) if name in TARGET_NAMES]
+    if sources and targets and len({*sources, *targets}) > 1:
+        return True
+    if languages and languages <= set(names) and (len(languages) == 2 or sources):
+        return True
+    return len(_language_columns(names)) >= 2 or _first_row_differs(rows)
+
+
+def _first_row_differs(rows: list[list[str]]) -> bool:
+    """Whether the first row has names where the others have file names, numbers, or classes that repeat."""
+    first, rest = rows[0] if rows else [], rows[1:]
+    if not rest or not all(COLUMN_NAME.fullmatch(cell.strip()) for cell in first) or len(set(first)) < len(first):
         return False
-    is_named = table.fields is not None or detect_header(table.rows or [], Layout())
-    names = [name.strip().lower() for name in table.first_row] if is_named else []
-    target = match_fields(names, Layout())[1]
-    return target is not None and names[target] in CLASS_NAMES
+    for column, name in enumerate(first):
+        below = [row[column].strip() for row in rest if column < len(row) and row[column].strip()]
+        if not below or name.strip() in below:
+            continue
+        if _share(below, _is_media) >= MEDIA_SHARE:
+            return not _is_media(name.strip())
+        if len(below) > 2 and _share(below, lambda cell: bool(NUMBER.fullmatch(cell))) == 1:
+            return not NUMBER.fullmatch(name.strip())
+        if len(below) >= MIN_CLASS_ROWS and len(set(below)) <= len(below) / 3:
+            return True
+    return False
+
+
+def _is_media(cell: str) -> bool:
+    return cell.lower().endswith(MEDIA_SUFFIXES)
+
+
+def _share(cells: list[str], condition: Callable[[str], bool]) -> float:
+    return sum(map(condition, cells)) / max(1, len(cells))
+
+
+def media_column(rows: list[list[str]]) -> int | None:
+    """The first column of these rows that has names of images or recordings."""
+    for column in range(max(map(len, rows), default=0)):
+        cells = [row[column].strip() for row in rows if column < len(row) and row[column].strip()]
+        if cells and _share(cells, _is_media) >= MEDIA_SHARE:
+            return column
+    return None
+
+
+def detect_columns(path: Path, header: list[str] | None, rows: list[list[str]], layout: Layout) -> tuple[int, int]:
+    """The columns of source and target, counted from 0. Raises RegardError if the layout names one that is missing."""
+    names = [name.strip() for name in header] if header else []
+    width = len(rows[0])
+    for wanted in (layout.source_column, layout.target_column):
+        if isinstance(wanted, int) and not 1 <= wanted <= max(width, 1):
+            raise RegardError(f"{path}: there is no column {wanted}; it has {width}, counted from 1.")
+        if isinstance(wanted, str) and wanted not in names:
+            raise RegardError(f"{path}: there is no column {wanted!r}; the first line has {join_names(names)}.")
+    source, target = match_fields(names or [""] * width, layout)
+    for column, language in ((source, layout.source_language), (target, layout.target_language)):
+        if header and column is None and language:
+            raise RegardError(f"{path}: there is no column for {language}; the first line has {join_names(names)}.")
+    if layout.source_column is None and layout.source_language is None:
+        media = media_column(rows[1:] if header and len(rows) > 1 else rows)
+        source = media if media is not None and media != target else source
+    by_language = _language_columns([name.lower() for name in names])
+    if source is None and target is None and len(by_language) >= 2:
+        source, target = by_language[:2]
+    # Otherwise a side is the first column that the other side does not have.
+    source = source if source is not None else next(column for column in (0, 1) if column != target)
+    if target is not None and target != source:
+        return source, target
+    return source, source + 1 if source + 1 < max(2, width) else source - 1
+
+
+def check_column(path: Path, header: list[str] | None, width: int, wanted: Column | None) -> int | None:
+    """The index of a requested column. Raises RegardError if it is missing."""
+    if wanted is None:
+        return None
+    names = [name.strip() for name in header or []]
+    if (isinstance(wanted, int) and not 1 <= wanted <= width) or (isinstance(wanted, str) and wanted not in names):
+        has = join_names(names) if names else f"{width} columns, counted from 1"
+        raise RegardError(f"{path}: there is no column {wanted!r}; the first line has {has}.")
+    return wanted - 1 if isinstance(wanted, int) else names.index(wanted)
+
+
+def match_fields(names: list[str], layout: Layout) -> tuple[int | None, int | None]:
+    """Which of the names are source and target: by column, by language, by a usual name, or as the other one of two."""
+    lower = [name.lower() for name in names]
+    matches: list[int | None] = []
+    for wanted, language, usual in (
+        (layout.source_column, layout.source_language, SOURCE_NAMES),
+        (layout.target_column, layout.target_language, TARGET_NAMES),
+    ):
+        if wanted is not None:
+            matches.append(wanted - 1 if isinstance(wanted, int) else names.index(wanted) if wanted in names else None)
+            continue
+        known = (_column_names_of(language) if language else []) + list(usual)
+        columns = [lower.index(name) for name in known if name in lower]
+        matches.append(next((column for column in columns if column not in matches), None))
+    source, target = matches
+    if len(names) == 2:  # the other of the two, unless another one was requested
+        if source is None and target is not None and not layout.source_language and layout.source_column is None:
+            source = 1 - target
+        elif target is None and source is not None and not layout.target_language and layout.target_column is None:
+            target = 1 - source
+    return source, target
+
+
+def join_names(names: list[str]) -> str:
+    """Column names for an error, each shortened."""
+    return ", ".join(name[:40] for name in names)
+
+
+def _language_columns(names: list[str]) -> list[int]:
+    """The columns that are named after a language in English, such as german."""
+    return [column for column, name in enumerate(names) if name in _language_names()]
+
+
+def _column_names_of(language: str) -> list[str]:
+    """What a column of this language may be called: de, german."""
+    from babel import Locale, UnknownLocaleError
+
+    try:
+        return [language.lower(), str(Locale.parse(language, sep="-").english_name).lower()]
+    except (UnknownLocaleError, ValueError, TypeError):
+        return [language.lower()]
+
+
+@functools.cache
+def _language_names() -> frozenset[str]:
+    from babel import Locale
+
+    return frozenset(name.lower() for name in Locale("en").languages.values())

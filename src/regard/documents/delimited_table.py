@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.data.columns import SOURCE_NAMES
+from regard.data.column_detection import SOURCE_NAMES
 from regard.data.settings import Column
 from regard.documents.document import Document, DocumentLayout
 from regard.documents.table_rows import COLUMN_NAMES, append_questions

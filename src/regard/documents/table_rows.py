@@ -2,7 +2,7 @@
 
 import io
 
-from regard.data.columns import SOURCE_NAMES
+from regard.data.column_detection import SOURCE_NAMES
 
 COLUMN_NAMES = (*SOURCE_NAMES[:-1], "text", "sentence")  # of a source; a first row with one of them is a header
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from regard.data.column_detection import layout_with_question
 from regard.data.example import Example, Layout
 from regard.data.input_validation import find_problem, normalize_whitespace
 from regard.data.media_store import resolve_media_path
 from regard.data.readers import read_aligned, read_pairs
+from regard.data.task_columns import layout_with_question
 from regard.errors import RegardError
 from regard.runs.folder import RunDescription
 from regard.tasks.base import task_from_description

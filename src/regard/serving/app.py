@@ -13,7 +13,6 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
 
 from regard import __version__
@@ -28,41 +27,24 @@ from regard.serving.api_keys import ApiKeys
 from regard.serving.http_requests import (
     ClientDisconnected,
     RequestError,
-    TextTranslation,
     bearer_key,
     check_limits,
-    check_reads_text,
     run_until_disconnect,
-    translate_texts,
     validate_texts,
 )
 from regard.serving.limits import Limits
 from regard.serving.middleware import App, BodyTimeout, BodyTooLarge, RequestMiddleware
 from regard.serving.model_pool import Model, ModelNotFoundError, ModelPool
-from regard.serving.option_fields import form_fields, options_from, options_in_query, query_parameters
 from regard.serving.prometheus import Metrics
+from regard.serving.request_schema import (
+    PredictionRequest,
+    form_fields,
+    options_in_query,
+    query_parameters,
+    requested_options,
+)
+from regard.serving.text_translation import TextTranslation, check_reads_text, translate_texts
 from regard.views.storage import to_record as attention_record
-
-
-class _PredictionInputs(BaseModel):
-    """The inputs of a request, without options."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: Annotated[str | list[str], Field(description="A text, or several.", examples=["A dog runs in the park."])]
-    model: Annotated[str | None, Field(description="By name; otherwise by languages.")] = None
-    source: Annotated[str | None, Field(description="A language, or auto where only one fits.")] = None
-    target: str | None = None
-
-
-# The body of a request: the inputs, and every decoding option with its type, bounds, default and help text.
-OPTION_FIELDS: dict[str, Any] = {name: (field.annotation, field) for name, field in Options.model_fields.items()}
-PredictionRequest: Any = create_model("PredictionRequest", __base__=_PredictionInputs, **OPTION_FIELDS)
-
-
-def requested_options(body: Any) -> Options:
-    """The decoding options that a request's body sets. Raises RequestError."""
-    return options_from({name: getattr(body, name) for name in body.model_fields_set & set(Options.model_fields)})
 
 
 def translation_record(translation: TextTranslation, model: Model) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import FastAPI, Header, Request
-from pydantic import BaseModel, ConfigDict, Field
 
 from regard.data.input_validation import LONE_SURROGATE
 from regard.errors import RegardError
@@ -12,6 +11,7 @@ from regard.inference.options import Options
 from regard.serving.http_requests import RequestError, bearer_key, run_for_request, validate_texts
 from regard.serving.limits import Limits
 from regard.serving.model_pool import ModelNotFoundError
+from regard.serving.request_schema import AttentionRequest
 from regard.views.page import pack_capture
 from regard.views.storage import to_record
 
@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from regard.serving.app import Service
 
 BEAM = 5  # hypotheses in the beam view of the page
-
-
-class Pair(BaseModel):
-    """A source, and what was written of it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: Annotated[str, Field(description="What the model reads, as one sentence.")]
-    target: Annotated[str | None, Field(description="What it is to have written; else its own translation.")] = None
-    model: str | None = None
-    attribution: Annotated[bool, Field(description="With gradient times input.")] = False
-    top: Annotated[int | None, Field(ge=1, description="So many weights of each row, the largest.")] = None
-    packed: Annotated[bool, Field(description="As the page at /see wants it.")] = False
 
 
 def check_attribution_size(predictor: "Predictor", target: str, limits: Limits, source_positions: int = 0) -> None:
@@ -52,7 +39,9 @@ def add_to(app: FastAPI, service: "Service") -> None:
         summary="What a model attends to over a source and a target, every layer and head.",
         description="""curl localhost:8000/v1/attend -H "content-type: application/json" -d '{"text": "A dog."}'""",
     )
-    async def attend(pair: Pair, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
+    async def attend(
+        pair: AttentionRequest, request: Request, authorization: Annotated[str, Header()] = ""
+    ) -> dict[str, Any]:
         service.check_api_key(bearer_key(authorization))
         validate_texts([pair.text, *([] if pair.target is None else [pair.target])], service.limits)
         try:

@@ -10,9 +10,10 @@ from typing import Any
 from regard.documents.document import Document, DocumentLayout, document_kind, read_document
 from regard.errors import RegardError
 from regard.inference.options import Options
-from regard.serving.http_requests import RequestError, TextTranslation, translate_texts
+from regard.serving.http_requests import RequestError
 from regard.serving.limits import Limits
 from regard.serving.model_pool import Model
+from regard.serving.text_translation import TextTranslation, translate_texts
 
 MAX_QUEUED = 32  # texts of one request that are in the queue at once
 

@@ -6,9 +6,10 @@ from fastapi import FastAPI, Request
 
 from regard.inference.options import Options
 from regard.serving import html_text
-from regard.serving.http_requests import Fields, RequestError, TextTranslation, read_fields
+from regard.serving.http_requests import Fields, RequestError, read_fields
 from regard.serving.language_detection import detect_languages, language_name
 from regard.serving.model_pool import ModelPool
+from regard.serving.text_translation import TextTranslation
 
 if TYPE_CHECKING:
     from regard.serving.app import Service

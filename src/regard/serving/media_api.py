@@ -19,7 +19,7 @@ from regard.inference.predictor import Predictor
 from regard.serving.attention_api import check_attribution_size
 from regard.serving.http_requests import RequestError, applicable_options, bearer_key, run_for_request
 from regard.serving.model_pool import Model, ModelNotFoundError
-from regard.serving.option_fields import options_in_query, query_parameters
+from regard.serving.request_schema import options_in_query, query_parameters
 from regard.views.page import pack_capture
 from regard.views.storage import to_record
 

@@ -138,7 +138,7 @@ class Task(ABC):
         """The columns of the inputs in a user's table. layout: of the run's own tables, or given by the user."""
         if layout.question_column is None:
             return layout
-        from regard.data.column_detection import layout_with_question
+        from regard.data.task_columns import layout_with_question
 
         return layout_with_question(path, layout)
 

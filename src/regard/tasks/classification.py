@@ -44,14 +44,14 @@ class Classification(Task):
         return LabelPairs()
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
-        from regard.data.column_detection import has_class_column
+        from regard.data.task_columns import has_class_column
 
         arrays = any("idx3-ubyte" in path.name for path in data.source)
         tables = data.pairs and data.target_column is None and all(map(has_class_column, data.pairs))
         return 0.9 if arrays or tables else 0.0
 
     def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
-        from regard.data.column_detection import detect_class_columns
+        from regard.data.task_columns import detect_class_columns
 
         return detect_class_columns(files[0])
 

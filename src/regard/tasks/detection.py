@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
-from regard.data.columns import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_ROWS, UNSUPPORTED_MEDIA
+from regard.data.column_detection import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_ROWS, UNSUPPORTED_MEDIA
 from regard.data.example import Example
 from regard.data.input_validation import read_examples
 from regard.data.media import AudioMedium, ImageMedium

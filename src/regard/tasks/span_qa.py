@@ -49,7 +49,7 @@ class SpanQA(Task):
         return 0.8 if modality == "text" and data.pairs and unnamed and all(map(_is_squad, data.pairs)) else 0.0
 
     def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
-        from regard.data.column_detection import detect_question_columns
+        from regard.data.task_columns import detect_question_columns
 
         columns = detect_question_columns(files[0])
         if "question_column" not in columns and not _is_squad(files[0]):
@@ -60,7 +60,7 @@ class SpanQA(Task):
         return columns
 
     def table_layout(self, path: Path, layout: "Layout") -> "Layout":
-        from regard.data.column_detection import layout_with_question
+        from regard.data.task_columns import layout_with_question
 
         return layout_with_question(path, layout)
 

@@ -50,7 +50,7 @@ class StoryQA(Task):
     input_example = "questions.tsv -o answers.tsv"
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
-        from regard.data.column_detection import has_question_columns
+        from regard.data.task_columns import has_question_columns
 
         unnamed = data.source_column is None and data.target_column is None
         return (
@@ -58,7 +58,7 @@ class StoryQA(Task):
         )
 
     def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
-        from regard.data.column_detection import detect_question_columns
+        from regard.data.task_columns import detect_question_columns
 
         return detect_question_columns(files[0])
 

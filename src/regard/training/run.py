@@ -23,10 +23,10 @@ import torch
 
 from regard.alignment.lexicon import MAX_COOCCURRENCES, learn_lexicon
 from regard.alignment.shortlist import build_shortlist
-from regard.data.column_detection import describe_columns
 from regard.data.corpus import Corpus, prepare, reopen
 from regard.data.input_validation import layout_from_settings
 from regard.data.pair_dataset import PairDataset
+from regard.data.task_columns import describe_columns
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.results import SMALL_VOCABULARY

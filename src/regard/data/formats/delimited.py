@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from regard.data.columns import PREVIEW_ROWS, check_column, detect_columns, detect_header
+from regard.data.column_detection import PREVIEW_ROWS, check_column, detect_columns, detect_header
 from regard.data.example import Example, Layout, append_question
 from regard.data.files import read_lines, suffix_of
 from regard.data.readers import READERS, Reader, TablePreview

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.answer_spans import occurrence_index
-from regard.data.columns import CLASS_NAMES, join_names, match_fields
+from regard.data.column_detection import CLASS_NAMES, join_names, match_fields
 from regard.data.example import Example, Layout, append_question
 from regard.data.files import read_lines
 from regard.data.formats.text import split_document

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.data.columns import SOURCE_NAMES
+from regard.data.column_detection import SOURCE_NAMES
 from regard.data.settings import Column
 from regard.documents.document import DOCUMENTS, Document, DocumentLayout
 from regard.documents.table_rows import COLUMN_NAMES, append_questions, split_line_end, split_lines

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from regard.data.column_detection import describe_columns
 from regard.data.example import Layout
+from regard.data.task_columns import describe_columns
 from tests.data.files import read, refusal, sides, write
 
 TWO = [("one", "un"), ("two", "deux")]

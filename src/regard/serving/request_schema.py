@@ -1,15 +1,54 @@
-"""Decoding options over HTTP, from the schema in `inference/options.py`: the body, query parameters, a page's form."""
+"""Request bodies and query parameters, from which FastAPI makes the OpenAPI schema, and the fields of the page's form.
+
+All decoding options come from the schema in `inference/options.py`.
+"""
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving.http_requests import RequestError
 from regard.serving.limits import Limits
+
+
+class _PredictionInputs(BaseModel):
+    """The inputs of a request, without options."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str | list[str], Field(description="A text, or several.", examples=["A dog runs in the park."])]
+    model: Annotated[str | None, Field(description="By name; otherwise by languages.")] = None
+    source: Annotated[str | None, Field(description="A language, or auto where only one fits.")] = None
+    target: str | None = None
+
+
+# The body of a request: the inputs, and every decoding option with its type, bounds, default and help text.
+OPTION_FIELDS: dict[str, Any] = {name: (field.annotation, field) for name, field in Options.model_fields.items()}
+PredictionRequest: Any = create_model("PredictionRequest", __base__=_PredictionInputs, **OPTION_FIELDS)
+
+
+def requested_options(body: Any) -> Options:
+    """The decoding options that a request's body sets. Raises RequestError."""
+    return options_from({name: getattr(body, name) for name in body.model_fields_set & set(Options.model_fields)})
+
+
+class AttentionRequest(BaseModel):
+    """A source, and what was written of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: Annotated[str, Field(description="What the model reads, as one sentence.")]
+    target: Annotated[str | None, Field(description="What it is to have written; else its own translation.")] = None
+    model: str | None = None
+    attribution: Annotated[bool, Field(description="With gradient times input.")] = False
+    top: Annotated[int | None, Field(ge=1, description="So many weights of each row, the largest.")] = None
+    packed: Annotated[bool, Field(description="As the page at /see wants it.")] = False
+
 
 SCHEMA: dict[str, dict[str, Any]] = Options.model_json_schema()["properties"]
 
