@@ -30,7 +30,7 @@ from bench.layers import LAYERS, Layer, Sizes, forward, forward_and_backward
 from bench.measure import peak_bytes
 from bench.power_law import Curve, Fit
 from regard import native
-from regard.training.allocator import M_MMAP_THRESHOLD
+from regard.training.malloc_tuning import M_MMAP_THRESHOLD
 
 MIN_TIMED_SECONDS, WARM_UP_LIMIT = (
     0.02,

@@ -20,7 +20,7 @@ import sentencepiece
 
 import regard
 from bench.measure import Claim, report
-from regard.runs.conversion import convert_to_ctranslate2
+from regard.runs.ctranslate2_conversion import convert_to_ctranslate2
 from regard.runs.folder import open_run
 
 ROUNDS = 5

@@ -22,7 +22,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.settings import merge_settings
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from regard.tasks.presets import preset_settings
-from regard.training.allocator import raise_malloc_thresholds
+from regard.training.malloc_tuning import raise_malloc_thresholds
 from regard.training.objective import Objective, batch_loss
 from regard.training.settings import RunSettings
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from bench.workers import serve
 from regard.data.batch import Batch, collate_tokens
 from regard.data.batch_plan import plan_epoch
-from regard.training.allocator import raise_malloc_thresholds
+from regard.training.malloc_tuning import raise_malloc_thresholds
 
 VOCABULARY, TOKENS, BATCHES = 10_000, 4096, 3
 JOEYNMT_BATCHES = "joeynmt's own batches"  # the same model, fed as its own loop feeds it

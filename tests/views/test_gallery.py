@@ -12,7 +12,7 @@ import pytest
 
 from regard.attention import catalog
 from regard.views.gallery import SOURCE, TARGET, GalleryPanel, gallery_panels
-from regard.views.heat_map import write_html, write_png
+from regard.views.gallery_files import write_html, write_png
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def gallery(
     if output.is_dir() or not output.parent.is_dir():
         raise RegardError(f"--output: {output} cannot be written; name a file in a folder that exists.")
     from regard.views.gallery import gallery_panels, to_dict
-    from regard.views.heat_map import write_html, write_png
+    from regard.views.gallery_files import write_html, write_png
 
     panels = gallery_panels()
     (write_html if output.suffix.lower() == ".html" else write_png)(panels, output)

@@ -67,7 +67,7 @@ class RunLoader:
 
 def resolve_layout(run: Path | None, *arguments: str | None) -> "Layout":
     """The layout of a file with sources and targets: as given, or else that of the run's training files."""
-    from regard.runs.layout import resolve_layout as resolve
+    from regard.runs.table_layout import resolve_layout as resolve
 
     return resolve(run, *arguments)
 

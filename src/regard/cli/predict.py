@@ -226,7 +226,7 @@ def _is_printed_by_lines(
 def _document_layout(
     predictor: "Predictor", run: Path, path: Path, file_options: FileOptions, options: "Options"
 ) -> DocumentLayout:
-    from regard.runs.layout import resolve_layout
+    from regard.runs.table_layout import resolve_layout
 
     table = predictor.task.table_layout(path, resolve_layout(run, None, None, file_options.column, None))
     answers_questions = table.question_column is not None

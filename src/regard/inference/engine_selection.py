@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from regard.errors import RegardError
 from regard.inference.engine import ENGINES, Engine
 from regard.inference.loaded_run import LoadedRun
-from regard.runs.conversion import PRECISIONS
+from regard.runs.ctranslate2_conversion import PRECISIONS
 from regard.runs.folder import RunFolder
 
 if TYPE_CHECKING:

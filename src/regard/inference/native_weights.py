@@ -21,7 +21,13 @@ from regard.models.settings import (
     TransformerEncoder,
 )
 from regard.native.abi import Activation, Architecture, Attend, Extent, Score
-from regard.runs.conversion import Arrays, not_text_to_text, read_arrays, sinusoids, unsupported_by_ctranslate2
+from regard.runs.ctranslate2_conversion import (
+    Arrays,
+    not_text_to_text,
+    read_arrays,
+    sinusoids,
+    unsupported_by_ctranslate2,
+)
 from regard.runs.folder import RunFolder
 
 SCORES = ("additive", "bilinear", "dot", "scaled-dot")

@@ -173,7 +173,7 @@ class Options(BaseModel):
                 self.seed,
             )
         return SearchConfig(
-            search="classes" if classes else self.search or "",
+            search="classification" if classes else self.search or "",
             beam=self._beam,
             length_penalty=self.length_penalty,
             coverage_penalty=self.coverage_penalty,

@@ -21,7 +21,7 @@ from regard.interop.tokenizer_import import read_bytes, read_json
 from regard.interop.transforms import Identity, JoinRows, Sinusoids, SplitRows, TheirsOnly, VocabularyRows
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
-from regard.runs.conversion import norm_epsilon, sinusoids
+from regard.runs.ctranslate2_conversion import norm_epsilon, sinusoids
 from regard.special_tokens import BEGIN, PAD
 
 SIDES = ("encoder", "decoder")

@@ -29,7 +29,7 @@ from regard.interop.tokenizer_export import tokenizer_files
 from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
 from regard.models.settings import EncoderSettings, ModelSettings, TransformerDecoder, TransformerEncoder
 from regard.runs.bundle import Bundle, load_bundle, module_tensors, read_tensors, serialize_tensors
-from regard.runs.conversion import NEVER_PREDICTED
+from regard.runs.ctranslate2_conversion import NEVER_PREDICTED
 from regard.runs.folder import RunFolder
 from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
 

@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.interop.tensor_map import ModelMapping, TokenizerPair, load_tensors
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, check_tensors, copy_tensors_into, new_model, save_bundle
-from regard.runs.conversion import NEVER_PREDICTED
+from regard.runs.ctranslate2_conversion import NEVER_PREDICTED
 from regard.runs.folder import RunDescription
 from regard.special_tokens import UNKNOWN
 from regard.tasks.base import task_from_description

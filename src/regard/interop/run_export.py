@@ -9,7 +9,12 @@ from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 from regard.interop.imported_run import check_is_new
 from regard.runs.bundle import load_bundle
-from regard.runs.conversion import FINGERPRINT_FILE, PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
+from regard.runs.ctranslate2_conversion import (
+    FINGERPRINT_FILE,
+    PRECISIONS,
+    convert_to_ctranslate2,
+    unsupported_by_ctranslate2,
+)
 from regard.runs.folder import RunFolder, open_run, write_durably
 
 MODEL_FILES = (  # of a run: the model alone, without its training

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
-from regard.runs.conversion import sinusoids
+from regard.runs.ctranslate2_conversion import sinusoids
 from regard.special_tokens import END
 
 Tensors = tuple[Tensor, ...]

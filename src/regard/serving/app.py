@@ -21,7 +21,7 @@ from regard.documents.document import DocumentLayout
 from regard.documents.formats.text import LINE_ENDS
 from regard.errors import RegardError
 from regard.inference.options import Options
-from regard.runs.layout import resolve_layout
+from regard.runs.table_layout import resolve_layout
 from regard.serving import attention_api, deepl, file_api, libretranslate, media_api, pages
 from regard.serving.api_keys import ApiKeys
 from regard.serving.http_requests import (

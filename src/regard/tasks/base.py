@@ -151,7 +151,7 @@ class Task(ABC):
 
 
 TASKS: Registry[type[Task]] = Registry(
-    "task", "regard.tasks", helpers=("base", "detection", "presets", "synthetic_data", "training_defaults")
+    "task", "regard.tasks", helpers=("base", "task_detection", "presets", "synthetic_data", "training_defaults")
 )
 
 

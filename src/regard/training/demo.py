@@ -14,7 +14,7 @@ from regard.tasks.presets import preset_settings
 from regard.tasks.synthetic_data import SyntheticData
 from regard.training.run import create_run, train
 from regard.training.settings import run_settings
-from regard.views.alignment_plot import Alignment, write_alignments
+from regard.views.heat_map import Alignment, write_alignments
 from regard.views.overlay import render_overlay, write_overlay
 from regard.views.terminal import render_matrix
 

@@ -34,13 +34,13 @@ from regard.interpret.capture import choose_alignment_head
 from regard.models.settings import ModelSettings
 from regard.plugins import required_plugins
 from regard.runs.bundle import Bundle, new_model
-from regard.runs.conversion import PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
+from regard.runs.ctranslate2_conversion import PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.devices import resolve_device
 from regard.runs.folder import ALIGNMENT_FILE, RunDescription, open_run, write_durably
 from regard.settings import read_toml
 from regard.tasks.base import get_task
-from regard.training.allocator import raise_malloc_thresholds
 from regard.training.distributed import DistributedContext, distributed_context, is_main_process
+from regard.training.malloc_tuning import raise_malloc_thresholds
 from regard.training.objective import guided_head
 from regard.training.reporting import Log, Reporter, read_log
 from regard.training.run_lock import lock_run

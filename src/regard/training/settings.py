@@ -13,8 +13,8 @@ from regard.models.settings import DECODERS, ModelSettings
 from regard.renames import migrate
 from regard.settings import Settings, apply_assignments, merge_settings
 from regard.tasks.base import MODALITIES, all_tasks, get_task, infer_task
-from regard.tasks.detection import detect_modality, detect_task
 from regard.tasks.presets import preset_settings
+from regard.tasks.task_detection import detect_modality, detect_task
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -45,7 +45,7 @@ class TrainingSettings(Settings):
     best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
     metric: str = "bleu"  # of validation, which selects the best checkpoints: a name in `regard.evaluation.metrics`
-    patience: Count = 10  # validations without improvement before training stops
+    patience: Count = 10  # early stopping: validations without improvement before training stops
     save_every: Count | None = None  # steps between checkpoints, in addition to those at validation
 
     @field_validator("metric")

@@ -321,7 +321,7 @@ class Trainer:
         samples = [asdict(sample) for sample in result.samples]
         log.write("validation", self.state.step, **values, measure=result.metric, value=result.value, samples=samples)
         self.reporter.report_validation(self.state.step, result, best=best)
-        if self.state.since_best >= self.settings.patience:
+        if self.state.since_best >= self.settings.patience:  # early stopping
             self.reporter.print_line(f"{self.settings.patience} validations without a better one: stopping.")
             self.state.done = True
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import RegardError
-from regard.views.alignment_plot import SUFFIXES
+from regard.views.heat_map import SUFFIXES
 from regard.views.terminal import shade_block
 
 CHANNELS_PER_LINE = 64  # in the terminal

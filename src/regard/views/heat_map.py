@@ -1,121 +1,134 @@
-"""The gallery as one self-contained page (no script, no network) or as one image."""
+"""Attention heat maps as an image: the weights of each output token, one panel per example."""
 
-from html import escape
+import textwrap
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from regard.attention.catalog import AXES
 from regard.errors import RegardError
-from regard.views.gallery import GalleryPanel
+from regard.views.terminal import JOINERS, printable, text_width, truncate
 
-CELL_SIZE = 26
-LABEL_SIZE = 52
-MARGIN = 18  # the last column's label is slanted and extends beyond it
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1f5fbf; --negative: #c2502e; --line: #0002; --text: #1b1f24; --soft: #5b6470;
-  --page: #fbfbfa; --card: #fff; }
-@media (prefers-color-scheme: dark) { :root { --ink: #7db1ff; --negative: #ff9d7a; --line: #fff2; --text: #e8eaed;
-  --soft: #a2abb6; --page: #14171a; --card: #1c2024; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem; max-width: 80rem; background: var(--page); color: var(--text);
-  font: 15px/1.45 system-ui, sans-serif; }
-h1 { margin: 0; font-size: 1.5rem; } h2 { margin: 2rem 0 .6rem; font-size: 1.1rem; } p { margin: .4rem 0; }
-.stages { font-family: ui-monospace, monospace; color: var(--soft); overflow-x: auto; white-space: nowrap; }
-.grid { display: grid; gap: .8rem; grid-template-columns: repeat(auto-fill, minmax(17.5rem, 1fr)); }
-figure { margin: 0; padding: .8rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; }
-figcaption b { display: block; }
-.formula { font-family: ui-monospace, monospace; font-size: .78rem; color: var(--soft); }
-.caption { font-size: .85rem; margin: .1rem 0 .4rem; }
-svg { display: block; width: 100%; height: auto; max-width: 20rem; } text { fill: var(--text); font-size: 11px; }
-.cell { stroke: var(--line); stroke-width: 1; fill: var(--ink); } .negative { fill: var(--negative); }
-.legend { display: inline-block; width: .9em; height: .9em; vertical-align: -.1em; border: 1px solid var(--line); }
-"""
+SUFFIXES = (".png", ".svg", ".pdf")
+# Inches.
+CELL_SIZE = 0.24
+CHARACTER_WIDTH, LINE_HEIGHT = 0.065, 0.15  # of a title
+PADDING = 0.08
+MAX_LABEL_WIDTH = 24  # columns; longer labels are truncated
+# Fonts for characters that DejaVu Sans, which comes with matplotlib, lacks; those that are installed are used.
+FONT_FAMILIES = (
+    *(
+        "Noto Sans CJK SC",
+        "Noto Sans SC",
+        "Source Han Sans SC",
+        "WenQuanYi Micro Hei",
+        "PingFang SC",
+        "Microsoft YaHei",
+    ),
+    *("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic", "Noto Sans CJK KR", "Malgun Gothic", "SimHei"),
+    *("Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Sans Bengali"),
+    *("Noto Sans Tamil", "Noto Sans Georgian", "Noto Sans Ethiopic", "Noto Sans", "Arial Unicode MS", "Segoe UI"),
+)
 
 
-def write_html(panels: list[GalleryPanel], path: Path) -> None:
-    """Write a page that works offline, in a light or dark theme."""
-    sections = []
-    for axis, question in ((axis.axis, axis.question) for axis in AXES.values()):
-        cards = [_card(panel) for panel in panels if panel.axis == axis]
-        if cards:
-            sections.append(f"<h2>{escape(axis)}: {escape(question)}</h2>\n<div class=grid>{''.join(cards)}</div>")
-    body = f"""<!doctype html>
-<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
-<meta http-equiv=Content-Security-Policy content="default-src 'none'; style-src 'unsafe-inline'">
-<title>The attention family</title><style>{STYLE}</style>
-<h1>The attention family</h1>
-<p>One small sentence through every mechanism. Each row looks at the columns; the darker a square, the more weight.
-Point at a square for its number.</p>
-<p class=stages>score(q, k) → restrict (mask, extent) → normalize → sum(weights · v)</p>
-<p><span class=legend style="background:var(--ink)"></span> weight &ensp;
-<span class=legend style="background:var(--negative)"></span> negative weight &ensp;
-<span class=legend></span> exactly zero &ensp; no square: may not be looked at</p>
-{"".join(sections)}
-</html>
-"""
-    path.write_text(body, encoding="utf-8")
+@dataclass(frozen=True)
+class Alignment:
+    """Tokens of source and target, and the weights between them, [target][source]."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    weights: Sequence[Sequence[float]]
+    title: str = ""
 
 
-def _card(panel: GalleryPanel) -> str:
-    width, height = LABEL_SIZE + CELL_SIZE * len(panel.columns) + MARGIN, LABEL_SIZE + CELL_SIZE * len(panel.rows)
-    elements = []
-    for x, word in enumerate(panel.columns):
-        center = LABEL_SIZE + CELL_SIZE * x + CELL_SIZE / 2
-        elements.append(f'<text transform="translate({center + 4} {LABEL_SIZE - 6}) rotate(-60)">{escape(word)}</text>')
-    for y, word in enumerate(panel.rows):
-        baseline = LABEL_SIZE + CELL_SIZE * y + CELL_SIZE / 2 + 4
-        elements.append(f'<text x="{LABEL_SIZE - 6}" y="{baseline}" text-anchor="end">{escape(word)}</text>')
-        for x, weight in enumerate(panel.weights[y]):
-            if panel.allowed[y][x]:
-                sign = " negative" if weight < 0 else ""
-                tooltip = escape(f"{word} → {panel.columns[x]}: {weight:.3f}")
-                left, top = LABEL_SIZE + CELL_SIZE * x, LABEL_SIZE + CELL_SIZE * y
-                elements.append(
-                    f'<rect class="cell{sign}" x="{left}" y="{top}" width="{CELL_SIZE - 2}" height="{CELL_SIZE - 2}" '
-                    f'fill-opacity="{min(1.0, abs(weight)):.3f}"><title>{tooltip}</title></rect>'
-                )
-    label = escape(f"{panel.title}: weights of {len(panel.rows)} words on {len(panel.columns)} words", quote=True)
-    return (
-        f"<figure><figcaption><b>{escape(panel.title)}</b><div class=formula>{escape(panel.formula)}</div>"
-        f"<div class=caption>{escape(panel.look_for)}</div></figcaption>"
-        f'<svg role="img" aria-label="{label}" viewBox="0 0 {width} {height}">{"".join(elements)}</svg></figure>'
-    )
+def write_alignments(alignments: Sequence[Alignment], path: Path, *, strip: bool = False) -> list[str]:
+    """Draw alignments, one below the other, into a .png, .svg or .pdf; returns the characters that no installed font
+    has, none for an .svg, which keeps its text as text.
 
+    strip: side by side, for alignments of one pair of texts, with the target's labels at the left once. Raises
+    RegardError for other suffixes.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise RegardError(f"{path}: pictures are written as {', '.join(SUFFIXES)}.")
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-def write_png(panels: list[GalleryPanel], path: Path) -> None:
-    """Write an image with a row of panels for each axis."""
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError as error:
-        raise RegardError('pictures need matplotlib; run: pip install "regard[pictures]"') from error
-    mpl.use("Agg")
-    import numpy as np
-    from matplotlib import pyplot as plt
-
-    by_axis = {axis: [panel for panel in panels if panel.axis == axis] for axis in AXES}
-    by_axis = {axis: row for axis, row in by_axis.items() if row}
-    columns = max(len(row) for row in by_axis.values())
-    figure, grid = plt.subplots(
-        len(by_axis), columns, figsize=(2.5 * columns, 3.1 * len(by_axis)), squeeze=False, layout="constrained"
-    )
-    for axes_row, (axis, row) in zip(grid, by_axis.items(), strict=True):
-        for column, axes in enumerate(axes_row):
-            if column >= len(row):
-                axes.axis("off")
-                continue
-            panel = row[column]
-            matrix: np.ma.MaskedArray = np.ma.array(panel.weights, mask=~np.array(panel.allowed))
-            axes.set_facecolor("#dcdcdc")
-            signed = bool((matrix < 0).any())
-            axes.imshow(matrix, cmap="RdBu" if signed else "Blues", vmin=-1 if signed else 0, vmax=1)
-            axes.set_xticks(range(len(panel.columns)), panel.columns, rotation=60, fontsize=7)
-            axes.set_yticks(range(len(panel.rows)), panel.rows, fontsize=7)
+    column_labels = [[_label(token) for token in each.source] for each in alignments]
+    vertical = any(text_width(label) > 2 for labels in column_labels for label in labels)
+    header_heights = [0.11 * max(map(text_width, labels), default=0) if vertical else 0.3 for labels in column_labels]
+    row_label_width = 0.11 * max((text_width(_label(token)) for each in alignments for token in each.target), default=0)
+    max_columns = max(len(each.source) for each in alignments)
+    width = max(4.0, CELL_SIZE * max_columns + row_label_width + 0.6)
+    if strip:
+        width = (CELL_SIZE * max_columns + 0.15) * len(alignments) + row_label_width + 0.4
+    title_columns = int(width / CHARACTER_WIDTH) if not strip else int(CELL_SIZE * max_columns / CHARACTER_WIDTH)
+    titles = [textwrap.wrap(printable(each.title), max(12, title_columns)) for each in alignments]
+    heights = [
+        CELL_SIZE * len(each.target) + header_height + 0.25 + LINE_HEIGHT * len(title)
+        for each, header_height, title in zip(alignments, header_heights, titles, strict=True)
+    ]
+    options: Any = {
+        "svg.fonttype": "none",
+        "pdf.fonttype": 42,
+        "font.family": font_families(),
+        "svg.hashsalt": "regard",
+    }
+    with matplotlib.rc_context(options):
+        height = max(heights) if strip else sum(heights)
+        layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
+        figure = Figure(figsize=(width, height), dpi=150, layout=layout)
+        if strip:
+            panels = figure.subplots(1, len(alignments), squeeze=False, sharey=True)[0]
+        else:
+            panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, each, labels, title in zip(panels, alignments, column_labels, titles, strict=True):
+            axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+            rotation = {"rotation": 90, "va": "bottom"} if vertical else {}
+            axes.set_xticks(range(len(labels)), labels, fontsize=8, parse_math=False, **rotation)
+            row_labels = [_label(token) for token in each.target]
+            axes.set_yticks(range(len(row_labels)), row_labels, fontsize=8, parse_math=False)
+            axes.xaxis.tick_top()
             axes.tick_params(length=0)
-            heading = f"{axis}\n" if column == 0 else "\n"
-            axes.set_title(f"{heading}{panel.title}", fontsize=9, loc="left")
-            axes.set_xlabel(panel.look_for, fontsize=7)
-    figure.suptitle(
-        "One sentence through every mechanism: rows look at columns, gray may not be looked at", fontsize=11
-    )
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-    plt.close(figure)
+            if title:
+                axes.set_xlabel("\n".join(title), fontsize=8, parse_math=False)
+            for spine in axes.spines.values():
+                spine.set_color("#c8ccd2")
+        metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)  # missing characters are returned
+            figure.savefig(path, metadata=metadata)
+    texts = [text for each in alignments for text in (*each.source, *each.target, each.title)]
+    return [] if path.suffix.lower() == ".svg" else missing_characters("".join(map(printable, texts)))
+
+
+def _label(token: str) -> str:
+    return truncate(printable(token), MAX_LABEL_WIDTH)
+
+
+@cache
+def font_families() -> tuple[str, ...]:
+    """The families that are installed."""
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return ("DejaVu Sans", *(family for family in FONT_FAMILIES if family in installed))
+
+
+@cache
+def _available_characters() -> frozenset[int]:
+    """All characters of the installed families."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    characters: set[int] = set()
+    for family in font_families():
+        characters |= set(get_font(findfont(FontProperties(family=[family]))).get_charmap())
+    return frozenset(characters)
+
+
+def missing_characters(text: str) -> list[str]:
+    """The characters that no installed family has."""
+    available = _available_characters()
+    return sorted({each for each in text if ord(each) not in available and not each.isspace() and each not in JOINERS})

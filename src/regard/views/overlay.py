@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.errors import RegardError
 from regard.interpret.captured_attention import CapturedAttention, Weights
-from regard.views.alignment_plot import SUFFIXES, font_families, missing_characters
+from regard.views.heat_map import SUFFIXES, font_families, missing_characters
 from regard.views.terminal import printable, shade_block, text_width, truncate
 
 IMAGES_PER_ROW = 6

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from regard.errors import RegardError
 from regard.interpret.captured_attention import KINDS, CapturedAttention, Kind, Weights
-from regard.views.alignment_plot import SUFFIXES, Alignment, write_alignments
+from regard.views.heat_map import SUFFIXES, Alignment, write_alignments
 from regard.views.overlay import render_overlay, write_overlay
 from regard.views.terminal import render_list, render_matrix
 

@@ -14,7 +14,7 @@ from regard.inference.engines.torch import TorchEngine
 from regard.inference.results import Sampling, SearchConfig
 from regard.loading import load
 from regard.runs.bundle import Bundle, save_bundle
-from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
+from regard.runs.ctranslate2_conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_run
 from regard.special_tokens import END
 from tests.bundles import LINES, random_bundle

@@ -24,7 +24,7 @@ from regard.interop.tensor_map import ModelMapping, TensorMapping, TokenizerPair
 from regard.interop.tokenizer_import import read_bytes, read_json
 from regard.interop.transforms import Compose, OursOnly, RemoveBatchAxis, SplitSinusoids, VocabularyRows
 from regard.models.settings import ModelSettings
-from regard.runs.conversion import NEVER_PREDICTED
+from regard.runs.ctranslate2_conversion import NEVER_PREDICTED
 from regard.special_tokens import BEGIN, PAD
 
 SIDES = ("encoder", "decoder")

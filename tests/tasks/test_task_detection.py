@@ -8,8 +8,8 @@ from regard.data.input_validation import read_examples
 from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
 from regard.tasks.base import all_tasks, get_task
-from regard.tasks.detection import detect_modality, detect_task
 from regard.tasks.presets import preset_settings
+from regard.tasks.task_detection import detect_modality, detect_task
 from regard.training.settings import RunSettings, run_settings
 from tests.media import audio_bytes, image_bytes
 

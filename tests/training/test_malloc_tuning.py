@@ -8,7 +8,7 @@ import pytest
 SCRIPT = """
 import ctypes, resource, torch
 ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # no huge pages: one fault would fill hundreds of small ones
-from regard.training.allocator import raise_malloc_thresholds
+from regard.training.malloc_tuning import raise_malloc_thresholds
 if {enabled}:
     assert raise_malloc_thresholds()
 def work():  # tensors of a step's sizes, all held and then freed: below the largest threshold glibc takes

@@ -8,9 +8,9 @@ import pytest
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.models.settings import ModelSettings
 from regard.models.shapes import SHAPES
-from regard.runs import conversion
+from regard.runs import ctranslate2_conversion
 from regard.runs.bundle import save_bundle
-from regard.runs.conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
+from regard.runs.ctranslate2_conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_run
 from tests.bundles import random_bundle
 from tests.inference.engines.test_ctranslate2_engine import SUPPORTED_KINDS
@@ -42,13 +42,13 @@ def test_a_run_is_converted_again_only_when_its_model_has_changed(
 ) -> None:
     save_transformer(subwords, tmp_path)
     converted: list[Path] = []
-    original = conversion._write_converted
+    original = ctranslate2_conversion._write_converted
 
     def count_calls(run, folder, precision, fingerprint) -> None:
         converted.append(folder)
         original(run, folder, precision, fingerprint)
 
-    monkeypatch.setattr(conversion, "_write_converted", count_calls)
+    monkeypatch.setattr(ctranslate2_conversion, "_write_converted", count_calls)
     first = convert_to_ctranslate2(open_run(tmp_path), "int8")
     assert first == tmp_path / "ctranslate2" / "int8"
     assert convert_to_ctranslate2(open_run(tmp_path), "int8") == first

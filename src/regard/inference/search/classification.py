@@ -7,7 +7,7 @@ from regard.inference.search_algorithm import SEARCHES, SearchAlgorithm, SearchI
 from regard.special_tokens import BEGIN, END
 
 
-@SEARCHES.register("classes")
+@SEARCHES.register("classification")
 class ClassSearch(SearchAlgorithm):
     """The `nbest` most likely classes of each source, with their log-probabilities."""
 

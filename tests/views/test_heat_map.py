@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from regard.views.alignment_plot import Alignment, write_alignments
+from regard.views.heat_map import Alignment, write_alignments
 from tests.views.figures import is_png, saved_figures
 
 FIRST = Alignment(["▁the", "▁cat"], ["▁le", "▁ch", "at"], [[0.9, 0.1], [0.2, 0.8], [0.0, 1.0]])
