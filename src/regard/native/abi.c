@@ -1,4 +1,4 @@
-/* What was compiled: the version, sizes, offsets and values that native/abi.py is compared with at load time. */
+/* The version, sizes, offsets and values as compiled, which are compared with native/abi.py at load time. */
 #include "gemm.h"
 #include "regard.h"
 #include <stddef.h>

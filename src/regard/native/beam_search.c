@@ -49,7 +49,7 @@ static float lower_bound(const vec *maxima, int64_t limit) {
     return best[limit - 1];
 }
 
-/* Takes in more logits of a row, of the tokens from `first` on. */
+/* Updates the top k of a row by more logits, of the tokens from `first` on. */
 static void update_top_k(RowTopK *s, const float *logits, int64_t count, int64_t first, int64_t limit) {
     vec maxima[MAX_VECTORS];
     for (int g = 0; g < MAX_VECTORS; g++) maxima[g] = vec_splat(-INFINITY);
@@ -124,7 +124,7 @@ static int finish_hypothesis(Beam *b, const int32_t *tokens, int64_t length, flo
     return 0;
 }
 
-/* Ends a step: finished hypotheses are put aside, the best K others go on. 1 if the search goes on, 0 if it has ended,
+/* Ends a step: finished hypotheses are stored, the best K others stay active. 1 if the search continues, 0 if it ended,
  * -1 if there is no memory. */
 static int advance(Beam *b, const Candidate *list, int64_t count, int64_t step, const regard_search_request *request,
                    int32_t *scratch) {
@@ -186,7 +186,7 @@ static int beam_init(const regard_model *m, Beam *b, int64_t K) {
 
 /* The memory of one search. */
 typedef struct {
-    Beam *beams, **active;   /* of all sources; of those whose search goes on */
+    Beam *beams, **active;   /* of all sources; of those still searched */
     Candidate *list, *best;  /* of one source, [2 K]; of all rows, [rows, 2 K + SPARE] */
     int32_t *scratch;        /* [2, K, max_length] */
     RowTopK *rows;           /* [rows] */
@@ -270,10 +270,10 @@ static void rank_tokens(const regard_model *m, const Linear *w, const int32_t *s
     }
 }
 
-/* Extends all hypotheses of the first `count` active beams by one token. Returns how many beams go on, or -1. */
+/* Extends all hypotheses of the first `count` active beams by one token. Returns how many stay active, or -1. */
 static int64_t search_step(const regard_model *m, void *state, const regard_search_request *request, int64_t count,
                            int64_t step, Search *s) {
-    int64_t K = request->beam_size, n = 0, on = 0;
+    int64_t K = request->beam_size, n = 0, remaining = 0;
     int shortlisted = request->shortlist_tokens != NULL;
     for (int64_t b = 0; b < count; b++) {
         Beam *beam = s->active[b];
@@ -293,11 +293,11 @@ static int64_t search_step(const regard_model *m, void *state, const regard_sear
         for (int64_t row = 0; row < beam->active; row++, n++)
             candidates = add_candidates(s->rows + n, s->end_logits[n], beam->log_probs[row], (int32_t)row, last,
                                         s->list, candidates, 2 * K);
-        int goes_on = advance(beam, s->list, candidates, step, request, s->scratch);
-        if (goes_on < 0) return -1;
-        if (goes_on > 0) s->active[on++] = beam;
+        int status = advance(beam, s->list, candidates, step, request, s->scratch);
+        if (status < 0) return -1;
+        if (status > 0) s->active[remaining++] = beam;
     }
-    return on;
+    return remaining;
 }
 
 int32_t regard_model_search(const regard_model *m, const regard_search_request *request) {

@@ -1,4 +1,4 @@
-/* Making and freeing models, whatever their architecture. */
+/* Construction and destruction of models of any architecture. */
 #include "weights.h"
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* What a model is to the search in beam_search.c: it encodes sources, and computes features of the next token step by
+/* The interface of a model for beam_search.c: it encodes sources, and computes features of the next token step by
  * step.
  */
 #pragma once
@@ -15,12 +15,12 @@ typedef struct {
 /* The beam search of one source. */
 typedef struct {
     int64_t source, max_length;
-    int64_t active;           /* hypotheses that go on */
-    int64_t finished;         /* how many have ended */
+    int64_t active;           /* active hypotheses */
+    int64_t finished;         /* finished hypotheses */
     int32_t *tokens;          /* [beam_size, max_length]: of the active hypotheses */
     int32_t *rows;            /* [beam_size, max_length]: which row of the beam each of them was at each step */
     float *log_probs;         /* [beam_size] */
-    Hypothesis *best;         /* the best beam_size that ended, best first */
+    Hypothesis *best;         /* the best beam_size finished ones, best first */
     const int32_t *shortlist; /* or NULL for the whole vocabulary */
     int64_t vocabulary_size;  /* of the shortlist, or the whole */
     Linear output;            /* the output layer of the shortlist */

@@ -1,7 +1,7 @@
 /* A recurrent encoder and decoder, with attention before the cells, after them, or none: models/decoders/recurrent.py.
  *
- * Sources of any length are encoded together, without padding: they are ordered by length, and at each step only those
- * go on that have a token left.
+ * Sources of any length are encoded together, without padding: they are ordered by length, and each step computes only
+ * those that have a token left.
  */
 #include "weights.h"
 

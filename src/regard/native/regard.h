@@ -91,7 +91,7 @@ typedef enum regard_extent {
     REGARD_EXTENT_LOCAL_P = 2,
 } regard_extent;
 
-/* ---- what was compiled -------------------------------------------------------------------------------------- */
+/* ---- compiled constants -------------------------------------------------------------------------------------- */
 
 /* A compile-time constant of this header: "sizeof(regard_tensor)", "offsetof(regard_tensor, name)", or the name of an
  * enum's value. */
@@ -417,7 +417,7 @@ REGARD_API int32_t regard_model_new(const regard_model_description *description,
 /* Frees a model; NULL is accepted. No other thread may be using it. */
 REGARD_API void regard_model_free(regard_model *model);
 
-/* What to search for, and where the result goes. */
+/* The input of a search, and the buffers of its result. */
 typedef struct regard_search_request {
     int64_t struct_size; /* sizeof(regard_search_request) */
     int64_t source_count;
@@ -429,7 +429,7 @@ typedef struct regard_search_request {
     const int64_t *shortlist_offsets; /* [source_count + 1], or NULL */
     int64_t beam_size;
     int64_t nbest;           /* hypotheses per source; at most beam_size */
-    int64_t patient;         /* 0: a search ends with beam_size finished hypotheses; else it goes on until none of the
+    int64_t patient;         /* 0: a search ends with beam_size finished hypotheses; else it continues until none of the
                               unfinished scores higher than the worst of the nbest */
     int64_t max_length;      /* the largest of max_lengths */
     double length_penalty;   /* a hypothesis' score is its log-probability / length ^ length_penalty */
