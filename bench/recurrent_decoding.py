@@ -24,9 +24,9 @@ from bench.training_candidates import SHAPES, VOCABULARY, joeynmt
 from bench.workers import Worker, interleaved, serve
 from regard.alignment.shortlist import FREQUENT_TOKENS, Shortlist
 from regard.data.batch import pad_sequences
+from regard.inference.batch_search import search
 from regard.inference.engines.native import NativeEngine
 from regard.inference.results import SearchConfig
-from regard.inference.search_algorithm import search
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.folder import RunDescription

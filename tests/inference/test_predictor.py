@@ -16,10 +16,10 @@ from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference import predictor as predictors
 from regard.inference import sequence_pipeline
+from regard.inference.batch_search import search
 from regard.inference.chunked_text import ChunkedText
 from regard.inference.options import Options
 from regard.inference.results import Result, SearchConfig
-from regard.inference.search_algorithm import search
 from regard.inference.text_inputs import TextInputs
 from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from regard.errors import RegardError
 from regard.inference.results import SMALL_VOCABULARY, Sampling, SearchConfig
+from regard.inference.search_algorithm import selectable_searches
 from regard.renames import OPTIONS
 
 GROUPS = (  # of options; a task accepts some of them
@@ -84,6 +85,14 @@ class Options(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise RegardError(_error_message(error)) from None
+
+    @field_validator("search")
+    @classmethod
+    def _search_is_registered(cls, name: str | None) -> str | None:
+        known = selectable_searches()
+        if name is not None and name not in known:
+            raise ValueError(f"there is no search {name!r}; choose {', '.join(known[:-1])} or {known[-1]}")
+        return name
 
     @field_validator("forbidden", "required", mode="before")
     @classmethod

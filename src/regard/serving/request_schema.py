@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from regard.errors import RegardError
 from regard.inference.options import Options
+from regard.inference.search_algorithm import selectable_searches
 from regard.serving.http_requests import RequestError
 from regard.serving.limits import Limits
 
@@ -86,6 +87,7 @@ def query_parameters() -> list[dict[str, Any]]:
 def form_fields(limits: Limits) -> dict[str, dict[str, Any]]:
     """The JSON schema of each option, with the limits of the service as bounds; forms are built from it."""
     fields = {name: _flat(schema) for name, schema in SCHEMA.items()}
+    fields["search"]["enum"] = selectable_searches()
     for name in ("beam", "nbest"):
         fields[name]["maximum"] = min(fields[name]["maximum"], getattr(limits, name))
     return fields

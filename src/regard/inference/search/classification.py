@@ -11,6 +11,8 @@ from regard.special_tokens import BEGIN, END
 class ClassSearch(SearchAlgorithm):
     """The `nbest` most likely classes of each source, with their log-probabilities."""
 
+    automatic = True
+
     def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
         states = search_input.encoded.states
         tokens = torch.full((len(states),), BEGIN, device=states.device)

@@ -60,6 +60,8 @@ def _overlap(tokens: tuple[int, ...], phrase: Phrase) -> int:
 class ConstrainedBeamSearch(SearchAlgorithm):
     """Beam search for one source whose output must contain certain phrases."""
 
+    automatic = True
+
     def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
         return [
             _constrained_search(search_input.model, search_input.encoded, search_input.constraints, search_input.config)
