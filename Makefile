@@ -28,13 +28,12 @@ lint: $(VENV)/.developers  ## ruff, mypy and clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	@if command -v clang-format >/dev/null; then clang-format --dry-run --Werror src/regard/native/*.[ch]; \
-		else echo "clang-format is not installed: the layout of the C files is not checked"; fi
+	$(BIN)/clang-format --dry-run --Werror src/regard/native/*.[ch]
 
 format: $(VENV)/.developers  ## let ruff put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	@if command -v clang-format >/dev/null; then clang-format -i src/regard/native/*.[ch]; fi
+	$(BIN)/clang-format -i src/regard/native/*.[ch]
 
 bench: $(VENV)/.bench  ## every speed and memory claim, beside its peers (about ten minutes)
 	$(BIN)/python -m bench.startup

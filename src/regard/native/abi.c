@@ -3,12 +3,9 @@
 #include "regard.h"
 #include <stddef.h>
 
-#define SIZE(type) \
-    { "sizeof(" #type ")", sizeof(type) }
-#define FIELD(type, field) \
-    { "offsetof(" #type ", " #field ")", offsetof(type, field) }
-#define VALUE(name) \
-    { #name, name }
+#define SIZE(type) {"sizeof(" #type ")", sizeof(type)}
+#define FIELD(type, field) {"offsetof(" #type ", " #field ")", offsetof(type, field)}
+#define VALUE(name) {#name, name}
 
 static const regard_abi_constant CONSTANTS[] = {
     VALUE(REGARD_OK),

@@ -8,8 +8,8 @@
 #include "simd_math.h"
 #include "regard.h"
 
-#define LOAD_GATE(p, k) vec_load_partial(p + (k)*width + j, n, 0)
-#define STORE_GATE(p, k, value) vec_store_partial(p + (k)*width + j, value, n)
+#define LOAD_GATE(p, k) vec_load_partial(p + (k) * width + j, n, 0)
+#define STORE_GATE(p, k, value) vec_store_partial(p + (k) * width + j, value, n)
 
 void regard_gru_forward(const float *x, const float *s, const float *h, float *out, float *gates, int64_t start,
                         int64_t stop, int64_t width) {
