@@ -26,7 +26,7 @@ def check_attribution_size(predictor: "Predictor", target: str, limits: Limits, 
     """Raises RegardError if attribution would take too long. source_positions: of a picture or a recording."""
     if LONE_SURROGATE.search(target) or not predictor.run.target_side.has_eos:
         return  # invalid text is reported by the predictor; a class is a single target
-    limit = min(limits.attributed, limits.attributed_looks // max(1, source_positions))
+    limit = min(limits.attribution_tokens, limits.attribution_cells // max(1, source_positions))
     if len(predictor.run.target_tokens(target)) > limit:
         raise RegardError(f"attribution: of at most {limit} subwords that are written.")
 

@@ -66,9 +66,9 @@ def check_limits(options: Options, limits: Limits) -> Options:
         if len(getattr(options, name)) > limits.texts:
             raise RequestError(400, f"{name}: at most {limits.texts} are possible.")
     constraints = [options.prefix, *options.forbidden, *options.required, *options.glossary, *options.glossary.values()]
-    if sum(map(len, constraints)) > limits.wishes:
+    if sum(map(len, constraints)) > limits.constraint_characters:
         raise RequestError(
-            400, f"prefix, forbidden, required, glossary: at most {limits.wishes:,} characters together."
+            400, f"prefix, forbidden, required, glossary: at most {limits.constraint_characters:,} characters together."
         )
     return options
 
