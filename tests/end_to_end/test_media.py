@@ -177,6 +177,7 @@ def test_captions_in_several_rows_are_references_of_one_image(images: Path, tmp_
     assert sum(report["set_aside"].values()) == 1
 
 
+@pytest.mark.slow
 def test_user_errors_are_one_sentence(images: Path, tmp_path: Path) -> None:
     table = images / "captions.jsonl"
     for arguments, message in (

@@ -51,6 +51,7 @@ def test_the_docs_show_no_other_extensions() -> None:
     assert sorted(each.strip() for each in printed) == sorted(path.read_text().strip() for path in EXTENSIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "axis", "name"),
     [("negative_distance.py", "score", "negative-distance"), ("relu_normalizer.py", "normalizer", "relu")],

@@ -61,7 +61,11 @@ def test_zero_inputs_and_weights_give_zero_products() -> None:
 
 @pytest.mark.skipif(bool(unsupported_reason(CPU)), reason=unsupported_reason(CPU))
 @pytest.mark.parametrize(
-    "decoder", ["bahdanau", "luong input feeding", "convolutional", "transformer", "cho", "rotary"]
+    "decoder",
+    [
+        *("bahdanau", "luong input feeding", "convolutional", "cho"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("transformer", "rotary")),
+    ],
 )
 def test_every_model_runs_in_int8(subwords: SubwordTokenizer, tmp_path: Path, decoder: str) -> None:
     bundle = random_bundle(subwords, "recurrent", decoder)
