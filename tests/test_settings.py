@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.errors import RegardError
 from regard.models.settings import RecurrentDecoder, RecurrentEncoder, TransformerEncoder
 from regard.settings import apply_assignments, merge_settings, read_toml
-from regard.tasks.presets import all_presets
+from regard.tasks.presets import all_presets, preset_settings
 from regard.training.settings import RunSettings, run_settings
 from tests.data.files import is_one_sentence
 
@@ -31,6 +32,36 @@ def error_message(*assignments: str, file: dict[str, Any] | None = None) -> str:
 
 
 # Errors
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ({"model": 1}, "model: 1 is not possible: it is a table of settings"),
+        ({"data": 1}, "data: 1 is not possible: it is a table of settings"),
+        ({"model": {"decoder": 1}}, "model.decoder: 1 is not possible: it is a table of settings"),
+        ({"model": {"source": "text"}}, "model.source: 'text' is not possible: it is a table of settings"),
+        ({"model": {"encoder": {"kind": ["a"]}}}, "model.encoder.kind: ['a'] is not possible: it is a name"),
+        ({"task": 3}, "task: 3 is not possible: it is the name of a task"),
+        ({"task": ["translation"]}, "task: ['translation'] is not possible"),
+    ],
+)
+def test_values_and_tables_in_each_others_place_are_refused(file: dict[str, Any], message: str) -> None:
+    assert message in error_message(file={"preset": "bahdanau", **file})
+
+
+@pytest.mark.parametrize("path", ["model", "model.decoder", "training"])
+def test_set_refuses_a_value_for_a_table(path: str) -> None:
+    assert f"{path}: 1 is not possible" in error_message(f"{path}=1", file={"preset": "bahdanau"})
+
+
+def test_a_task_is_not_chosen_with_set() -> None:
+    assert error_message("task=tagging") == "--set: a task is chosen with --task."
+
+
+def test_a_head_is_refused_where_a_decoder_is_needed() -> None:
+    with pytest.raises(RegardError, match="translation needs a decoder that generates tokens"):
+        RunSettings.parse({**preset_settings("classifier"), "preset": "classifier", "task": "translation"})
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from regard.registry import AXES, GROUP, Registry, _all_entry_points, _distribut
 
 PREFIX = "regard_plugin_"  # of the module names of loaded files
 # The module that defines the registry of each axis, imported only when it is needed.
+TRAINING_AXES = ("metric", "loss", "reader")  # not needed to predict with a run
 REGISTRY_MODULES = {
     "score": "regard.attention.scores",
     "extent": "regard.attention.extents",
@@ -93,15 +94,25 @@ def required_plugins(settings: Any) -> dict[str, str]:
     return {f"{axis}.{name}": origin for axis, name, origin in external_extensions() if name in named}
 
 
-def check_available(required: dict[str, str], where: str) -> None:
-    """Raise RegardError, naming the first, if one of the plugins that a run needs is missing."""
+def check_available(required: dict[str, str], where: str, *, training: bool = False) -> None:
+    """Raise RegardError, naming them, if plugins that a run needs are missing. training: those of training, too."""
+    missing = {}
     for plugin, origin in required.items():
         axis, _, name = plugin.partition(".")
+        if axis in TRAINING_AXES and not training:
+            continue
         if axis not in AXES.keys() | REGISTRY_MODULES.keys() or name not in get_registry(axis):
-            source = (
-                f"load its file with --plugin {Path(origin).name}" if origin.endswith(".py") else f"install {origin}"
-            )
-            raise RegardError(f"{where}: this run needs the plugin {plugin}, which is missing; {source}.")
+            missing[plugin] = origin
+    if missing:
+        sources = {
+            f"load its file with --plugin {Path(origin).name}" if origin.endswith(".py") else f"install {origin}": None
+            for origin in missing.values()
+        }
+        verb = "which is missing" if len(missing) == 1 else "which are missing"
+        plugins = "plugin" if len(missing) == 1 else "plugins"
+        raise RegardError(
+            f"{where}: this run needs the {plugins} {', '.join(missing)}, {verb}; {' and '.join(sources)}."
+        )
 
 
 def _strings(value: Any) -> Iterator[str]:

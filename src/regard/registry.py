@@ -89,8 +89,9 @@ class Registry(Generic[T]):
         for each in (name, *aliases):
             taken = self._origin(each)
             if taken is not None and taken != origin:
+                own, other = (taken, origin) if origin.builtin else (origin, taken)
                 raise RegardError(
-                    f"{origin.file}: there is already a {self.axis} named {each!r}, in {taken.file}; rename yours."
+                    f"{own.file}: there is already a {self.axis} named {each!r}, in {other.file}; rename yours."
                 )
             if each in self._entries:
                 raise ValueError(f"{origin.file}: {self.axis} {each!r} is registered twice")

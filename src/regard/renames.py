@@ -92,8 +92,9 @@ def migrate(content: dict[str, Any]) -> dict[str, Any]:
         for key in new[:-1]:
             inner = inner.setdefault(key, {})
         inner[new[-1]] = old_values.get(value, value) if isinstance(value, str | bool | int) else value
-    decoder = found.get("model", {}).get("decoder", {})
-    if decoder.get("kind") == "places":
+    model = found.get("model")
+    decoder = model.get("decoder") if isinstance(model, dict) else None
+    if isinstance(decoder, dict) and decoder.get("kind") == "places":
         decoder["kind"] = DECODER_KINDS.get(decoder.pop("says", "words"), "places")
         if decoder["kind"] != "masked-lm":
             decoder.pop("next_sentence", None)

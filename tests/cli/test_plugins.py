@@ -1,6 +1,8 @@
 """regard plugins."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,9 @@ from typer.testing import CliRunner
 
 from regard import plugins
 from regard.cli import app
+from regard.errors import RegardError
 from regard.inference.search_algorithm import SEARCHES
+from regard.plugins import check_available
 from regard.registry import AXES
 from regard.tasks.base import TASKS
 
@@ -46,3 +50,39 @@ def test_checking_a_runs_plugins_imports_the_registry_of_their_axis(monkeypatch:
     monkeypatch.delitem(AXES, "search")
     monkeypatch.setattr("importlib.import_module", lambda name: AXES.__setitem__("search", registry))
     plugins.check_available({"search.beam": "x.py"}, "run")
+
+
+def test_missing_plugins_are_named_together_and_those_of_training_only_for_training(tmp_path: Path) -> None:
+    required = {"score.mine": "/elsewhere/score.py", "metric.mine": "a-package 1.0"}
+    with pytest.raises(RegardError) as caught:
+        check_available(required, "run", training=True)
+    assert str(caught.value) == (
+        "run: this run needs the plugins score.mine, metric.mine, which are missing; load its file with --plugin score.py "
+        "and install a-package 1.0."
+    )
+    with pytest.raises(RegardError, match=r"needs the plugin score\.mine, which is missing; load its file"):
+        check_available(required, "run")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "from regard.evaluation.metrics import METRICS\nfrom regard.evaluation.metrics.bleu import Bleu\n"
+            "@METRICS.register('bleu')\nclass Mine(Bleu):\n    pass\n",
+            "plugin.py: there is already a metric named 'bleu', in regard/evaluation/metrics/bleu.py; rename yours.",
+        ),
+        (
+            "from regard.tasks.base import TASKS\nfrom regard.tasks.translation import Translation\n"
+            "@TASKS.register('mine')\nclass Mine(Translation):\n    name, verb = 'mine', 'train'\n",
+            "task mine: its verb 'train' is another command; choose another verb.",
+        ),
+    ],
+)
+def test_names_of_built_in_extensions_and_commands_are_refused(tmp_path: Path, code: str, message: str) -> None:
+    path = tmp_path / "plugin.py"
+    path.write_text(code)
+    command = [sys.executable, "-m", "regard", "--plugin", str(path), "plugins"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr

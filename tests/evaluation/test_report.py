@@ -38,7 +38,9 @@ class ReferenceGenerator(Generator):
     def __call__(self, run: Path, sources: Sequence[Any], progress: Progress) -> GeneratedOutputs:
         correct = int(run.name)
         texts = REFERENCES[:correct] + ["wrong"] * (len(REFERENCES) - correct)
-        return GeneratedOutputs(texts, seconds=2.0, tokens=100, split_sources=1, engine="copier")
+        return GeneratedOutputs(
+            texts, seconds=2.0, tokens=100, split_sources=1, engine="copier", beam=self.options.beam
+        )
 
 
 def test_outputs_without_sources_have_scores_but_no_lengths() -> None:

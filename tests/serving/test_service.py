@@ -238,6 +238,17 @@ def test_concurrent_clients_get_their_own_translations(server: Server, expected:
         ({"text": 3}, 400, "text"),
         ({"text": [1]}, 400, "text"),
         ({"texts": "x"}, 400, "text"),
+        ({"text": "x", "target": "de", "no_repeat": 2}, 400, "no_repeat: this option is now called no_repeat_ngram."),
+        ({"text": "x", "target": "de", "beem": 2}, 400, "beem: there is no such field; see /docs."),
+        ({"text": "x", "target": "de", "beam": "3"}, 400, "beam: '3' is not possible; it must be a whole number."),
+        (
+            {"text": "x", "target": "de", "scores": "yes"},
+            400,
+            "scores: 'yes' is not possible; it must be true or false.",
+        ),
+        ({"text": "x", "target": "de", "temperature": True}, 400, "temperature: True is not possible"),
+        ({"text": "x", "target": "de", "forbidden": "y"}, 400, "forbidden: give a list of words or phrases"),
+        ({"text": "x", "target": "de", "to": "zh"}, 400, "to: there is no 'zh'; this model has one language."),
         ({}, 400, "text"),
         ({"text": "x", "forbidden": ["y" * 3000], "target": "de"}, 400, "at most 2,000 characters together"),
         ({"text": "x", "glossary": {str(n): "x" for n in range(200)}, "target": "de"}, 400, "glossary: at most 128"),
@@ -247,6 +258,32 @@ def test_invalid_requests_get_an_error_message(server: Server, body: dict, statu
     answer = server.request("/v1/translate", body)
     assert answer.status == status
     assert message in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("beam=x", "beam: 'x' is not possible; it must be a whole number."),
+        ("beem=3", "beem: there is no such option"),
+        ("no_repeat=2", "no_repeat: this option is now called no_repeat_ngram."),
+        ("beam=3&beam=4", "beam: it is given more than once."),
+        ("nbest=2", "nbest: this does not apply to /v1/lines; leave it out."),
+        ("attention=true", "attention: this does not apply to /v1/lines; leave it out."),
+        ("to=zh", "to: there is no 'zh'"),
+    ],
+)
+def test_invalid_query_parameters_get_an_error_message(server: Server, query: str, message: str) -> None:
+    answer = server.request(f"/v1/lines?target=de&{query}", body=b"the cat", headers={"content-type": "text/plain"})
+    assert answer.status == 400
+    assert message in answer.json()["error"]
+
+
+def test_options_in_the_query_are_used(server: Server, runs: list[Path]) -> None:
+    (line,) = server.request(
+        "/v1/lines?target=de&beam=2&max_length_ratio=0.5&forbidden=a", body=b"the cat sat"
+    ).body.splitlines()
+    expected = regard.load(runs[0]).translate("the cat sat", beam=2, max_length_ratio=0.5, forbidden=["a"])
+    assert json.loads(line)["text"] == expected.text
 
 
 def test_malformed_bodies_are_rejected(server: Server) -> None:

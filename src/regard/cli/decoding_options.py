@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from regard.inference.options import Options
 
+COMMANDS_DECIDE = ("nbest",)  # options with another default in some commands
 META_KEY = "regard.decoding_options"  # in a context's meta
 Groups = Callable[[], Collection[str]]
 
@@ -109,7 +110,7 @@ def _annotation(name: str) -> Any:
     if default in ((), {}):
         kind = list[str] if default == () else Path
         text += " May be repeated." if default == () else " A file: .tsv, .csv or .jsonl."
-    elif default not in (None, "", False):
+    elif default not in (None, "", False) and name not in COMMANDS_DECIDE:
         text += f" [default: {default}]"
     flag = "--" + name.replace("_", "-")
     return Annotated[kind | None, typer.Option(flag, help=text)]  # type: ignore[operator]

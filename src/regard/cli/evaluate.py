@@ -264,9 +264,10 @@ def _print_report(report: "Report") -> None:
     for score in report.scores:
         typer.echo(f"  {score.name:{width}} {score.value:7.2f}   {score.signature}")
     if (generated := report.generated) is not None:
+        searched = "" if report.beam is None else f"beam {report.beam}, "
         typer.echo(
             f"  {report.sentences_per_second:,} sentences/s, {report.tokens_per_second:,} tokens/s, "
-            f"beam {report.beam}, {generated.engine}"
+            f"{searched}{generated.engine}"
         )
         if generated.split_sources:
             typer.echo(f"  {generated.split_sources:,} sources are longer than the model reads, and were read in parts")

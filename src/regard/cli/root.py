@@ -25,6 +25,7 @@ class RootGroup(TyperGroup):
 
             for file in files:
                 load_file(Path(file))
+            self._check_verbs()
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -47,6 +48,15 @@ class RootGroup(TyperGroup):
             if option in OPTIONS:
                 raise RegardError(f"{option}: this option is now called {OPTIONS[option]}.") from None
             raise
+
+    def _check_verbs(self) -> None:
+        """Raise RegardError if the verb of a task in a plugin is a command that is no task's verb."""
+        from regard.tasks.base import TASKS
+
+        builtin = {TASKS.get(name).verb for name in TASKS.builtin_names()}
+        for task in _tasks():
+            if task.verb in self.commands and task.verb not in builtin:
+                raise RegardError(f"task {task.name}: its verb {task.verb!r} is another command; choose another verb.")
 
     def _add_verbs(self) -> None:
         from regard.cli.predict import add_verb

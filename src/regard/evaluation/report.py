@@ -40,6 +40,7 @@ class GeneratedOutputs:
     tokens: int  # generated
     split_sources: int  # longer than the model's limit, so that they were split
     engine: str
+    beam: int | None = None  # None for a task without search
     unreadable: int = 0  # sources that could not be read; their output is empty
     first_problem: str = ""  # of these
 
@@ -79,6 +80,7 @@ def generate_outputs(
         tokens=sum(len(result.tokens) for result in results),
         split_sources=sum(result.chunk_count > 1 for result in results),
         engine=predictor.engine_reason,
+        beam=options.beam if "search" in predictor.task.options else None,
         unreadable=len(failed),
         first_problem=f"{failed[0].source}: {failed[0].error}" if failed else "",
     )
@@ -201,7 +203,7 @@ def evaluate_systems(
         confusions=confusions(texts, data.references[0])[:MAX_CONFUSIONS] if labels else None,
         run=systems.run,
         generated=generated,
-        beam=generator.options.beam,
+        beam=None if generated is None else generated.beam,
         compared_with=systems.compare_with,
         comparisons=[]
         if other_texts is None

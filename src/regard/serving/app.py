@@ -42,6 +42,7 @@ from regard.serving.request_schema import (
     options_in_query,
     query_parameters,
     requested_options,
+    unknown_field,
 )
 from regard.serving.text_translation import TextTranslation, check_reads_text, translate_texts
 from regard.views.storage import to_record as attention_record
@@ -71,6 +72,10 @@ def translation_record(translation: TextTranslation, model: Model) -> dict[str, 
     return {**record, "wrong": translation.error} if translation.error else record
 
 
+# Groups of options for outputs that a stream of lines and a translated file do not have.
+RICH_OUTPUT = ("nbest", "scores", "alignment", "attention")
+
+
 class Service:
     """What all routes share: models, limits, API keys and metrics."""
 
@@ -91,6 +96,10 @@ class Service:
                 model.predictor.check_options(options)
             except RegardError as error:
                 raise RequestError(400, str(error)) from None
+            known = model.predictor.description.target_languages
+            if options.to and options.to not in known:
+                languages = ", ".join(known) or "one language"
+                raise RequestError(400, f"to: there is no {options.to[:40]!r}; this model has {languages}.")
         return options
 
     async def translate(
@@ -225,7 +234,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         except UnicodeDecodeError:
             raise RequestError(400, "the body is not text in UTF-8.") from None
         check_reads_text(chosen)
-        options = service.validate_options(options_in_query(request), chosen)
+        options = service.validate_options(options_in_query(request, without=RICH_OUTPUT), chosen)
         source_lines = LINE_ENDS.split(text)
         source_lines = source_lines[:-1] if source_lines[-1] == "" else source_lines
         if any(len(line) > service.limits.characters for line in source_lines):
@@ -254,7 +263,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         except ModelNotFoundError as error:
             raise RequestError(400, str(error)) from None
         check_reads_text(chosen)
-        options = service.validate_options(options_in_query(request), chosen)
+        options = service.validate_options(options_in_query(request, without=RICH_OUTPUT), chosen)
         safe_name = file_api.safe_file_name(name)
         columns = resolve_layout(chosen.folder, None, None, column, None)  # a question answering run has its columns
         source_column = columns.source_column if column is not None or columns.question_column is not None else None
@@ -300,6 +309,8 @@ def _add_error_handlers(app: FastAPI) -> None:
                 {"error": "the body is to be an object in JSON, with the header content-type: application/json."}, 400
             )
         field = ".".join(str(name) for name in first["loc"] if name not in ("body", "str", "list[str]"))
+        if first["type"] == "extra_forbidden":
+            return JSONResponse({"error": unknown_field(field)}, 400)
         message = first["msg"].lower()
         return JSONResponse({"error": f"{field}: {message}." if field else f"{message}."}, 400)
 

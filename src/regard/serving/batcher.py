@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from regard.data.media import DecodedMedia
+from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.results import Result
 
@@ -240,7 +241,9 @@ class Batcher:
                         0.0,
                         [],
                         [],
-                        error=f"it could not be translated ({type(error).__name__})",
+                        error=str(error).rstrip(".")
+                        if isinstance(error, RegardError)
+                        else f"it could not be translated ({type(error).__name__})",
                     )
                 ]
         return [result for item in batch for result in self._predict_batch([item])]

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Header, Query, Request
 from regard.data.media import DecodedMedia
 from regard.errors import RegardError
 from regard.inference.media_inputs import MediaInputs
-from regard.inference.options import Options
+from regard.inference.options import GROUPS
 from regard.inference.predictor import Predictor
 from regard.serving.attention_api import check_attribution_size
 from regard.serving.http_requests import RequestError, applicable_options, bearer_key, run_for_request
@@ -62,7 +62,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
         chosen, _, inputs, body = await read_request(request, model, authorization)
-        options = _options(service, chosen, options_in_query(request))
+        options = service.validate_options(options_in_query(request), chosen)
         source = DecodedMedia(await decoder.run(lambda: inputs.medium.read(body)), "the file")
         assert chosen.batcher is not None
         (result,) = await run_for_request(
@@ -88,7 +88,8 @@ def add_to(app: FastAPI, service: "Service") -> None:
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
         chosen, predictor, inputs, body = await read_request(request, model, authorization)
-        options = _options(service, chosen, applicable_options(predictor, to=to))
+        options_in_query(request, without=GROUPS)  # it takes none but its own parameters
+        options = service.validate_options(applicable_options(predictor, to=to), chosen)
         if target is not None and len(target) > service.limits.characters:
             raise RequestError(413, f"at most {service.limits.characters:,} characters of a target.")
         source = DecodedMedia(await decoder.run(lambda: inputs.medium.read(body)), "the file")
@@ -132,17 +133,6 @@ def media_inputs(predictor: Predictor) -> MediaInputs | None:
     """The media inputs of a predictor; None if it reads text."""
     inputs = getattr(predictor.pipeline, "inputs", None)
     return inputs if isinstance(inputs, MediaInputs) else None
-
-
-def _options(service: "Service", model: Model, options: Options) -> Options:
-    options = service.validate_options(options, model)
-    assert model.predictor is not None
-    languages = model.predictor.description.target_languages
-    if options.to and options.to not in languages:
-        raise RequestError(
-            400, f"to: there is no {options.to[:40]!r}; this model has {', '.join(languages) or 'one language'}."
-        )
-    return options
 
 
 class _MediaDecoder:

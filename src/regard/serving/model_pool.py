@@ -42,6 +42,9 @@ class Model:
 
     def matches_languages(self, source: str | None, target: str | None) -> bool:
         """Whether the model translates from this language to that one; None matches any language."""
+        predictor = self.predictor
+        if target is not None and predictor is not None and not predictor.description.model.decoder.predicts_tokens:
+            return False  # labels are in no language
         return _language_matches(source, self.source) and _language_matches(target, self.target)
 
 
@@ -138,5 +141,5 @@ class ModelPool:
             )
         exact = [model for model in matches if model.target is not None or target is None] or matches
         if source is None and len({model.source for model in exact}) > 1:
-            raise ModelNotFoundError("several models could be meant; name the source language.")
+            raise ModelNotFoundError("several models could be meant; name the model, or the source language.")
         return exact[0]

@@ -4,15 +4,16 @@ All decoding options come from the schema in `inference/options.py`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from regard.errors import RegardError
-from regard.inference.options import Options
+from regard.inference.options import Options, group_of
 from regard.inference.search_algorithm import selectable_searches
+from regard.renames import OPTIONS
 from regard.serving.http_requests import RequestError
 from regard.serving.limits import Limits
 
@@ -29,7 +30,11 @@ class _PredictionInputs(BaseModel):
 
 
 # The body of a request: the inputs, and every decoding option with its type, bounds, default and help text.
-OPTION_FIELDS: dict[str, Any] = {name: (field.annotation, field) for name, field in Options.model_fields.items()}
+# Their values are checked by `Options`, whose messages are those of Python and of the command line.
+OPTION_FIELDS: dict[str, Any] = {
+    name: (Annotated[Any, WithJsonSchema(schema)], Field(Options.model_fields[name].default))
+    for name, schema in Options.model_json_schema()["properties"].items()
+}
 PredictionRequest: Any = create_model("PredictionRequest", __base__=_PredictionInputs, **OPTION_FIELDS)
 
 
@@ -65,9 +70,27 @@ def options_from(requested: Mapping[str, Any]) -> Options:
         raise RequestError(400, str(error)) from None
 
 
-def options_in_query(request: Request) -> Options:
+def unknown_field(name: str) -> str:
+    """The error message for a field that a body does not have, with the new name of a renamed option."""
+    if name in OPTIONS:
+        return f"{name}: this option is now called {OPTIONS[name]}."
+    return f"{name}: there is no such field; see /docs."
+
+
+def check_query(request: Request, *, options: Collection[str] = ()) -> None:
+    """Raises RequestError for a query parameter that the route does not have, and for one that is given twice."""
+    route_parameters = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    for name in request.query_params:
+        if name in Options.model_fields and name not in {*route_parameters, *options}:
+            raise RequestError(400, f"{name}: this does not apply to {request.url.path}; leave it out.")
+        if len(request.query_params.getlist(name)) > 1 and _flat(SCHEMA.get(name, {})).get("type") != "array":
+            raise RequestError(400, f"{name}: it is given more than once.")
+
+
+def options_in_query(request: Request, *, without: Collection[str] = ()) -> Options:
     """The options among the query parameters of a request. Raises RequestError for a parameter that is neither an
-    option nor a parameter of the route."""
+    option nor a parameter of the route, or an option of these groups, which the route's response has no place for."""
+    check_query(request, options=[name for name in Options.model_fields if group_of(name) not in without])
     route_parameters = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
     requested = {
         name: request.query_params.getlist(name) for name in request.query_params if name not in route_parameters

@@ -113,8 +113,13 @@ class Task(ABC):
     def configure(self, settings: dict[str, Any]) -> None:  # noqa: B027
         """Adjust plain settings to the task before they are checked."""
 
-    def check(self, model: "ModelSettings") -> None:  # noqa: B027
-        """Raise RegardError if a model cannot be trained for this task."""
+    def check(self, model: "ModelSettings") -> None:
+        """Raise RegardError if a model cannot be trained for this task. By default it must generate tokens."""
+        if not model.decoder.autoregressive:
+            raise RegardError(
+                f"--preset: this model has a head of the kind {model.decoder.kind}, and {self.name} needs a decoder "
+                "that generates tokens; leave it out, or choose another one."
+            )
 
     def usage(self, run: Path) -> str:
         """The command that uses a run of this task, in a sentence."""
@@ -157,6 +162,8 @@ TASKS: Registry[type[Task]] = Registry(
 
 def get_task(name: str) -> Task:
     """The task of this name. Raises RegardError if there is none."""
+    if not isinstance(name, str):
+        raise RegardError(f"task: {name!r} is not possible: it is the name of a task, such as translation.")
     if name not in TASKS and name in VALUES["task"]:
         raise RegardError(f"--task: {name} is now called {VALUES['task'][name]}.")
     return TASKS.get(name)()
@@ -200,6 +207,8 @@ MODALITIES = {
 
 def modality_error(task: Task, modality: str) -> str:
     """The error message for files of a modality that a task does not read."""
+    if not task.default_presets:
+        return f"--task: {task.name} is for imported models; it cannot be trained."
     needed = " or ".join(MODALITIES.get(each, each) for each in task.default_presets)
     hint = " (name their folder with --media, if it is not the table's)" if modality == "text" else ""
     return f"--task: {task.name} needs {needed}{hint}, and the sources of these files are {MODALITIES[modality]}."

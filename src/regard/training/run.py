@@ -32,7 +32,7 @@ from regard.errors import RegardError
 from regard.inference.results import SMALL_VOCABULARY
 from regard.interpret.capture import choose_alignment_head
 from regard.models.settings import ModelSettings
-from regard.plugins import required_plugins
+from regard.plugins import check_available, required_plugins
 from regard.runs.bundle import Bundle, new_model
 from regard.runs.ctranslate2_conversion import PRECISIONS, convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.devices import resolve_device
@@ -110,6 +110,8 @@ def read_run_settings(run: Path, changes: dict[str, Any] | None = None) -> RunSe
     if not (run / "settings.toml").exists():
         what = "this is not a run" if run.exists() else "there is no such folder"
         raise RegardError(f"{run}: {what}; a run has a settings.toml, made by regard train.")
+    if (run / "model.toml").exists():
+        check_available(read_toml(run / "model.toml").get("plugins", {}), str(run), training=True)
     settings = RunSettings.parse(read_toml(run / "settings.toml"))
     if changes:
         settings = settings.model_copy(update={"training": settings.training.model_copy(update=changes)})

@@ -145,6 +145,7 @@ def run_settings(
     """Merge, in order: a preset (`name`, or that of the file, or a default for the task and the files), the runs of a
     warm start, the configuration file, the command's options in `options`, and each assignment of --set."""
     file = migrate(file)
+    _check_tables(file)
     name = name or file.get("preset")
     modality, task_given = None, task is not None
     task = task or file.get("task")
@@ -168,6 +169,7 @@ def run_settings(
     everything = _apply_assignments(
         merge_settings(merge_settings({**preset, "preset": name}, {**file, "preset": name}), options), assignments
     )
+    _check_tables(everything)
     everything["task"] = task or preset.get("task", "")
     _match_width(everything.get("model", {}), file.get("model", {}), assignments)
     if everything["task"]:
@@ -184,6 +186,21 @@ def _data_settings(file: dict[str, Any], options: dict[str, Any], assignments: l
         return DataSettings.parse(everything.get("data", {}))
     except RegardError as error:
         raise RegardError(f"data.{error}") from None
+
+
+def _check_tables(settings: dict[str, Any]) -> None:
+    """Raise RegardError for a single value where a table of settings belongs."""
+    model = settings.get("model")
+    tables = {name: settings.get(name) for name in ("model", "data", "training")}
+    if isinstance(model, dict):
+        tables |= {f"model.{name}": model.get(name) for name in ("source", "encoder", "decoder")}
+    for path, table in tables.items():
+        if table is not None and not isinstance(table, dict):
+            raise RegardError(
+                f"{path}: {table!r} is not possible: it is a table of settings, such as {path}.NAME=VALUE."
+            )
+        if isinstance(table, dict) and not isinstance(table.get("kind", ""), str):
+            raise RegardError(f"{path}.kind: {table['kind']!r} is not possible: it is a name.")
 
 
 def _match_width(model: dict[str, Any], file: dict[str, Any], assignments: list[str]) -> None:
@@ -216,6 +233,8 @@ def _apply_assignments(everything: dict[str, Any], assignments: list[str]) -> di
     """Apply --set. A new kind, as in model.encoder.kind=recurrent, replaces the whole table, so kinds are set first."""
     if any(each.partition("=")[0].strip() == "preset" for each in assignments):
         raise RegardError("--set: a preset is chosen with --preset.")
+    if any(each.partition("=")[0].strip() == "task" for each in assignments):
+        raise RegardError("--set: a task is chosen with --task.")
     kinds = [each for each in assignments if each.partition("=")[0].strip().endswith(".kind")]
     other_assignments = [each for each in assignments if each not in kinds]
     return apply_assignments(merge_settings(everything, apply_assignments({}, kinds)), other_assignments)
