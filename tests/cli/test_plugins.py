@@ -57,8 +57,8 @@ def test_missing_plugins_are_named_together_and_those_of_training_only_for_train
     with pytest.raises(RegardError) as caught:
         check_available(required, "run", training=True)
     assert str(caught.value) == (
-        "run: this run needs the plugins score.mine, metric.mine, which are missing; load its file with --plugin score.py "
-        "and install a-package 1.0."
+        "run: this run needs the plugins score.mine, metric.mine, which are missing; load its file with "
+        "--plugin score.py and install a-package 1.0."
     )
     with pytest.raises(RegardError, match=r"needs the plugin score\.mine, which is missing; load its file"):
         check_available(required, "run")
