@@ -64,10 +64,11 @@ def serve(
     from regard.serving.api_keys import ApiKeys
     from regard.serving.app import create_app
     from regard.serving.limits import Limits
-    from regard.serving.model_pool import ModelPool
+    from regard.serving.model_pool import ModelPool, check_served
+    from regard.tasks.base import task_from_description
 
-    for run in runs:
-        open_run(run)  # a folder that is not a run is reported now, not in the background
+    for run in runs:  # a folder that is not a run, or cannot be served, is reported now, not in the background
+        check_served(run, task_from_description(open_run(run).description))
     api_keys = ApiKeys(keys)
     is_public = host not in LOCAL
     if is_public and not name:

@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.inference.options import options_in
-from regard.inference.predictor import Predictor
+from regard.inference.predictor import Predictor, TaskProtocol
 from regard.serving.batcher import Batcher
 from regard.serving.limits import Limits
 
@@ -54,6 +54,12 @@ def _language_matches(requested: str | None, supported: str | None) -> bool:
         return True
     a, b = requested.lower().replace("_", "-"), supported.lower().replace("_", "-")
     return a == b or a.startswith(f"{b}-") or b.startswith(f"{a}-")
+
+
+def check_served(folder: Path, task: TaskProtocol) -> None:
+    """Raise RegardError for a run of a task that cannot be served."""
+    if not task.served:
+        raise RegardError(f"{folder}: a run for {task.title} is not served yet; use regard {task.verb}.")
 
 
 class ModelNotFoundError(RegardError):
@@ -104,10 +110,7 @@ class ModelPool:
         from regard.loading import load
 
         predictor = load(folder, **self._load_options)
-        if not predictor.task.served:
-            raise RegardError(
-                f"{folder}: a run for {predictor.task.title} is not served yet; use regard {predictor.task.verb}."
-            )
+        check_served(folder, predictor.task)
         # The first prediction is slow, and imports PyTorch.
         options = predictor.greedy_options()
         accepted = predictor.task.options

@@ -50,7 +50,7 @@ class RunOptions:
 def settings_from_command(files: TrainingFiles, options: RunOptions, limits: Mapping[str, Any]) -> RunSettings:
     """The settings of a new run. limits: steps, minutes and seed. Raises RegardError."""
     file = read_configuration(options)
-    settings = {"data": files.as_settings(options.task), "training": dict(limits)}
+    settings = {"data": files.as_settings(options.task or file.get("task")), "training": dict(limits)}
     runs = [run.absolute() for run in options.init or ()]
     return run_settings(options.preset, file, list(options.assignments), settings, task=options.task, init=runs)
 
