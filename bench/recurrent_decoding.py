@@ -69,7 +69,7 @@ def regard_search(beam: int, kind: str) -> Callable[[], object]:
         save_file(model.state_dict(), Path(folder) / "model.safetensors")
         run: Any = SimpleNamespace(
             folder=Path(folder),
-            description=RunDescription(longest=OUTPUT_LENGTH, model=settings),
+            description=RunDescription(max_tokens=OUTPUT_LENGTH, model=settings),
             source_side=range(VOCABULARY),
             target_side=range(VOCABULARY),
         )

@@ -31,5 +31,5 @@ def random_bundle(
             parameter.normal_(0, 0.4)
         if model.output.bias is not None:
             model.output.bias[END] += 3
-    description = RunDescription.model_validate({"longest": 12, "model": settings, **fields})
+    description = RunDescription.model_validate({"max_tokens": 12, "model": settings, **fields})
     return Bundle(description, model.eval(), subwords, subwords)

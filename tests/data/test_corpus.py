@@ -129,7 +129,7 @@ def test_examples_rejected_after_reading_have_their_file_and_line(pairs: list[tu
 
 def test_the_length_limit_includes_the_end_token(tmp_path: Path) -> None:
     lines = [("x" * length, "y" * length) for length in range(1, 9)]
-    settings = {"longest": 6, "valid_size": 1, "subwords": {"kind": "character"}}
+    settings = {"max_tokens": 6, "valid_size": 1, "subwords": {"kind": "character"}}
     corpus = prepare_corpus(tmp_path / "c", table(tmp_path / "a.tsv", lines), **settings)
     lengths = [*corpus.train.source_lengths.tolist(), *corpus.valid.source_lengths.tolist()]
     assert max(lengths) <= 6
@@ -140,7 +140,7 @@ def test_unusual_ratios_of_lengths_are_relative_to_the_corpus(pairs: list[tuple[
     """Where every target is twelve times longer, that is usual, and equal lengths are not."""
     lines = [(source, f"{target} " * 12) for source, target in pairs]
     outlier = ("red green blue small large old new cat dog house tree river " * 2, "rot")
-    corpus = prepare_corpus(tmp_path / "c", table(tmp_path / "a.tsv", [*lines, outlier]), longest=2000)
+    corpus = prepare_corpus(tmp_path / "c", table(tmp_path / "a.tsv", [*lines, outlier]), max_tokens=2000)
     assert corpus.rejected == {"unusual ratio of lengths": 1}
 
 
@@ -285,7 +285,7 @@ def test_an_unchanged_corpus_is_reused(pairs: list[tuple[str, str]], tmp_path: P
     [
         {"valid_size": 3},
         {"lowercase": True},
-        {"longest": 100},
+        {"max_tokens": 100},
         {"subwords": {"size": 400}},
         {"subwords": {"kind": "unigram"}},
         {"source_column": 2, "target_column": 1},

@@ -23,7 +23,7 @@ WORD_STARTS = np.array([False] * 5 + [True, False] * 10)
 def test_labels_are_the_original_tokens(tokens: list[int], whole_words: bool, seed: int) -> None:
     original = [BEGIN, *tokens, END]
     rng = np.random.default_rng(seed)
-    inputs, labels = mask_tokens(original, WORD_STARTS, MaskSettings(share=0.2, whole_words=whole_words), rng)
+    inputs, labels = mask_tokens(original, WORD_STARTS, MaskSettings(probability=0.2, whole_words=whole_words), rng)
     for token, masked, label in zip(original, inputs, labels, strict=True):
         assert label in (PAD, token)
         if label == PAD:
@@ -63,7 +63,7 @@ def test_selected_tokens_are_masked_replaced_or_kept_at_the_documented_rates() -
 def masked_corpus(folder: Path, segments: int = 1) -> tuple[Corpus, MaskedPassages]:
     lines = [f"the {color} dog {verb} near house {n}" for n in range(30) for color in ("red", "big") for verb in "ab"]
     (folder / "text.txt").write_text("\n".join(lines))
-    data = DataSettings(text=(folder / "text.txt",), longest=24)
+    data = DataSettings(text=(folder / "text.txt",), max_tokens=24)
     corpus = prepare(data, folder / "data", kind=MaskedDocuments(), source=TextSource(bos=True, segments=segments))
     assert isinstance(corpus.train, MaskedPassages)
     return corpus, corpus.train
@@ -115,5 +115,5 @@ def test_passages_have_at_most_max_tokens(max_tokens: int) -> None:
 
 
 def test_the_masked_share_must_be_below_one() -> None:
-    with pytest.raises(ValueError, match="share"):
-        MaskSettings.parse({"share": 1.0})
+    with pytest.raises(ValueError, match="probability"):
+        MaskSettings.parse({"probability": 1.0})

@@ -172,7 +172,7 @@ def test_augmentation_is_a_function_of_the_key_and_off_in_validation(tmp_path: P
     assert np.array_equal(batch(1), batch(1))
     assert not np.allclose(batch(1), batch(2))
     assert not np.allclose(batch(1), plain)
-    nothing = {"shift": 0, "zoom": 0, "turn": 0, "light": 0}
+    nothing = {"shift": 0, "zoom": 0, "rotation": 0, "brightness": 0}
     assert np.array_equal(batch(1, **nothing), plain)
     flipped = [batch(key, **nothing, flip=True) for key in range(6)]
     assert any(np.allclose(one[0], plain[0][..., ::-1], atol=1e-5) for one in flipped)
@@ -185,7 +185,7 @@ def test_spec_augment_masks_at_most_the_set_share(tmp_path: Path) -> None:
 
     frames = torch.ones(5, 50, 16)
     mask = torch.arange(50)[None] < torch.tensor([50, 40, 30, 20, 10])[:, None]
-    augment_settings = AugmentSettings(time_masks=1, time_width=0.5, band_masks=1, band_width=0.5)
+    augment_settings = AugmentSettings(time_masks=1, time_width=0.5, frequency_masks=1, frequency_width=0.5)
     found = augment(frames, mask, augment_settings, 3)
     assert torch.equal(found, augment(frames, mask, augment_settings, 3))
     masked = (found == 0).float().mean((1, 2))
@@ -220,7 +220,7 @@ def test_a_long_source_is_truncated_if_set(tmp_path: Path) -> None:
     table = tmp_path / "t.tsv"
     table.write_text("".join(f"{'word ' * 400}{n}\tshort {n}\n" for n in range(6)))
     with pytest.raises(ValueError, match="no training example is left"):
-        prepare_corpus(tmp_path, table, TextSource(), longest=64, unusual_ratio=1e9)
-    corpus = prepare_corpus(tmp_path, table, TextSource(), longest=64, whole=True, unusual_ratio=1e9, valid_size=1)
+        prepare_corpus(tmp_path, table, TextSource(), max_tokens=64, unusual_ratio=1e9)
+    corpus = prepare_corpus(tmp_path, table, TextSource(), max_tokens=64, whole=True, unusual_ratio=1e9, valid_size=1)
     assert len(corpus.train.tokens(0)[0]) == 64
     assert PAD not in corpus.train.tokens(0)[0]

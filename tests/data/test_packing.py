@@ -113,7 +113,7 @@ def test_a_corpus_of_plain_text_is_loaded_in_passages(tmp_path: Path) -> None:
     train, valid = tmp_path / "train.txt", tmp_path / "valid.txt"
     train.write_text("".join(f"the {n}th line has some words and ends here\n" for n in range(60)))
     valid.write_text("another line\n\nwith a blank one\n")
-    settings = DataSettings.parse({"text": [train], "valid_text": [valid], "longest": 16, "subwords": {"size": 320}})
+    settings = DataSettings.parse({"text": [train], "valid_text": [valid], "max_tokens": 16, "subwords": {"size": 320}})
     corpus = prepare(settings, tmp_path / "data", kind=CausalDocuments(), source=NoSource())
     assert isinstance(corpus.train, Passages)
     assert corpus.valid.text(0) == "another line"

@@ -172,7 +172,7 @@ def test_lowercase_models_lowercase_their_inputs(subwords: SubwordTokenizer) -> 
 
 
 def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer) -> None:
-    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", longest=9, per_token=1.25))
+    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", max_tokens=9, per_token=1.25))
     options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
     assert translator.run.search_config(options) == SearchConfig(4, 0.5, 0.1, 2, 1.25, 9)
     result = translator.translate("the cat", options)
@@ -272,7 +272,7 @@ def test_unknown_options_are_rejected(bundle: Bundle) -> None:
 @pytest.fixture
 def word_model(subwords: SubwordTokenizer) -> Bundle:
     """A model that generates words, not bytes."""
-    bundle = random_bundle(subwords, "recurrent", "bahdanau", longest=40)
+    bundle = random_bundle(subwords, "recurrent", "bahdanau", max_tokens=40)
     with torch.no_grad():
         bundle.model.output.bias[:] = -100
         for word in ("the", "cat", "dog", "park", "mat", "on", "Hund", "Katze"):
@@ -329,7 +329,7 @@ def test_every_model_generates_glossary_terms(subwords: SubwordTokenizer, decode
 
 
 def test_required_phrases_that_do_not_fit_are_reported_as_missing(subwords: SubwordTokenizer) -> None:
-    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", longest=3))
+    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", max_tokens=3))
     result = translator.translate("cat", required=("the dog and the cat",))
     assert result.missing == ["the dog and the cat"]
 
@@ -353,7 +353,7 @@ def placeholder_model() -> Bundle:
     lines = [*LINES, *(f"the {SYMBOLS[0]} sat on {SYMBOLS[1]} {SYMBOLS[2]}" for _ in range(3))]
     subwords = train_tokenizer(lines, SubwordSettings(), 330, SYMBOLS)
     return random_bundle(
-        subwords, "recurrent", "bahdanau", longest=40, placeholders={"printf": "symbol", "tag": "symbol"}
+        subwords, "recurrent", "bahdanau", max_tokens=40, placeholders={"printf": "symbol", "tag": "symbol"}
     )
 
 

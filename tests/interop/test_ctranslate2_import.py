@@ -85,7 +85,7 @@ def random_run(tmp_path: Path, tie: str, settings: dict[str, Any]) -> Path:
         for parameter in network.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     (tmp_path / "run").mkdir()
-    save_bundle(tmp_path / "run", Bundle(RunDescription(longest=100, model=model), network, source, joint))
+    save_bundle(tmp_path / "run", Bundle(RunDescription(max_tokens=100, model=model), network, source, joint))
     return tmp_path / "run"
 
 

@@ -78,7 +78,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 for parameter in network.parameters():
                     parameter.add_(0.2 * torch.randn_like(parameter))
             per_token = 0.0 if isinstance(model.source, NoSource) else 2.0
-            description = RunDescription(longest=100, per_token=per_token, model=model)
+            description = RunDescription(max_tokens=100, per_token=per_token, model=model)
             (folder / "run").mkdir()
             save_bundle(folder / "run", Bundle(description, network, source_side, tokenizer))
             export_run(folder / "run", "huggingface", folder / "theirs")
@@ -212,7 +212,9 @@ def test_models_without_a_matching_family_are_rejected(tmp_path: Path, change: d
     tokenizer = train_tokenizer(LINES * 3, SubwordSettings(), 340)
     save_bundle(
         tmp_path,
-        Bundle(RunDescription(longest=100, model=model), new_model(model, tokenizer, tokenizer), tokenizer, tokenizer),
+        Bundle(
+            RunDescription(max_tokens=100, model=model), new_model(model, tokenizer, tokenizer), tokenizer, tokenizer
+        ),
     )
     with pytest.raises(ValueError, match=message):
         export_run(tmp_path, "huggingface", tmp_path / "out")
@@ -222,7 +224,7 @@ def test_models_without_a_matching_family_are_rejected(tmp_path: Path, change: d
 def test_the_tokenizer_lowercases_if_the_run_does(tmp_path: Path) -> None:
     model = ModelSettings.parse({"encoder": TRANSFORMER, "decoder": TRANSFORMER, "tie": "all"})
     tokenizer = train_tokenizer([line.lower() for line in LINES] * 3, SubwordSettings(), 340)
-    description = RunDescription(longest=100, lowercase=True, model=model)
+    description = RunDescription(max_tokens=100, lowercase=True, model=model)
     save_bundle(tmp_path, Bundle(description, new_model(model, tokenizer, tokenizer), tokenizer, tokenizer))
     export_run(tmp_path, "huggingface", tmp_path / "out")
     exported_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")

@@ -89,7 +89,7 @@ def test_attribution_of_tokens_is_the_derivative(subwords: SubwordTokenizer) -> 
 def test_attribution_of_a_sentence_is_the_sum_over_its_tokens(subwords: SubwordTokenizer) -> None:
     """Where positions are sentences."""
     source_settings = {"kind": "text", "segments": 8, "sentence_segments": True, "unit": "sentence"}
-    bundle = random_bundle(subwords, "no position", "transformer", source=source_settings, longest=40)
+    bundle = random_bundle(subwords, "no position", "transformer", source=source_settings, max_tokens=40)
     bundle.model.double()
     segments = [[*segment, END] for segment in bundle.source_side.encode(["the dog ran", "a cat", "the mat"])]
     source, output = [token for segment in segments for token in segment], [5, 6, 7, END]

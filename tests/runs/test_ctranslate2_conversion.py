@@ -18,7 +18,7 @@ from tests.models.variants import DECODERS, ENCODERS, TRANSLATION_PRESETS
 
 
 def save_transformer(subwords: SubwordTokenizer, folder: Path, tie: str = "none") -> None:
-    save_bundle(folder, random_bundle(subwords, "transformer", "transformer", tie=tie, longest=40))
+    save_bundle(folder, random_bundle(subwords, "transformer", "transformer", tie=tie, max_tokens=40))
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))

@@ -188,7 +188,7 @@ def test_rdrop_works_with_next_sentence_prediction(tmp_path: Path) -> None:
     text.write_text("".join(f"the {n}th line has some words and ends here\n" for n in range(60)))
     changes = ["model.source.segments=2", "model.decoder.next_sentence=true", "training.rdrop_weight=1.0"]
     small = ["model.encoder.width=16", "model.encoder.heads=2", "model.encoder.layers=1", "training.precision=float32"]
-    options = {"data": {"text": [str(text)], "longest": 32, "subwords": {"size": 320}}}
+    options = {"data": {"text": [str(text)], "max_tokens": 32, "subwords": {"size": 320}}}
     settings = run_settings(None, {}, [*changes, *small], options, task="masked_lm")
     kind = get_task(settings.task).data()
     corpus = prepare(settings.data, tmp_path / "data", kind=kind, source=settings.model.source)

@@ -34,7 +34,7 @@ def pretrained_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "classes.tsv").write_text("text\tlabel\n" + "\n".join(rows))
     for task, assignments in (("masked_lm", TINY_ENCODER), ("causal_lm", TINY_DECODER)):
         settings = run_settings(
-            None, {}, [*assignments, "data.longest=40"], {"data": {"text": [folder / "text.txt"]}}, task=task
+            None, {}, [*assignments, "data.max_tokens=40"], {"data": {"text": [folder / "text.txt"]}}, task=task
         )
         bundle = build_bundle(folder / task, settings)
         (folder / f"{task}-run").mkdir()

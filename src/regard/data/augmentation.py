@@ -21,19 +21,19 @@ def _augment_images(x: Tensor, settings: AugmentSettings, rng: torch.Generator) 
     def draw(width: float) -> Tensor:
         return (torch.rand(count, generator=rng) * 2 - 1) * width
 
-    angle, scale = draw(math.radians(settings.turn)), torch.exp(-draw(settings.zoom))
+    angle, scale = draw(math.radians(settings.rotation)), torch.exp(-draw(settings.zoom))
     mirrored_scale = scale * (1 - 2 * (torch.rand(count, generator=rng) < 0.5).float() * float(settings.flip))
     rows = [
         torch.stack([angle.cos() * mirrored_scale, -angle.sin() * scale, draw(2 * settings.shift)], 1),
         torch.stack([angle.sin() * mirrored_scale, angle.cos() * scale, draw(2 * settings.shift)], 1),
     ]
-    if settings.turn or settings.zoom or settings.shift or settings.flip:
+    if settings.rotation or settings.zoom or settings.shift or settings.flip:
         grid = affine_grid(torch.stack(rows, 1), list(x.shape), align_corners=False)
         x = grid_sample(x, grid, padding_mode="border", align_corners=False)
-    if settings.light:
+    if settings.brightness:
         shape = (count, x.shape[1], 1, 1)
-        contrast = torch.exp((torch.rand(shape, generator=rng) * 2 - 1) * settings.light)
-        x = x * contrast + draw(settings.light)[:, None, None, None]
+        contrast = torch.exp((torch.rand(shape, generator=rng) * 2 - 1) * settings.brightness)
+        x = x * contrast + draw(settings.brightness)[:, None, None, None]
     return x
 
 
@@ -50,6 +50,6 @@ def _spec_augment(x: Tensor, mask: Tensor, settings: AugmentSettings, rng: torch
     for row, length in enumerate(lengths):
         for _ in range(settings.time_masks):
             x[row, random_span(int(settings.time_width * length), int(length))] = 0
-        for _ in range(settings.band_masks):
-            x[row, :, random_span(int(settings.band_width * x.shape[2]), x.shape[2])] = 0
+        for _ in range(settings.frequency_masks):
+            x[row, :, random_span(int(settings.frequency_width * x.shape[2]), x.shape[2])] = 0
     return x

@@ -112,7 +112,7 @@ def valid_examples(
         source = example.source if file_names else normalize_whitespace(example.source)
         target = normalize_whitespace(example.target)
         problem = example.problem or find_problem(
-            source, target, settings.most_characters, allow_empty_target=allow_empty_target
+            source, target, settings.max_characters, allow_empty_target=allow_empty_target
         )
         if problem:
             rejected.add(example, problem)

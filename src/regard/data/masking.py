@@ -124,7 +124,7 @@ def mask_tokens(
     inputs = np.array(tokens)
     labels = np.full(len(inputs), PAD)
     candidates = np.flatnonzero((inputs != BEGIN) & (inputs != END))
-    count = max(1, round(settings.share * len(candidates)))
+    count = max(1, round(settings.probability * len(candidates)))
     if settings.whole_words:
         word = np.cumsum(word_starts[inputs[candidates]])  # the word that each token belongs to
         order = rng.permutation(int(word[-1]) + 1)

@@ -97,7 +97,7 @@ def prepare_files(
             "own_valid": own_valid,
             "rejected": dict(rejected.counts),
             "placeholders": treatments,
-            "longest": settings.longest if kind.documents else None,
+            "longest": settings.max_tokens if kind.documents else None,
         }
     (folder / "corpus.json").write_text(json.dumps(metadata, indent=2))
 
@@ -107,8 +107,8 @@ def _nothing_left(what: str, rejected: RejectedExamples) -> str:
     if not reasons:
         return f"there is not one {what} example in the files; are they empty?"
     return (
-        f"no {what} example is left: all were rejected ({reasons}); what is too long is decided by data.longest and "
-        f"data.most_characters."
+        f"no {what} example is left: all were rejected ({reasons}); what is too long is decided by data.max_tokens and "
+        f"data.max_characters."
         if " over " in reasons
         else f"no {what} example is left: all were rejected ({reasons})."
     )

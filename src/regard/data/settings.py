@@ -30,21 +30,21 @@ class AugmentSettings(Settings):
 
     shift: Share = 0.06  # of the side, in any direction
     zoom: Share = 0.1
-    turn: Annotated[float, Field(ge=0, le=180)] = 4.0  # degrees
+    rotation: Annotated[float, Field(ge=0, le=180)] = 4.0  # degrees
     flip: bool = False  # left and right; wrong where targets mention them
-    light: Share = 0.15  # brightness, contrast and the proportions of colors
+    brightness: Share = 0.15  # brightness, contrast and the proportions of colors
     time_masks: Annotated[int, Field(ge=0)] = (
         2  # SpecAugment, Park et al. 2019 (arXiv:1904.08779): masked spans of time
     )
     time_width: Share = 0.08  # of a recording's frames, at most
-    band_masks: Annotated[int, Field(ge=0)] = 2  # masked frequency bands
-    band_width: Share = 0.2  # of all bands, at most
+    frequency_masks: Annotated[int, Field(ge=0)] = 2  # masked frequency bands
+    frequency_width: Share = 0.2  # of all bands, at most
 
 
 class MaskSettings(Settings):
     """Which tokens are masked, for masked language models."""
 
-    share: Annotated[float, Field(gt=0, lt=1)] = 0.15  # of the tokens
+    probability: Annotated[float, Field(gt=0, lt=1)] = 0.15  # of each token
     whole_words: bool = False  # all subwords of a word at once
 
 
@@ -74,9 +74,9 @@ class DataSettings(Settings):
     media: Path | None = None  # the folder of the images or recordings that a table names, if not its own
     lowercase: bool = False
     placeholders: bool = True  # %s, {name}, <b> and the like become symbols, where both sides have the same
-    longest: Annotated[int, Field(ge=1)] = 256  # tokens on either side; longer examples are rejected
+    max_tokens: Annotated[int, Field(ge=1)] = 256  # tokens on either side; longer examples are rejected
     whole: bool = False  # long sources are truncated instead: for summaries, answers and classes
-    most_characters: Annotated[int, Field(ge=1)] = 20_000
+    max_characters: Annotated[int, Field(ge=1)] = 20_000
     unusual_ratio: Annotated[float, Field(gt=1)] = (
         10.0  # reject pairs whose ratio of lengths is this many times the median
     )

@@ -100,7 +100,7 @@ class Tokenization:
         """
         vocabulary = self.vocabularies[side]
         source = self.source if side == "source" else TextSource()
-        limit = max_content_tokens(source, self.settings.longest)
+        limit = max_content_tokens(source, self.settings.max_tokens)
         truncates = side == "source" and self.settings.whole and not by_word
         texts = StoredTexts(self.folder, name, self.protection)
         first_tokens_file = (
@@ -127,7 +127,7 @@ class Tokenization:
                     stored = truncate(sequence, limit) if truncates else sequence
                     if len(stored) > limit and not self.documents:
                         if usable[at]:
-                            reason = f"over {self.settings.longest} tokens"
+                            reason = f"over {self.settings.max_tokens} tokens"
                             self.rejected.add(origins.example(self.folder, name, at), reason)
                         usable[at] = False
                         stored = []

@@ -53,13 +53,13 @@ class LoadedRun:
     @cached_property
     def max_source_tokens(self) -> int:
         """Source tokens that the model reads at most, special tokens included."""
-        limit = self.description.longest
+        limit = self.description.max_tokens
         return min(limit, self.description.model.encoder.max_length or limit)
 
     @cached_property
     def max_target_tokens(self) -> int:
         """Target tokens that the model produces at most, the end of sequence included."""
-        limit = self.description.longest
+        limit = self.description.max_tokens
         return min(limit, self.description.model.decoder.max_length or limit)
 
     def normalize_case(self, text: str) -> str:

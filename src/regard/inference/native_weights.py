@@ -118,7 +118,7 @@ def _transformer(
         "rms_norm": encoder.norm == "rms",
         "norm_epsilon": 1e-5 if encoder.norm == "layer" else 1e-6,
     }
-    max_length = opened.description.longest + 1
+    max_length = opened.description.max_tokens + 1
     source_size, target_size = len(text_tokenizer(opened.source_side)), len(opened.target_side)
     _stack(weights, "encoder", encoder, weights.source_embedding, source_size, max_length)
     _stack(weights, "decoder", decoder, weights.target_embedding, target_size, max_length)

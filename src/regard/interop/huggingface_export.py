@@ -119,7 +119,7 @@ def _family_for(bundle: Bundle) -> Family:
         if family.exports == model.architecture:
             reason = family.difference(model)
             if not reason:
-                size, max_length = len(bundle.target_side), bundle.description.longest
+                size, max_length = len(bundle.target_side), bundle.description.max_tokens
                 return family_of(family.configuration(model, max_length=max_length, vocabulary_size=size))
             reasons.append(f"as {name}, {reason}")
     raise RegardError(f"huggingface: no architecture there is this model: {'; '.join(reasons)}.")

@@ -46,7 +46,7 @@ def build_bundle(
     description = RunDescription(
         source_language=languages[0],
         target_language=languages[1],
-        longest=mapping.max_length or _max_length(settings),
+        max_tokens=mapping.max_length or _max_length(settings),
         whole=not settings.decoder.autoregressive,
         per_token=0.0 if settings.source.is_empty else 2.0,
         model=settings,

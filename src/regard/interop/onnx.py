@@ -89,7 +89,7 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
     special = {"pad": PAD, "unknown": UNKNOWN, "begin": BEGIN, "end": END}
     if settings.decoder.masked_lm:
         special["mask"] = MASK
-    record = {"files": sorted(files), "special": special, "longest": bundle.description.longest}
+    record = {"files": sorted(files), "special": special, "longest": bundle.description.max_tokens}
     files["export.json"] = json.dumps(record, indent=2).encode()
     if isinstance(bundle.source_side, SubwordTokenizer):
         files["source.subwords"] = bundle.source_side.model

@@ -163,7 +163,7 @@ def build_spec(run: RunFolder) -> Any:
     target_table = source_table if model.tie == "all" else "decoder.embedding.weight"
     spec.encoder.embeddings[0].weight = _weight(arrays, source_table)
     spec.decoder.embeddings.weight = _weight(arrays, target_table)
-    max_positions = run.description.longest + 1
+    max_positions = run.description.max_tokens + 1
     _fill_component(spec.encoder, encoder, "encoder", arrays, max_positions)
     _fill_component(spec.decoder, decoder, "decoder", arrays, max_positions)
     spec.decoder.projection.weight = _weight(arrays, target_table if model.tie != "none" else "output.weight")

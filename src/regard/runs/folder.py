@@ -41,7 +41,7 @@ class RunDescription(Settings):
     target_language: str | None = None
     target_languages: tuple[str, ...] = ()  # of a multilingual model
     lowercase: bool = False
-    longest: int = 256  # the length of the longest target in training, in tokens
+    max_tokens: int = 256  # the length of the longest target in training, in tokens
     whole: bool = False  # texts are not split into sentences; ones that are too long are truncated
     per_token: float = 2.0  # the most target tokens for a source token in training
     # The kinds of placeholders in training, and how they were processed.

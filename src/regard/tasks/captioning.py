@@ -62,7 +62,7 @@ class Scenes(SyntheticFiles):
             },
             "data": {
                 "subwords": {"kind": "word"},
-                "augment": {"turn": 0.0, "zoom": 0.05, "light": 0.05, "shift": 0.03},
+                "augment": {"rotation": 0.0, "zoom": 0.05, "brightness": 0.05, "shift": 0.03},
             },
             "training": {"tokens": 4096, "learning_rate": 2e-3, "doubly_stochastic": 0.0},
         }

@@ -27,7 +27,7 @@ class MaskedLM(Task):
     served = False
     default_presets = {"none": "bert-tiny"}  # noqa: RUF012
     presets = tuple(
-        Preset(name, transformer(width, tokens=4096, warmup=300, smoothing=0.0, metric="loss"), {"longest": 128})
+        Preset(name, transformer(width, tokens=4096, warmup=300, smoothing=0.0, metric="loss"), {"max_tokens": 128})
         for name, width in {"bert-tiny": 128, "bert-small": 256, "bert": 768}.items()
     )
     test_file = "test.txt"

@@ -44,7 +44,7 @@ class StoryQA(Task):
                 "smoothing": 0.0,
                 "clip": 1.0,
             },
-            {"whole": True, "longest": 512, "subwords": {"kind": "word"}},
+            {"whole": True, "max_tokens": 512, "subwords": {"kind": "word"}},
         ),
     )
     input_example = "questions.tsv -o answers.tsv"

@@ -286,7 +286,7 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
         target_languages=settings.data.target_languages,
         lowercase=settings.data.lowercase,
         whole=settings.data.whole,
-        longest=settings.data.longest,
+        max_tokens=settings.data.max_tokens,
         per_token=per_token,
         placeholders=corpus.treatments,
         model=settings.model,

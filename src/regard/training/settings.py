@@ -103,10 +103,10 @@ class RunSettings(Settings):
         self._check_losses()
         for name, component in (("encoder", self.model.encoder), ("decoder", self.model.decoder)):
             reads_tokens = name == "decoder" or self.model.source.is_text
-            if reads_tokens and component.max_length is not None and component.max_length < self.data.longest:
+            if reads_tokens and component.max_length is not None and component.max_length < self.data.max_tokens:
                 raise RegardError(
-                    f"model.{name} has {component.max_length} positions, but data.longest allows {self.data.longest} "
-                    f"tokens; set model.{name}.max_positions to as many"
+                    f"model.{name} has {component.max_length} positions, but data.max_tokens allows "
+                    f"{self.data.max_tokens} tokens; set model.{name}.max_positions to as many"
                 )
         return self
 

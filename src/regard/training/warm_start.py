@@ -56,7 +56,7 @@ def warm_start_settings(runs: Sequence[Path], preset: dict[str, Any]) -> dict[st
         changes["data"][f"{side}_vocabulary"] = str((run / f"{side}.subwords").absolute())
         changes["data"]["lowercase"] = opened.description.lowercase
         if (max_length := component_settings.max_length) is not None:
-            changes["data"]["longest"] = min(max_length, preset.get("data", {}).get("longest", max_length))
+            changes["data"]["max_tokens"] = min(max_length, preset.get("data", {}).get("max_tokens", max_length))
         if component == "encoder":
             source_settings, preset_source = model_settings.source.model_dump(), preset["model"].get("source", {})
             # The segments and the BOS token that the new task needs are added.

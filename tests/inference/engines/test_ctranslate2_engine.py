@@ -30,7 +30,7 @@ def save_random_model(
     subwords: SubwordTokenizer, folder: Path, encoder: str, decoder: str, tie: str = "none", end_bias: float = 4
 ) -> Bundle:
     """end_bias: added to the logit of the end of sequence, or to the norm of its embedding if that is tied."""
-    bundle = random_bundle(subwords, encoder, decoder, tie=tie, longest=40)
+    bundle = random_bundle(subwords, encoder, decoder, tie=tie, max_tokens=40)
     with torch.no_grad():
         if tie == "none":
             bundle.model.output.bias[END] += end_bias

@@ -71,7 +71,7 @@ def test_a_shortlist_of_the_whole_vocabulary_does_not_affect_outputs(subwords: S
 def test_ctranslate2_with_a_shortlist_gives_the_same_tokens_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path
 ) -> None:
-    bundle = random_bundle(subwords, "transformer", "transformer", longest=40)
+    bundle = random_bundle(subwords, "transformer", "transformer", max_tokens=40)
     shortlist = random_shortlist(len(subwords))
     save_bundle(tmp_path, bundle)
     (tmp_path / "shortlist.safetensors").write_bytes(shortlist.to_bytes())

@@ -62,7 +62,7 @@ class SpanPairs(DatasetKind):
         ):
             for at in range(len(texts)):
                 encoded = encode_span_example(
-                    *texts.raw(at), int(occurrences[at][0]), tokenizer, job.source, job.settings.longest
+                    *texts.raw(at), int(occurrences[at][0]), tokenizer, job.source, job.settings.max_tokens
                 )
                 if isinstance(encoded, str):
                     job.rejected.add(origins.example(job.folder, name, at), encoded)
