@@ -22,12 +22,12 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
     @classmethod
-    def parse(cls, data: dict[str, Any]) -> Self:
-        """These settings from plain data. Raises RegardError with one sentence."""
+    def parse(cls, data: dict[str, Any], *, above: str = "") -> Self:
+        """These settings from plain data. above: their path, for errors. Raises RegardError with one sentence."""
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise RegardError(_error_message(error, cls)) from None
+            raise RegardError(_error_message(error, cls, above)) from None
 
     def unset_names(self) -> list[str]:
         """Names of the settings that are None."""

@@ -182,10 +182,7 @@ def run_settings(
 def _data_settings(file: dict[str, Any], options: dict[str, Any], assignments: list[str]) -> DataSettings:
     data_assignments = [each for each in assignments if each.startswith("data.")]
     everything = _apply_assignments(merge_settings({"data": {}, **file}, options), data_assignments)
-    try:
-        return DataSettings.parse(everything.get("data", {}))
-    except RegardError as error:
-        raise RegardError(f"data.{error}") from None
+    return DataSettings.parse(everything.get("data", {}), above="data")
 
 
 def _check_tables(settings: dict[str, Any]) -> None:
