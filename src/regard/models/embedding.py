@@ -1,6 +1,7 @@
 """Token embeddings: the table, its scale, positions, segments, normalization and dropout."""
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,9 @@ from regard.attention import Learned, Sinusoidal
 from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 from regard.special_tokens import END
+
+if TYPE_CHECKING:
+    from regard.models.settings.components import StemOptions
 
 
 class Embedding(nn.Module):
@@ -50,6 +54,20 @@ class Embedding(nn.Module):
         nn.init.normal_(self.weight, std=width**-0.5)
         if self.segment is not None:
             nn.init.normal_(self.segment, std=width**-0.5)
+
+    @classmethod
+    def from_options(cls, vocabulary: int, options: "StemOptions", **segments: Any) -> "Embedding":
+        """The embedding that an encoder or a decoder requires. segments: `segments`, `count_back`, `sentences_only`."""
+        return cls(
+            vocabulary,
+            options.width,
+            scale=options.scale,
+            position=options.position,
+            max_positions=options.max_positions,
+            dropout=options.dropout,
+            norm=None if options.norm is None else options.norm(),
+            **segments,
+        )
 
     def forward(self, tokens: Tensor, *, offset: int = 0, positions: Tensor | None = None) -> Tensor:
         """tokens [B, T], the first at position `offset`, or all at these positions [B, T] -> [B, T, width]."""

@@ -23,16 +23,7 @@ if TYPE_CHECKING:
 
 def build_embedding(settings: "Transformer", vocabulary: int) -> Embedding:
     """A decoder's token embeddings."""
-    options = settings.stem_options()
-    return Embedding(
-        vocabulary,
-        options.width,
-        scale=options.scale,
-        position=options.position,
-        max_positions=options.max_positions,
-        dropout=options.dropout,
-        norm=None if options.norm is None else options.norm(),
-    )
+    return Embedding.from_options(vocabulary, settings.stem_options())
 
 
 GATED = {"swiglu": "silu", "geglu": "gelu"}

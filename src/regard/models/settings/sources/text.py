@@ -63,15 +63,10 @@ class TextSource(SourceSettings):
     def build_stem(self, options: StemOptions, vocabulary: int) -> "Stem":
         from regard.models.embedding import Embedding
 
-        return Embedding(
+        return Embedding.from_options(
             vocabulary,
-            options.width,
-            scale=options.scale,
-            position=options.position,
-            max_positions=options.max_positions,
-            dropout=options.dropout,
+            options,
             segments=self.segments,
             count_back=self.sentence_segments,
             sentences_only=self.reads_sentences,
-            norm=None if options.norm is None else options.norm(),
         )
