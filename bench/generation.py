@@ -66,7 +66,7 @@ def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
     copy_tensors_into(model, converted, "bench")
     from regard.data.media import NoMedium
 
-    description = RunDescription(max_tokens=1024, per_token=0.0, model=mapping.settings)
+    description = RunDescription(max_tokens=1024, tokens_per_source_token=0.0, model=mapping.settings)
     return hugging_face_model, Bundle(description, model.eval(), NoMedium(), tokenizer)
 
 

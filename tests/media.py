@@ -52,7 +52,7 @@ def media_bundle(
             parameter.normal_(0, 0.3)
         if model.output.bias is not None:
             model.output.bias[END] += 2
-    description = {"max_tokens": 10, "model": settings, "target_languages": languages, "whole": bool(labels)}
+    description = {"max_tokens": 10, "model": settings, "target_languages": languages, "truncate": bool(labels)}
     return Bundle(RunDescription.model_validate(description), model.eval(), medium, vocabulary)
 
 

@@ -34,7 +34,10 @@ SETTINGS: dict[str, str] = {
     "model.decoder.inner": ".dense",
     "model.decoder.follows": ".next_sentence",
     "model.decoder.state": ".encoder_state",
-    "longest": "max_tokens",  # in model.toml
+    "longest": "max_tokens",  # in model.toml, like the next two
+    "whole": "truncate",
+    "per_token": "tokens_per_source_token",
+    "data.whole": ".truncate",
     "data.longest": ".max_tokens",
     "data.most_characters": ".max_characters",
     "data.augment.turn": ".rotation",
@@ -70,6 +73,49 @@ VALUES: dict[str, dict[Any, Any]] = {
 
 # The decoder kinds that replace the kind "places", by its former setting `says`.
 DECODER_KINDS = {"words": "masked-lm", "tags": "token-classification", "span": "span"}
+
+# Names of weights, where a file does not say that it has the new ones: patterns of whole components, which are searched
+# for in order.
+TENSORS: tuple[tuple[str, str], ...] = (
+    ("embedding.place", "embedding.position"),
+    ("itself", "self_attention"),
+    ("itself_norm", "self_attention_norm"),
+    ("layers.*.memory", "layers.*.cross_attention"),
+    ("layers.*.memory_norm", "layers.*.cross_attention_norm"),
+    ("encoder.forth", "encoder.forward_cells"),
+    ("encoder.back", "encoder.backward_cells"),
+    ("decoder.first", "decoder.initial_state"),
+    ("decoder.beside", "decoder.extra_input"),
+    ("decoder.own", "decoder.copy_gate"),
+    ("decoder.shown", "decoder.embedding_projection"),
+    ("decoder.whole", "decoder.pooler"),
+    ("decoder.follows", "decoder.next_sentence"),
+    ("inward", "input_projection"),
+    ("outward", "output_projection"),
+    ("embedding.first", "embedding.conv1"),
+    ("embedding.first_norm", "embedding.norm1"),
+    ("blocks.*.first", "blocks.*.conv1"),
+    ("blocks.*.first_norm", "blocks.*.norm1"),
+    ("blocks.*.second", "blocks.*.conv2"),
+    ("blocks.*.second_norm", "blocks.*.norm2"),
+    ("blocks.*.around", "blocks.*.shortcut"),
+)
+
+# Files of a checkpoint.
+CHECKPOINT_GROUPS = {"optimiser": "optimizer"}
+
+# Keys of a line of log.jsonl.
+LOG_KEYS = {"measure": "metric"}
+
+# Keys of captured attention of format 1, which are also the first component of the names of its tensors.
+ATTENTION_KEYS = {
+    "hidden": "hidden_weights",
+    "aligned": "alignment_weights",
+    "choice": "alignment_head",
+    "shown": "source_media",
+}
+SOURCE_MEDIA_KEYS = {"sound": "audio"}
+SOURCE_MEDIA_KINDS = {"picture": "image"}
 
 # Decoding options, and options of the command line with their dashes.
 OPTIONS: dict[str, str] = {
@@ -107,6 +153,48 @@ def migrate(content: dict[str, Any]) -> dict[str, Any]:
         if decoder["kind"] != "masked-lm":
             decoder.pop("next_sentence", None)
     return found
+
+
+def new_tensor_name(name: str) -> str:
+    """The present name of a weight of an older file."""
+    parts = name.split(".")
+    for old, new in TENSORS:
+        pattern, replacement = old.split("."), new.split(".")
+        for start in range(len(parts) - len(pattern) + 1):
+            found = parts[start : start + len(pattern)]
+            if _matches(old, tuple(found)):
+                kept = (own if part == "*" else part for own, part in zip(found, replacement, strict=True))
+                parts[start : start + len(pattern)] = kept
+    return ".".join(parts)
+
+
+def migrate_training_state(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of training from a checkpoint, with the present names."""
+    keys = {"merit": "sort_key"}
+    best = [{keys.get(key, key): value for key, value in entry.items()} for entry in state.get("best", [])]
+    return {**state, "best": best} if best else state
+
+
+def migrate_log_line(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of log.jsonl with the present keys."""
+    return {LOG_KEYS.get(key, key): value for key, value in line.items()}
+
+
+def migrate_attention(record: dict[str, Any]) -> dict[str, Any]:
+    """The JSON object of captured attention in the present format, if it is of format 1."""
+    if record["format"] != "regard attention 1":
+        return record
+    migrated = {ATTENTION_KEYS.get(key, key): value for key, value in record.items()}
+    if migrated.get("source_media") is not None:
+        media = {SOURCE_MEDIA_KEYS.get(key, key): value for key, value in migrated["source_media"].items()}
+        migrated["source_media"] = {**media, "kind": SOURCE_MEDIA_KINDS.get(media["kind"], media["kind"])}
+    return {**migrated, "format": "regard attention 2"}
+
+
+def new_attention_tensor_name(name: str) -> str:
+    """The present name of a tensor of captured attention."""
+    first, dot, rest = name.partition(".")
+    return ATTENTION_KEYS.get(first, first) + dot + rest
 
 
 def new_value(path: str, value: str) -> str | None:

@@ -221,6 +221,8 @@ def test_a_long_source_is_truncated_if_set(tmp_path: Path) -> None:
     table.write_text("".join(f"{'word ' * 400}{n}\tshort {n}\n" for n in range(6)))
     with pytest.raises(ValueError, match="no training example is left"):
         prepare_corpus(tmp_path, table, TextSource(), max_tokens=64, unusual_ratio=1e9)
-    corpus = prepare_corpus(tmp_path, table, TextSource(), max_tokens=64, whole=True, unusual_ratio=1e9, valid_size=1)
+    corpus = prepare_corpus(
+        tmp_path, table, TextSource(), max_tokens=64, truncate=True, unusual_ratio=1e9, valid_size=1
+    )
     assert len(corpus.train.tokens(0)[0]) == 64
     assert PAD not in corpus.train.tokens(0)[0]

@@ -134,7 +134,7 @@ def test_translate_texts_lines_and_tables(run: Path, tmp_path: Path) -> None:
     record = json.loads(translate("the cat", "--json", "--nbest", "2", "--scores", "--alignment"))
     assert record["source"] == "the cat"
     assert record["text"] == output.rstrip("\n")
-    assert len(record["others"]) == 1
+    assert len(record["alternatives"]) == 1
     assert len(record["token_scores"]) > 0
     terms = tmp_path / "terms.tsv"
     terms.write_text("cat\tKatze\n")
@@ -228,7 +228,7 @@ def test_lines_of_a_file_are_printed_with_their_alternatives(run: Path, tmp_path
     )
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert [record["source"] for record in records] == ["the cat", "a dog"]
-    assert all(len(record["others"]) == 1 for record in records)
+    assert all(len(record["alternatives"]) == 1 for record in records)
     arguments = command(run, str(source), "--nbest", "2", "-o", str(tmp_path / "x"))
     failed = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
     assert "without --output" in failed.stderr

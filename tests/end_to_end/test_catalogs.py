@@ -61,7 +61,7 @@ def test_translations_keep_every_placeholder(tmp_path: Path, preset: str) -> Non
         tmp_path / "new.po", [*held_out, *unseen, ("<i>open</i> <b>the file</b> %d &lt;", "")], filled=False
     )
     stdout = run_regard("translate", tmp_path / "run", empty, "-o", tmp_path / "out.po", "--json").stdout
-    assert '"lost": []' in stdout
+    assert '"missing": []' in stdout
     entries = [entry for entry in polib.pofile(str(tmp_path / "out.po")) if entry.msgid]
     assert len(entries) == 201
     for entry in entries:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.runs.bundle import read_tensors
+from regard.runs.bundle import read_weights
 from tests.end_to_end.commands import environment, regard_command, run_regard, set_options, write_dates
 
 STEPS = 40
@@ -19,8 +19,8 @@ def final_state(run: Path) -> dict[str, torch.Tensor]:
     """All tensors of the last checkpoint and of the model."""
     last = max(run.glob("checkpoints/????????"))
     assert int(last.name) == STEPS
-    groups = {path.stem: read_tensors(path) for path in [*last.glob("*.safetensors"), run / "model.safetensors"]}
-    assert {"weights", "optimiser", "average", "model"} <= set(groups)
+    groups = {path.stem: read_weights(path) for path in [*last.glob("*.safetensors"), run / "model.safetensors"]}
+    assert {"weights", "optimizer", "average", "model"} <= set(groups)
     return {f"{group}/{name}": value for group, tensors in groups.items() for name, value in tensors.items()}
 
 

@@ -70,7 +70,7 @@ def test_a_run_is_compared_with_another() -> None:
     assert sum(bucket["count"] for bucket in record["by_length"]["20"]) == 60
     assert (record["run"], record["compared_with"], record["beam"], record["engine"]) == ("20", "50", 3, "copier")
     assert (record["tokens_per_second"], record["sentences_per_second"]) == (50, 30.0)
-    assert [each["measure"] for each in record["comparison"]] == ["exact", "cer"]
+    assert [each["metric"] for each in record["comparison"]] == ["exact", "cer"]
     assert (record["sources_in_parts"], record["not_read"], record["set_aside"]) == (1, 0, {"empty source": 2})
     assert "not_read_why" not in record
 
@@ -102,6 +102,6 @@ def test_default_metrics_of_a_run_include_what_selects_its_checkpoints(preset: s
     from regard.training.settings import run_settings
 
     settings = run_settings(preset, {}, [], {})
-    names = default_metrics(RunDescription(model=settings.model, whole=settings.data.whole))
+    names = default_metrics(RunDescription(model=settings.model, truncate=settings.data.truncate))
     assert settings.training.metric in names
     assert all(METRICS.canonical(name) == name for name in names)

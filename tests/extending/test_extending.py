@@ -95,7 +95,7 @@ def test_a_metric_evaluates_and_selects_checkpoints(pairs: Path, tmp_path: Path)
         "--plugin", plugin, "train", pairs, "-o", tmp_path / "run", *metric, *SETTINGS, "--steps", "20", "--quiet"
     )
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert any(record.get("measure") == "first_word" for record in log)
+    assert any(record.get("metric") == "first_word" for record in log)
     out = run_regard("--plugin", plugin, "evaluate", tmp_path / "run", pairs, "--metric", "first_word,bleu", "--json")
     assert [score["name"] for score in json.loads(out)["scores"]] == ["first_word", "bleu"]
 

@@ -40,7 +40,9 @@ def model(subwords: SubwordTokenizer) -> Predictor:
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(0, 0.4)
-    description = RunDescription.model_validate({"max_tokens": 20, "model": settings, "per_token": 0.0, "whole": True})
+    description = RunDescription.model_validate(
+        {"max_tokens": 20, "model": settings, "tokens_per_source_token": 0.0, "truncate": True}
+    )
     return predictor_from_bundle(Bundle(description, network.eval(), subwords, subwords))
 
 

@@ -28,7 +28,7 @@ def model(subwords: SubwordTokenizer) -> Predictor:
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(0, 0.3)
-    description = RunDescription.model_validate({"max_tokens": 40, "model": settings, "per_token": 0.0})
+    description = RunDescription.model_validate({"max_tokens": 40, "model": settings, "tokens_per_source_token": 0.0})
     return predictor_from_bundle(Bundle(description, network.eval(), NoMedium(), subwords))
 
 

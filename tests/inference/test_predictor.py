@@ -172,7 +172,9 @@ def test_lowercase_models_lowercase_their_inputs(subwords: SubwordTokenizer) -> 
 
 
 def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer) -> None:
-    translator = predictor_from_bundle(random_bundle(subwords, "recurrent", "bahdanau", max_tokens=9, per_token=1.25))
+    translator = predictor_from_bundle(
+        random_bundle(subwords, "recurrent", "bahdanau", max_tokens=9, tokens_per_source_token=1.25)
+    )
     options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
     assert translator.run.search_config(options) == SearchConfig(4, 0.5, 0.1, 2, 1.25, 9)
     result = translator.translate("the cat", options)

@@ -78,7 +78,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 for parameter in network.parameters():
                     parameter.add_(0.2 * torch.randn_like(parameter))
             per_token = 0.0 if isinstance(model.source, NoSource) else 2.0
-            description = RunDescription(max_tokens=100, per_token=per_token, model=model)
+            description = RunDescription(max_tokens=100, tokens_per_source_token=per_token, model=model)
             (folder / "run").mkdir()
             save_bundle(folder / "run", Bundle(description, network, source_side, tokenizer))
             export_run(folder / "run", "huggingface", folder / "theirs")

@@ -30,7 +30,7 @@ def test_a_translation_model_predicts_the_same_tokens(imported: Any, tmp_path: P
     states = run_graph(tmp_path / "onnx" / "encoder.onnx", tokens=tokens.numpy(), mask=mask)
     tokens_so_far = np.full((len(tokens), 1), BEGIN)
     for _ in range(max(len(result.tokens) for result in results)):
-        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=tokens_so_far, states=states, mask=mask)
+        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", tokens=tokens_so_far, states=states, mask=mask)
         logits[:, [PAD, BEGIN]] = -np.inf
         tokens_so_far = np.concatenate([tokens_so_far, logits.argmax(-1)[:, None]], 1)
     for row, result in zip(tokens_so_far[:, 1:].tolist(), results, strict=True):
@@ -63,7 +63,7 @@ def test_a_language_model_generates_the_same_tokens(imported: Any, tmp_path: Pat
     tokens_so_far = np.array([load(run).run.target_side.encode(["A dog runs"])[0]])
     prefix_length = tokens_so_far.shape[1]
     for _ in range(10):
-        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", words=tokens_so_far)
+        logits = run_graph(tmp_path / "onnx" / "decoder.onnx", tokens=tokens_so_far)
         logits[:, [PAD, BEGIN]] = -np.inf
         tokens_so_far = np.concatenate([tokens_so_far, logits.argmax(-1)[:, None]], 1)
     predicted = tokens_so_far[0, prefix_length:].tolist()

@@ -181,7 +181,7 @@ def test_attribution_by_hand() -> None:
     captured = predictor_from_bundle(bundle).attend(image_bytes(), "dog", attribution=True)
     handle.remove()
     cells = norm_outputs[0]  # [T, E]
-    mean = (cells + model.encoder.embedding.place).mean(0)
+    mean = (cells + model.encoder.embedding.position).mean(0)
     inner = model.decoder.inner
     assert inner.in_features == len(mean), "the mean is its only input"
     hidden = inner.weight @ mean + inner.bias

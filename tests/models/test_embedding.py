@@ -21,7 +21,7 @@ def test_embedding_is_the_scaled_table_plus_the_position(position: str, scale: b
     if position == "sinusoidal":
         expected = expected + reference.sinusoid(torch.arange(4, 7), 6).float()
     elif position == "learned":
-        expected = expected + embedding.place.table.weight[4:7]
+        expected = expected + embedding.position.table.weight[4:7]
     torch.testing.assert_close(embedding(tokens, offset=4), expected)
 
 

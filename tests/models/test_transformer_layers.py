@@ -42,10 +42,10 @@ def test_encoder_layer_equals_pytorch(norm_first: bool, activation: str) -> None
         16, 2, 10, 0.0, activation, batch_first=True, norm_first=norm_first, dtype=torch.float64
     )
     with torch.no_grad():
-        copy_attention_weights(layer.itself, pytorch_layer.self_attn)
+        copy_attention_weights(layer.self_attention, pytorch_layer.self_attn)
         for name, module in (("linear1", layer.feedforward.inner), ("linear2", layer.feedforward.outer)):
             getattr(pytorch_layer, name).load_state_dict(module.state_dict())
-        for name, module in (("norm1", layer.itself_norm), ("norm2", layer.feedforward_norm)):
+        for name, module in (("norm1", layer.self_attention_norm), ("norm2", layer.feedforward_norm)):
             getattr(pytorch_layer, name).load_state_dict(module.state_dict())
     x = torch.randn(2, 5, 16, dtype=torch.float64)
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
@@ -61,11 +61,11 @@ def test_decoder_layer_equals_pytorch(norm_first: bool) -> None:
         16, 2, 10, 0.0, "relu", batch_first=True, norm_first=norm_first, dtype=torch.float64
     )
     with torch.no_grad():
-        copy_attention_weights(layer.itself, pytorch_layer.self_attn)
-        copy_attention_weights(layer.memory, pytorch_layer.multihead_attn)
+        copy_attention_weights(layer.self_attention, pytorch_layer.self_attn)
+        copy_attention_weights(layer.cross_attention, pytorch_layer.multihead_attn)
         for name, module in (("linear1", layer.feedforward.inner), ("linear2", layer.feedforward.outer)):
             getattr(pytorch_layer, name).load_state_dict(module.state_dict())
-        norms = (layer.itself_norm, layer.memory_norm, layer.feedforward_norm)
+        norms = (layer.self_attention_norm, layer.cross_attention_norm, layer.feedforward_norm)
         for name, module in zip(("norm1", "norm2", "norm3"), norms, strict=True):
             getattr(pytorch_layer, name).load_state_dict(module.state_dict())
     x, states = torch.randn(2, 4, 16, dtype=torch.float64), torch.randn(2, 6, 16, dtype=torch.float64)
@@ -88,7 +88,7 @@ def test_steps_with_prepared_memory_equal_the_whole_sequence(norm_first: bool) -
     x, states = torch.randn(2, 4, 16, dtype=torch.float64), torch.randn(2, 6, 12, dtype=torch.float64)
     mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4])
     full = layer(x, memory=encoder_output(states, mask), memory_mask=padding_mask(mask))[0]
-    past, prepared = Cache(), layer.memory.prepare(states)
+    past, prepared = Cache(), layer.cross_attention.prepare(states)
     for step in range(4):
         x_t, past, _ = layer(x[:, step : step + 1], past=past, prepared=prepared, memory_mask=padding_mask(mask))
         torch.testing.assert_close(x_t[:, 0], full[:, step])
@@ -155,4 +155,4 @@ def test_every_normalizer_of_the_settings_can_be_trained(normalize: str) -> None
     x = torch.randn(2, 5, 16, requires_grad=True)
     layer(x)[0].square().sum().backward()
     assert x.grad.isfinite().all()
-    assert layer.itself.query.weight.grad.any()
+    assert layer.self_attention.query.weight.grad.any()

@@ -48,7 +48,9 @@ def saved_run(bundle: Bundle, tmp_path: Path) -> Path:
 def test_a_loaded_model_equals_the_saved_one(
     subwords: SubwordTokenizer, tmp_path: Path, decoder: str, tie: str
 ) -> None:
-    saved = random_bundle(subwords, "recurrent", decoder, tie=tie, source_language="en", lowercase=True, per_token=1.5)
+    saved = random_bundle(
+        subwords, "recurrent", decoder, tie=tie, source_language="en", lowercase=True, tokens_per_source_token=1.5
+    )
     save_bundle(tmp_path, saved)
     loaded = load_bundle(tmp_path)
     assert loaded.description == saved.description
@@ -117,8 +119,8 @@ def truncate(name: str) -> Callable[[Path], object]:
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "tensor missing": (
-        change_tensors(lambda t: t.pop("decoder.first.weight")),
-        "tensor decoder.first.weight is missing",
+        change_tensors(lambda t: t.pop("decoder.initial_state.weight")),
+        "tensor decoder.initial_state.weight is missing",
     ),
     "tensor too many": (
         change_tensors(lambda t: t.update(extra=torch.ones(2))),
@@ -139,7 +141,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "description not TOML": (replace_content("model.toml", b"= = ="), "this is not TOML"),
     "description not text": (replace_content("model.toml", b"\xff\xfe\x00"), "not a text file in UTF-8"),
     "description empty": (replace_content("model.toml", b""), "model: it is missing"),
-    "description of another format": (replace_text("format = 2", "format = 3"), "format: 3 is not possible"),
+    "description of another format": (replace_text("format = 3", "format = 4"), "format: 4 is not possible"),
     "description with an unknown name": (replace_text("lowercase", "lowercased"), "did you mean lowercase?"),
     "description of another model": (replace_text("width = 12", "width = 16"), "the model has"),
     "subwords cut short": (truncate("source.subwords"), "the subword model is damaged"),

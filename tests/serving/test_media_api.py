@@ -64,7 +64,7 @@ def test_predictions_equal_those_of_the_predictor(server: Server, runs: list[Pat
         expected = predict_offline(runs[index], raw, nbest=2)
         assert answer["text"] == expected.text
         assert np.isclose(answer["score"], expected.score, atol=1e-5)
-        assert [other["text"] for other in answer["others"]] == [other.text for other in expected.alternatives]
+        assert [other["text"] for other in answer["alternatives"]] == [other.text for other in expected.alternatives]
     german = send(server, "/v1/read?model=captions&to=de", image_bytes()).json()
     assert german["text"] == predict_offline(runs[0], image_bytes(), to="de").text
 

@@ -48,7 +48,7 @@ def test_translate_equals_offline_translation_and_returns_details(server: Server
     body = {"text": "the cat", "model": "de-en", "nbest": 3, "scores": True, "alignment": True, "attention": True}
     (translation,) = server.request("/v1/translate", body).json()["translations"]
     (sentence,) = translation["sentences"]
-    assert len(translation["others"]) == 2
+    assert len(translation["alternatives"]) == 2
     assert len(sentence["token_scores"]) == len(sentence["tokens"])
     cross = sentence["attention"]["weights"]["cross"]
     assert len(cross[0][0]) == len(sentence["tokens"])
@@ -308,7 +308,7 @@ def test_lone_surrogate_fails_only_its_own_text(server: Server, expected: dict[s
     first, bad, last = answer["translations"]
     assert first["text"] == expected["the dog ran"]
     assert last["text"] == expected["a cat"]
-    assert "half a character" in bad["wrong"]
+    assert "half a character" in bad["error"]
     for text in ("\u202e\u200b\ufeff", "ﷺ" * 50, "\x00\x1b[31m", "e" + "\u0301" * 300):
         assert server.request("/v1/translate", {"text": text, "target": "de"}).status == 200
 

@@ -180,7 +180,7 @@ def test_the_copy_loss_matches_the_scores_and_trains_the_gate(tmp_path: Path) ->
         log_probs = bundle.model.scores(decoded, batch.source).gather(2, batch.labels[..., None])[..., 0]
         assert evaluated.cross_entropy.item() == pytest.approx(-log_probs[batch.labels != 0].sum().item(), rel=1e-4)
     loss.total.backward()
-    assert bundle.model.decoder.own.weight.grad.abs().max() > 0
+    assert bundle.model.decoder.copy_gate.weight.grad.abs().max() > 0
 
 
 def test_rdrop_works_with_next_sentence_prediction(tmp_path: Path) -> None:
@@ -197,4 +197,4 @@ def test_rdrop_works_with_next_sentence_prediction(tmp_path: Path) -> None:
     loss = batch_loss(objective, load_batch(corpus, corpus.train, np.arange(6)), passes=2)
     loss.total.backward()
     assert loss.total.isfinite()
-    assert all(parameter.grad is not None for parameter in bundle.model.decoder.follows.parameters())
+    assert all(parameter.grad is not None for parameter in bundle.model.decoder.next_sentence.parameters())

@@ -66,7 +66,7 @@ def test_a_translation_model_starts_with_a_pretrained_encoder_and_decoder(
     pretrained = load_bundle(pretrained_runs / "causal_lm-run").model.decoder.state_dict()
     parameters = bundle.model.decoder.state_dict()
     assert all(torch.equal(parameters[name], tensor) for name, tensor in pretrained.items())
-    assert any(".memory." in name for name in parameters.keys() - pretrained.keys())
+    assert any(".cross_attention." in name for name in parameters.keys() - pretrained.keys())
     encoder = load_bundle(pretrained_runs / "masked_lm-run").model.encoder.state_dict()
     assert all(torch.equal(tensor, encoder[name]) for name, tensor in bundle.model.encoder.state_dict().items())
 

@@ -138,11 +138,11 @@ def test_damaged_source_media_is_an_error(image_capture: CapturedAttention, tmp_
     save(image_capture, path)
     record = json.loads(path.read_text())
     for change in ({"shape": [3, 5]}, {"values": "%%%"}, {"kind": "film"}, {"shape": [3, 4, 4]}):
-        path.write_text(json.dumps({**record, "shown": {**record["shown"], **change}}))
+        path.write_text(json.dumps({**record, "source_media": {**record["source_media"], **change}}))
         with pytest.raises(ValueError, match=r"x\.json"):
             load(path)
-    with pytest.raises(ValueError, match="what is shown"):
-        SourceMedia("picture", np.zeros((4, 4), np.uint8))
+    with pytest.raises(ValueError, match="source_media"):
+        SourceMedia("image", np.zeros((4, 4), np.uint8))
 
 
 @needs_chromium

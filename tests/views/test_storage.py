@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import save as save_tensors
 
+from regard.alignment.alignment_head import AlignmentHead
 from regard.interpret.captured_attention import CapturedAttention
 from regard.views.storage import from_record, load, save, to_record
 from tests.views.samples import assert_close, random_capture
+
+FORMAT_1 = Path(__file__).parent / "format-1"
 
 
 def assert_same(first: CapturedAttention, second: CapturedAttention, tolerance: float) -> None:
@@ -28,6 +31,9 @@ def assert_same(first: CapturedAttention, second: CapturedAttention, tolerance: 
     assert first.attribution.keys() == second.attribution.keys()
     for over, values in first.attribution.items():
         assert_close(values, second.attribution[over], atol=tolerance, rtol=0)
+    if first.alignment_weights is None or second.alignment_weights is None:
+        assert first.alignment_weights is second.alignment_weights
+        return
     assert_close(first.alignment_weights, second.alignment_weights, atol=tolerance, rtol=0)
 
 
@@ -99,10 +105,10 @@ def test_files_that_are_not_captured_attention_are_an_error(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "changes",
     [
-        {"choice": {"layer": 99, "head": None, "shifted": False}},
-        {"choice": {"layer": "x", "head": None, "shifted": False}},
-        {"choice": {"layer": 0}},
-        {"hidden": {"cross": [[[0.5]]]}},
+        {"alignment_head": {"layer": 99, "head": None, "shifted": False}},
+        {"alignment_head": {"layer": "x", "head": None, "shifted": False}},
+        {"alignment_head": {"layer": 0}},
+        {"hidden_weights": {"cross": [[[0.5]]]}},
         {"attribution": {"foo": []}},
         {"source": {"unit": "subwords", "labels": ["a"]}},
     ],
@@ -134,7 +140,7 @@ def test_unexpected_tensors_are_an_error(wrong: str, tmp_path: Path) -> None:
         del tensors["cross.1"]
     if wrong == "extra":
         tensors["attribution.foo"] = captured.attribution["source"]
-    record = {**to_record(captured), "weights": {}, "hidden": {}, "attribution": {}, "aligned": None}
+    record = {**to_record(captured), "weights": {}, "hidden_weights": {}, "attribution": {}, "alignment_weights": None}
     about = json.dumps([1] if wrong == "about" else record)
     (tmp_path / "x.safetensors").write_bytes(save_tensors(tensors, {"regard": about}))
     with pytest.raises(ValueError, match=r"x\.safetensors: this is no captured attention"):
@@ -145,3 +151,20 @@ def test_paths_may_be_strings_and_suffixes_upper_case(tmp_path: Path) -> None:
     for name in ("x.JSON", "x.SafeTensors"):
         save(random_capture(2), str(tmp_path / name))
         assert_same(random_capture(2), load(str(tmp_path / name)), 6e-7)
+
+
+@pytest.mark.parametrize("name", ["attention.json", "attention.safetensors", "image.json"])
+def test_files_of_format_1_are_read(name: str, tmp_path: Path) -> None:
+    captured = load(FORMAT_1 / name)
+    assert captured.source_media is not None
+    if name == "image.json":
+        assert captured.source_media.kind == "image"
+    else:
+        assert captured.source_media.kind == "spectrogram"
+        assert captured.source_media.audio == b"RIFFsound"
+        assert captured.hidden_weights["cross"][1] == pytest.approx(np.full((2, 3), 0.25))
+        assert captured.alignment_head == AlignmentHead(1, None, True, False)
+        assert captured.alignment_weights is not None
+        assert captured.alignment_weights.sum(-1) == pytest.approx(np.ones(3), abs=1e-5)
+    save(captured, tmp_path / name)
+    assert_same(captured, load(tmp_path / name), 6e-7)

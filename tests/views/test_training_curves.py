@@ -12,9 +12,9 @@ LOG: list[dict[str, Any]] = [
     {"kind": "start", "step": 0},
     {"kind": "step", "step": 10, "loss": 5.0},
     {"kind": "step", "step": 20, "loss": 4.0},
-    {"kind": "validation", "step": 20, "loss": 4.5, "measure": "bleu", "value": 3.0},
+    {"kind": "validation", "step": 20, "loss": 4.5, "metric": "bleu", "value": 3.0},
     {"kind": "step", "step": 30, "loss": 3.0},
-    {"kind": "validation", "step": 40, "loss": 3.5, "measure": "bleu", "value": 12.0},
+    {"kind": "validation", "step": 40, "loss": 3.5, "metric": "bleu", "value": 12.0},
     {"kind": "end", "step": 40},
 ]
 
@@ -37,7 +37,7 @@ def test_curves_have_the_values_of_the_log(tmp_path: Path, monkeypatch: pytest.M
 
 def test_without_a_validation_metric_only_losses_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = saved_figures(monkeypatch)
-    log = [{**line, "measure": "loss"} if line["kind"] == "validation" else line for line in LOG]
+    log = [{**line, "metric": "loss"} if line["kind"] == "validation" else line for line in LOG]
     plot_training_curves(log, tmp_path / "c.png", "x")
     (axes,) = figures[0].axes
     assert set(curves(axes)) == {"training", "validation"}

@@ -70,8 +70,8 @@ def _print_json(translation: "FileTranslation", document: "Document", output: Pa
         "output": str(output),
         "texts": len(translation.texts),
         "resumed": translation.resumed,
-        "wrong": [{"text": number + 1, "why": reason} for number, reason in translation.failed],
-        "lost": [{"text": number + 1, "what": placeholders} for number, placeholders in translation.missing],
+        "errors": [{"text": number + 1, "error": reason} for number, reason in translation.failed],
+        "missing": [{"text": number + 1, "placeholders": placeholders} for number, placeholders in translation.missing],
         "notes": list(document.notes),
     }
     typer.echo(json.dumps(record, ensure_ascii=False))

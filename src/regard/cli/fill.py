@@ -70,7 +70,7 @@ def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options"
                 if not reads_lines and len(inputs) == 1:
                     raise
                 failed += 1
-                record = json.dumps({"text": text, "wrong": str(error)})
+                record = json.dumps({"text": text, "error": str(error)})
                 typer.echo(record if as_json else str(error), err=not as_json)
         sys.stdout.flush()
     if not count:

@@ -68,12 +68,12 @@ def result_record(result: "Result") -> dict[str, Any]:
     """A result as a JSON object."""
     record: dict[str, Any] = {"source": result.source, "text": result.text, "score": round(result.score, 6)}
     if result.alternatives:
-        record["others"] = [{"text": other.text, "score": round(other.score, 6)} for other in result.alternatives]
+        record["alternatives"] = [{"text": other.text, "score": round(other.score, 6)} for other in result.alternatives]
     if result.token_scores is not None:
         record["token_scores"] = [round(score, 6) for score in result.token_scores]
     if result.alignment is not None:
         record["alignment"] = result.alignment
-    for name, value in (("missing", result.missing), ("wrong", result.error)):
+    for name, value in (("missing", result.missing), ("error", result.error)):
         if value:
             record[name] = value
     return record

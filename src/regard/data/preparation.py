@@ -56,7 +56,7 @@ def prepare_files(
             if not len(valid_hashes):
                 raise RegardError(_nothing_left("validation", rejected))
         usable = np.ones(len(hashes), bool)
-        if comparable and not settings.whole:  # an answer is short, however long its passage is
+        if comparable and not settings.truncate:  # an answer is short, however long its passage is
             usable = _usual_length_ratios(folder, settings, origins["train"], rejected)
         protects = settings.placeholders and comparable
         treatments = _placeholder_treatments(folder, usable) if protects else dict.fromkeys(KINDS, TEXT)

@@ -75,7 +75,7 @@ class DataSettings(Settings):
     lowercase: bool = False
     placeholders: bool = True  # %s, {name}, <b> and the like become symbols, where both sides have the same
     max_tokens: Annotated[int, Field(ge=1)] = 256  # tokens on either side; longer examples are rejected
-    whole: bool = False  # long sources are truncated instead: for summaries, answers and classes
+    truncate: bool = False  # long sources are truncated instead: for summaries, answers and classes
     max_characters: Annotated[int, Field(ge=1)] = 20_000
     unusual_ratio: Annotated[float, Field(gt=1)] = (
         10.0  # reject pairs whose ratio of lengths is this many times the median

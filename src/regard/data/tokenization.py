@@ -101,7 +101,7 @@ class Tokenization:
         vocabulary = self.vocabularies[side]
         source = self.source if side == "source" else TextSource()
         limit = max_content_tokens(source, self.settings.max_tokens)
-        truncates = side == "source" and self.settings.whole and not by_word
+        truncates = side == "source" and self.settings.truncate and not by_word
         texts = StoredTexts(self.folder, name, self.protection)
         first_tokens_file = (
             RaggedWriter(self.folder / f"{name}.firsts", np.int32) if by_word else contextlib.nullcontext()

@@ -148,10 +148,7 @@ class Report:
             record["confusions"] = [[each.reference, each.output, each.count] for each in self.confusions]
         if self.compared_with is not None:
             record["compared_with"] = str(self.compared_with)
-            record["comparison"] = [
-                {"measure": each.metric, **{key: value for key, value in asdict(each).items() if key != "metric"}}
-                for each in self.comparisons
-            ]
+            record["comparison"] = [asdict(each) for each in self.comparisons]
         record["by_length"] = {
             label: [asdict(bucket) for bucket in buckets] for label, buckets in self.by_length.items()
         }

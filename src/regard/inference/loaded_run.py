@@ -74,7 +74,7 @@ class LoadedRun:
     def search_config(self, options: Options) -> SearchConfig:
         """The search settings, with the length limits of this model."""
         return options.search_config(
-            tokens_per_source_token=self.description.per_token,
+            tokens_per_source_token=self.description.tokens_per_source_token,
             max_length=self.max_target_tokens,
             vocabulary=len(self.target_side),
             classes=not self.description.model.decoder.predicts_tokens,

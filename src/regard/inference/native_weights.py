@@ -139,7 +139,7 @@ def _stack(
     positions = 0
     if settings.position == "learned":
         positions = settings.max_positions
-        table = weights.get(f"{side}.embedding.place.table.weight", (positions, D))
+        table = weights.get(f"{side}.embedding.position.table.weight", (positions, D))
         weights.put(f"{side}.position_embedding.weight", table)
     elif settings.position == "sinusoidal":
         positions = max_length
@@ -166,14 +166,14 @@ def _stack(
 
     for number in range(settings.layers):
         layer = f"{side}.layers.{number}"
-        norm(f"{layer}.self_attention_norm", f"{layer}.itself_norm")
-        attention(f"{layer}.self_attention.query_key_value", f"{layer}.itself", "query", "key", "value")
-        attention(f"{layer}.self_attention.output", f"{layer}.itself", "output")
+        norm(f"{layer}.self_attention_norm", f"{layer}.self_attention_norm")
+        attention(f"{layer}.self_attention.query_key_value", f"{layer}.self_attention", "query", "key", "value")
+        attention(f"{layer}.self_attention.output", f"{layer}.self_attention", "output")
         if side == "decoder":
-            norm(f"{layer}.cross_attention_norm", f"{layer}.memory_norm")
-            attention(f"{layer}.cross_attention.query", f"{layer}.memory", "query")
-            attention(f"{layer}.cross_attention.key_value", f"{layer}.memory", "key", "value")
-            attention(f"{layer}.cross_attention.output", f"{layer}.memory", "output")
+            norm(f"{layer}.cross_attention_norm", f"{layer}.cross_attention_norm")
+            attention(f"{layer}.cross_attention.query", f"{layer}.cross_attention", "query")
+            attention(f"{layer}.cross_attention.key_value", f"{layer}.cross_attention", "key", "value")
+            attention(f"{layer}.cross_attention.output", f"{layer}.cross_attention", "output")
         norm(f"{layer}.feedforward_norm", f"{layer}.feedforward_norm")
         gated = 2 if activation in (Activation.SWIGLU, Activation.GEGLU) else 1
         weights.put_linear(f"{layer}.feedforward.inner", [f"{layer}.feedforward.inner"], inner * gated, D)
@@ -227,17 +227,17 @@ def _recurrent(weights: Weights, opened: RunFolder, encoder: RecurrentEncoder, d
     shape = (source_size, encoder.embedding_width)
     weights.put("encoder.embedding.weight", weights.get(weights.source_embedding, shape))
     widths = [encoder.embedding_width, *[M] * (encoder.layers - 1)]
-    cells("encoder.forward", "encoder.forth", encoder.cell, widths, encoder.width)
+    cells("encoder.forward", "encoder.forward_cells", encoder.cell, widths, encoder.width)
     if encoder.bidirectional:
-        cells("encoder.backward", "encoder.back", encoder.cell, widths, encoder.width)
+        cells("encoder.backward", "encoder.backward_cells", encoder.cell, widths, encoder.width)
     weights.put("decoder.embedding.weight", weights.get(weights.target_embedding, (target_size, E)))
-    weights.put_linear("decoder.initial_state", ["decoder.first"], decoder.layers * D, M)
+    weights.put_linear("decoder.initial_state", ["decoder.initial_state"], decoder.layers * D, M)
     cells("decoder.cells", "decoder.cells", decoder.cell, [E, *[D] * (decoder.layers - 1)], D)
     has_context = decoder.attend == "before" or context_every_step
     if extra_width := M if has_context else D if input_feeding else 0:
         # The embedding and the context or previous state are concatenated into one input.
         first = weights.tensors.pop("decoder.cells.0.input.weight")
-        joined = np.concatenate([first, weights.get("decoder.beside.weight", (len(first), extra_width))], 1)
+        joined = np.concatenate([first, weights.get("decoder.extra_input.weight", (len(first), extra_width))], 1)
         weights.put("decoder.cells.0.input.weight", joined)
     if decoder.attend != "never":
         _attention(weights, decoder, features, M)

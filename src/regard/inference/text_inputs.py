@@ -50,7 +50,7 @@ class TextInputs:
         """Splits texts of several lines, with placeholders that the model does not know, with long runs that are not
         words, and texts longer than the maximum length. Models for tasks such as summarization never split a text:
         summaries of chunks are not a summary of the whole."""
-        if self.run.description.whole:
+        if self.run.description.truncate:
             return []
         chunks: list[tuple[str, bool]] = []
         for fragment, copied in self._fragments(item):

@@ -195,7 +195,7 @@ def _mapping(file: ModelFile, settings: ModelSettings, tokenizers: TokenizerPair
 def _side_mapping(file: ModelFile, side: str, component: Any) -> list[TensorMapping]:
     table = file.original(f"{side}/position_encodings/encodings")
     if component.position == "learned":
-        tensors = [tensor(table, f"{side}.embedding.place.table.weight")]
+        tensors = [tensor(table, f"{side}.embedding.position.table.weight")]
     else:
         tensors = [TensorMapping((table,), (), TheirsOnly(Sinusoids(*file.arrays[table].shape)))]
     if component.norm_first:
@@ -206,18 +206,18 @@ def _side_mapping(file: ModelFile, side: str, component: Any) -> list[TensorMapp
 
 
 def _layer_mapping(theirs: str, ours: str, component: Any, *, side: str) -> list[TensorMapping]:
-    attention = [f"{ours}.itself.{name}" for name in ("query", "key", "value")]
+    attention = [f"{ours}.self_attention.{name}" for name in ("query", "key", "value")]
     tensors = [
-        *_norm(f"{theirs}/self_attention/layer_norm", f"{ours}.itself_norm", component),
+        *_norm(f"{theirs}/self_attention/layer_norm", f"{ours}.self_attention_norm", component),
         *_linear(f"{theirs}/self_attention/linear_0", *attention),
-        *_linear(f"{theirs}/self_attention/linear_1", f"{ours}.itself.output"),
+        *_linear(f"{theirs}/self_attention/linear_1", f"{ours}.self_attention.output"),
     ]
     if side == "decoder":
         tensors += [
-            *_norm(f"{theirs}/attention/layer_norm", f"{ours}.memory_norm", component),
-            *_linear(f"{theirs}/attention/linear_0", f"{ours}.memory.query"),
-            *_linear(f"{theirs}/attention/linear_1", f"{ours}.memory.key", f"{ours}.memory.value"),
-            *_linear(f"{theirs}/attention/linear_2", f"{ours}.memory.output"),
+            *_norm(f"{theirs}/attention/layer_norm", f"{ours}.cross_attention_norm", component),
+            *_linear(f"{theirs}/attention/linear_0", f"{ours}.cross_attention.query"),
+            *_linear(f"{theirs}/attention/linear_1", f"{ours}.cross_attention.key", f"{ours}.cross_attention.value"),
+            *_linear(f"{theirs}/attention/linear_2", f"{ours}.cross_attention.output"),
         ]
     first = _gated if component.activation in GATED.values() else _linear
     return [

@@ -47,8 +47,8 @@ def build_bundle(
         source_language=languages[0],
         target_language=languages[1],
         max_tokens=mapping.max_length or _max_length(settings),
-        whole=not settings.decoder.autoregressive,
-        per_token=0.0 if settings.source.is_empty else 2.0,
+        truncate=not settings.decoder.autoregressive,
+        tokens_per_source_token=0.0 if settings.source.is_empty else 2.0,
         model=settings,
     )
     source_side = medium_for(settings.source) or source

@@ -1,7 +1,7 @@
 """Models as ONNX graphs, which onnxruntime runs without PyTorch.
 
 A translation model has two graphs: `encoder.onnx` (tokens, mask -> states) and `decoder.onnx` (the target so far as
-`words`, states, mask -> logits of the next token). A decoder-only model has only the second, an encoder-only
+`tokens`, states, mask -> logits of the next token). A decoder-only model has only the second, an encoder-only
 model one `model.onnx` from tokens to its output. `export.json` names the graphs and the special tokens.
 """
 
@@ -35,8 +35,8 @@ class _Graph(nn.Module):
         super().__init__()
         self.model: Any = model
 
-    def next_logits(self, words: Tensor, memory: EncoderOutput) -> Tensor:
-        logits: Tensor = self.model.logits(self.model.decoder(words, memory).features[:, -1])
+    def next_logits(self, tokens: Tensor, memory: EncoderOutput) -> Tensor:
+        logits: Tensor = self.model.logits(self.model.decoder(tokens, memory).features[:, -1])
         return logits
 
 
@@ -47,15 +47,15 @@ class _Encoder(_Graph):
 
 
 class _Decoder(_Graph):
-    def forward(self, words: Tensor, states: Tensor, mask: Tensor) -> Tensor:
-        return self.next_logits(words, EncoderOutput(states=states, mask=mask, pooled=states.mean(1), values=states))
+    def forward(self, tokens: Tensor, states: Tensor, mask: Tensor) -> Tensor:
+        return self.next_logits(tokens, EncoderOutput(states=states, mask=mask, pooled=states.mean(1), values=states))
 
 
 class _DecoderOnly(_Graph):
-    def forward(self, words: Tensor) -> Tensor:
-        empty = torch.zeros(words.shape[0], 0, self.model.encoder.memory_width)
+    def forward(self, tokens: Tensor) -> Tensor:
+        empty = torch.zeros(tokens.shape[0], 0, self.model.encoder.memory_width)
         memory = EncoderOutput(states=empty, mask=empty[..., 0].bool(), pooled=empty.sum(1), values=empty)
-        return self.next_logits(words, memory)
+        return self.next_logits(tokens, memory)
 
 
 class _EncoderOnly(_Graph):
@@ -116,20 +116,20 @@ def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
     tokens = torch.full((2, EXAMPLE_LENGTH), END)
     mask = torch.ones(2, EXAMPLE_LENGTH, dtype=torch.bool)
     mask[1, 4:] = False  # so that the traced graph applies the mask
-    words = torch.full((2, 5), BEGIN)
+    tokens = torch.full((2, 5), BEGIN)
     architecture = settings.architecture
     if architecture == "decoder":
-        return {"decoder.onnx": _graph(_DecoderOnly(model), (words,), {"words": STEPS}, {"logits": BATCH})}
+        return {"decoder.onnx": _graph(_DecoderOnly(model), (tokens,), {"tokens": STEPS}, {"logits": BATCH})}
     inputs = {"tokens": POSITIONS, "mask": POSITIONS}
     if architecture == "encoder":
         head = settings.decoder
         outputs = {"logits" if head.has_output else "vectors": POSITIONS if head.per_position else BATCH}
         return {"model.onnx": _graph(_EncoderOnly(model), (tokens, mask), inputs, outputs)}
     states = torch.randn(2, EXAMPLE_LENGTH, model.encoder.memory_width)
-    decoder_inputs = {"words": STEPS, "states": POSITIONS, "mask": POSITIONS}
+    decoder_inputs = {"tokens": STEPS, "states": POSITIONS, "mask": POSITIONS}
     return {
         "encoder.onnx": _graph(_Encoder(model), (tokens, mask), inputs, {"states": POSITIONS}),
-        "decoder.onnx": _graph(_Decoder(model), (words, states, mask), decoder_inputs, {"logits": BATCH}),
+        "decoder.onnx": _graph(_Decoder(model), (tokens, states, mask), decoder_inputs, {"logits": BATCH}),
     }
 
 

@@ -58,7 +58,7 @@ def source_axis(
     if isinstance(side, ImageMedium):
         grid = side.settings.grid
         labels = tuple(f"{index // grid + 1}, {index % grid + 1}" for index in range(count))
-        return Axis(labels, (False,) * count, "cells"), SourceMedia("picture", side.reshape(np.asarray(given)))
+        return Axis(labels, (False,) * count, "cells"), SourceMedia("image", side.reshape(np.asarray(given)))
     if isinstance(side, NoMedium):
         return Axis((), ()), None
     assert isinstance(side, AudioMedium)

@@ -124,15 +124,15 @@ class BeamHypothesis:
 class SourceMedia:
     """A source that is not text, as it is drawn: an image [C, S, S] or a spectrogram [frames, bands], in bytes."""
 
-    kind: Literal["picture", "spectrogram"]
+    kind: Literal["image", "spectrogram"]
     values: NDArray[np.uint8]
     seconds: float = 0.0  # duration of a recording
     audio: bytes = b""  # the recording as a WAV file, if it is known
 
     def __post_init__(self) -> None:
-        axes = {"picture": 3, "spectrogram": 2}
+        axes = {"image": 3, "spectrogram": 2}
         if self.kind not in axes or self.values.ndim != axes[self.kind] or self.values.dtype != np.uint8:
-            raise ValueError(f"what is shown is a {self.kind} {self.values.shape} of {self.values.dtype}.")
+            raise ValueError(f"source_media: it is a {self.kind} {self.values.shape} of {self.values.dtype}.")
 
     def __repr__(self) -> str:
         return f"<{self.kind} {' × '.join(map(str, self.values.shape))}>"
@@ -171,7 +171,7 @@ class CapturedAttention:
                     raise ValueError(f"weights of {kind} are {layer.shape}, their places are {shape}.")
         for kind, sums in self.hidden_weights.items():
             if [each.shape for each in sums] != [layer.shape[:2] for layer in self.weights.get(kind, [])]:
-                raise ValueError(f"what is hidden of {kind} has not the shape of its weights.")
+                raise ValueError(f"hidden_weights of {kind} do not have the shape of its weights.")
         cross = self.weights.get("cross", [])
         head = self.alignment_head
         if (
@@ -179,7 +179,7 @@ class CapturedAttention:
             and cross
             and not (0 <= head.layer < len(cross) and (head.head is None or 0 <= head.head < len(cross[head.layer])))
         ):
-            raise ValueError("the choice is of a layer or a head that is not there.")
+            raise ValueError("alignment_head: it is of a layer or a head that is not there.")
         if self.alignment_weights is not None and self.alignment_weights.shape != (len(self.target), len(self.source)):
             raise ValueError(f"the alignment is {self.alignment_weights.shape}, its places are not.")
         for over, values in self.attribution.items():

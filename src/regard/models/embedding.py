@@ -43,11 +43,11 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
         self.scale = math.sqrt(width) if scale else 1.0
         self.attribution_point = AttributionPoint()
-        self.place: Sinusoidal | Learned | None = None
+        self.position: Sinusoidal | Learned | None = None
         if position == "sinusoidal":
-            self.place = Sinusoidal(width)
+            self.position = Sinusoidal(width)
         elif position == "learned":
-            self.place = Learned(max_positions, width)
+            self.position = Learned(max_positions, width)
         self.segment = nn.Parameter(torch.zeros(segments, width)) if segments > 1 else None
         self.count_back, self.sentences_only, self.norm = count_back, sentences_only, norm
         self.dropout = Dropout(dropout)
@@ -80,8 +80,8 @@ class Embedding(nn.Module):
             if self.count_back:
                 x = x + _sentence_sums(x, tokens)
             x = x + nn.functional.embedding(index, self.segment)
-        if self.place is not None:
-            x = self.place(x, offset=offset) if positions is None else x + self.place.embed(positions).to(x.dtype)
+        if self.position is not None:
+            x = self.position(x, offset=offset) if positions is None else x + self.position.embed(positions).to(x.dtype)
         dropped: Tensor = self.dropout(x if self.norm is None else self.norm(x))
         return dropped
 

@@ -84,7 +84,7 @@ class TransformerLayer(nn.Module):
         position = None if settings.position in ("none", "sinusoidal", "learned") else settings.position
         # REINFORCE would need each layer's draws; the straight-through estimator needs nothing.
         normalize: str | Normalizer = Hard("gumbel") if settings.normalize == "hard" else settings.normalize
-        self.itself = Attention(
+        self.self_attention = Attention(
             settings.width,
             heads=settings.heads,
             extent=extent,
@@ -92,17 +92,17 @@ class TransformerLayer(nn.Module):
             position=T5(settings.heads, two_sided=not causal) if position == "t5" else position,
             dropout=settings.attention_dropout,
         )
-        self.itself_norm = settings.build_norm(settings.width)
-        self.memory: Attention | None = None
+        self.self_attention_norm = settings.build_norm(settings.width)
+        self.cross_attention: Attention | None = None
         if memory_width is not None:
-            self.memory = Attention(
+            self.cross_attention = Attention(
                 settings.width,
                 heads=settings.heads,
                 key_width=memory_width,
                 normalize=normalize,
                 dropout=settings.attention_dropout,
             )
-            self.memory_norm = settings.build_norm(settings.width)
+            self.cross_attention_norm = settings.build_norm(settings.width)
         self.feedforward = FeedForward(settings)
         self.feedforward_norm = settings.build_norm(settings.width)
         self.dropout = Dropout(settings.dropout)
@@ -120,19 +120,21 @@ class TransformerLayer(nn.Module):
     ) -> tuple[Tensor, Cache | None, LayerAttention]:
         """x [B, T, D] -> the same, the cache of its keys and values, and with need_weights the attention weights.
 
-        mask: of self-attention. memory: the encoder's output, given whole or `prepared` by `self.memory.prepare`.
+        mask: of self-attention. memory: the encoder's output, as it is or `prepared` by `cross_attention.prepare`.
         past: the cache of what precedes x.
         """
-        query = self.itself_norm(x) if self.pre_norm else x
-        attended = self.itself(query, mask=mask, cache=past, need_weights=need_weights)
-        x = self._add_residual(attended.output, x, self.itself_norm)
+        query = self.self_attention_norm(x) if self.pre_norm else x
+        attended = self.self_attention(query, mask=mask, cache=past, need_weights=need_weights)
+        x = self._add_residual(attended.output, x, self.self_attention_norm)
         weights = None
-        if self.memory is not None:
-            query = self.memory_norm(x) if self.pre_norm else x
+        if self.cross_attention is not None:
+            query = self.cross_attention_norm(x) if self.pre_norm else x
             states = (None, None) if memory is None else (memory.states, memory.values)
-            attended_memory = self.memory(query, *states, cache=prepared, mask=memory_mask, need_weights=need_weights)
+            attended_memory = self.cross_attention(
+                query, *states, cache=prepared, mask=memory_mask, need_weights=need_weights
+            )
             weights = attended_memory.weights
-            x = self._add_residual(attended_memory.output, x, self.memory_norm)
+            x = self._add_residual(attended_memory.output, x, self.cross_attention_norm)
         inner = self.feedforward(self.feedforward_norm(x) if self.pre_norm else x)
         return (
             self._add_residual(inner, x, self.feedforward_norm),

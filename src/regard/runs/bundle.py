@@ -1,8 +1,9 @@
 """A trained model with its weights in PyTorch: saved to its folder and loaded from it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,7 +15,7 @@ from regard.data.vocabulary import SourceSide, Vocabulary
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
-from regard.runs.folder import RunDescription, open_run, write_durably
+from regard.runs.folder import WEIGHTS_METADATA, RunDescription, open_run, stored_names, write_durably
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,19 @@ def check_tensors(module: nn.Module, tensors: Mapping[str, Tensor], where: str) 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file. Raises RegardError if it is damaged."""
+    return _read(path, lambda file: {name: name for name in file.keys()})  # noqa: SIM118
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file that regard wrote, by their present names. Raises RegardError if it is damaged."""
+    return _read(path, stored_names)
+
+
+def _read(path: Path, stored_names: Callable[[Any], Mapping[str, str]]) -> dict[str, Tensor]:
+    """stored_names: the names to return of an open file, and those that they have in it."""
     try:
         with safe_open(path, "pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return {name: file.get_tensor(stored) for name, stored in stored_names(file).items()}
     except FileNotFoundError:  # safetensors raises this also for a file without read permission
         problem = "it may not be read; check its permissions" if path.exists() else "there is no such file"
         raise RegardError(f"{path}: {problem}.") from None
@@ -80,7 +91,7 @@ def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | No
         write_durably(folder / "source.subwords", bundle.source_side.model)
     write_durably(folder / bundle.target_side.target_file, bundle.target_side.model)
     weights = module_tensors(bundle.model) if tensors is None else tensors
-    write_durably(folder / "model.safetensors", serialize_tensors(weights, {"format": "pt"}))
+    write_durably(folder / "model.safetensors", serialize_tensors(weights, WEIGHTS_METADATA))
     # Written last, since a folder with a model.toml counts as a complete run.
     write_durably(folder / "model.toml", bundle.description.as_toml().encode())
 
@@ -100,5 +111,5 @@ def load_bundle(folder: Path, device: str = "cpu") -> Bundle:
             model = new_model(run.description.model, source, target)
     except RegardError as error:
         raise RegardError(f"{folder / 'model.toml'}: {error}") from None
-    copy_tensors_into(model, read_tensors(folder / "model.safetensors"), str(folder / "model.safetensors"))
+    copy_tensors_into(model, read_weights(folder / "model.safetensors"), str(folder / "model.safetensors"))
     return Bundle(run.description, model.to(device).eval(), source, target)

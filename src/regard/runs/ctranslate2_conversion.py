@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors import SafetensorError, safe_open
 
 from regard.alignment.shortlist import Shortlist
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings, TransformerDecoder, TransformerEncoder
-from regard.runs.folder import RunFolder, model_fingerprint
+from regard.runs.folder import RunFolder, model_fingerprint, stored_names
 from regard.special_tokens import BEGIN, END, PAD, UNKNOWN
 
 PRECISIONS = ("float32", "int8")
@@ -217,7 +216,8 @@ def _fill_vocabularies(spec: Any, run: RunFolder) -> None:
 def read_arrays(path: Path) -> Arrays:
     """A model's weights by name. Raises RegardError if the file is damaged or has numbers that are not finite."""
     try:
-        arrays: Arrays = load_file(path)
+        with safe_open(path, "numpy") as file:
+            arrays: Arrays = {present: file.get_tensor(name) for present, name in stored_names(file).items()}
     except (OSError, SafetensorError) as error:
         raise RegardError(f"{path}: it is damaged and cannot be read ({error}).") from None
     for name, array in arrays.items():
@@ -236,7 +236,7 @@ def _fill_component(spec: Any, settings: Component, component: str, arrays: Arra
     """Positions and layers of the encoder or the decoder."""
     spec.scale_embeddings = settings.scale_embedding
     if settings.position == "learned":
-        spec.position_encodings.encodings = _weight(arrays, f"{component}.embedding.place.table.weight")
+        spec.position_encodings.encodings = _weight(arrays, f"{component}.embedding.position.table.weight")
     elif settings.position == "none":
         spec.position_encodings.encodings = np.zeros((max_positions, settings.width), np.float32)
     else:
@@ -249,14 +249,14 @@ def _fill_component(spec: Any, settings: Component, component: str, arrays: Arra
 
 def _fill_layer(layer: Any, arrays: Arrays, name: str, settings: Component, *, cross_attention: bool) -> None:
     attention = layer.self_attention
-    _fill_norm(attention.layer_norm, arrays, f"{name}.itself_norm", settings)
-    _fill_linear(attention.linear[0], arrays, *(f"{name}.itself.{each}" for each in ("query", "key", "value")))
-    _fill_linear(attention.linear[1], arrays, f"{name}.itself.output")
+    _fill_norm(attention.layer_norm, arrays, f"{name}.self_attention_norm", settings)
+    _fill_linear(attention.linear[0], arrays, *(f"{name}.self_attention.{each}" for each in ("query", "key", "value")))
+    _fill_linear(attention.linear[1], arrays, f"{name}.self_attention.output")
     if cross_attention:
-        _fill_norm(layer.attention.layer_norm, arrays, f"{name}.memory_norm", settings)
-        _fill_linear(layer.attention.linear[0], arrays, f"{name}.memory.query")
-        _fill_linear(layer.attention.linear[1], arrays, f"{name}.memory.key", f"{name}.memory.value")
-        _fill_linear(layer.attention.linear[2], arrays, f"{name}.memory.output")
+        _fill_norm(layer.attention.layer_norm, arrays, f"{name}.cross_attention_norm", settings)
+        _fill_linear(layer.attention.linear[0], arrays, f"{name}.cross_attention.query")
+        _fill_linear(layer.attention.linear[1], arrays, f"{name}.cross_attention.key", f"{name}.cross_attention.value")
+        _fill_linear(layer.attention.linear[2], arrays, f"{name}.cross_attention.output")
     _fill_norm(layer.ffn.layer_norm, arrays, f"{name}.feedforward_norm", settings)
     inner = f"{name}.feedforward.inner"
     if settings.activation in GATED_ACTIVATIONS:

@@ -11,7 +11,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -26,15 +26,19 @@ from regard.data.vocabulary import SourceSide, Vocabulary
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings
 from regard.plugins import check_available
+from regard.renames import new_tensor_name
 from regard.settings import Settings, read_toml
 
+# In files of weights: the format that gave tensors their present names. One key only, since safetensors writes several
+# in any order, and equal weights should be equal files.
+WEIGHTS_METADATA = {"regard": "3"}
 ALIGNMENT_FILE = "alignment.json"  # the layer and head of cross-attention that align best
 
 
 class RunDescription(Settings):
     """The content of model.toml. Its names are stored, so they do not change."""
 
-    format: Annotated[int, Field(ge=1, le=2)] = 2
+    format: Annotated[int, Field(ge=1, le=3)] = 3
     task: str | None = None  # that the model was trained for; older runs do not have it
     plugins: dict[str, str] = Field(default_factory=dict)  # that the model needs, each with its origin
     source_language: str | None = None
@@ -42,8 +46,8 @@ class RunDescription(Settings):
     target_languages: tuple[str, ...] = ()  # of a multilingual model
     lowercase: bool = False
     max_tokens: int = 256  # the length of the longest target in training, in tokens
-    whole: bool = False  # texts are not split into sentences; ones that are too long are truncated
-    per_token: float = 2.0  # the most target tokens for a source token in training
+    truncate: bool = False  # texts are not split into sentences; ones that are too long are truncated
+    tokens_per_source_token: float = 2.0  # the most target tokens for a source token in training
     # The kinds of placeholders in training, and how they were processed.
     placeholders: dict[str, Treatment] = Field(default_factory=dict)
     model: ModelSettings
@@ -107,6 +111,13 @@ def load_target_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary of a run's outputs: subwords, or labels. Raises RegardError."""
     labels = folder / Labels.target_file
     return Labels.load(labels) if labels.exists() else load_tokenizer(folder / SubwordTokenizer.target_file)
+
+
+def stored_names(file: Any) -> dict[str, str]:
+    """The names of the tensors of an open safetensors file of weights: the present name of each, and the stored one."""
+    names: list[str] = list(file.keys())
+    is_current = (file.metadata() or {}).get("regard") == WEIGHTS_METADATA["regard"]
+    return {name if is_current else new_tensor_name(name): name for name in names}
 
 
 def model_fingerprint(folder: Path) -> str:

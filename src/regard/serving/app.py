@@ -54,7 +54,7 @@ def translation_record(translation: TextTranslation, model: Model) -> dict[str, 
     for result in translation.sentences:
         source = result.source.encode("utf-8", "replace").decode("utf-8")  # JSON cannot hold a lone surrogate
         record: dict[str, Any] = {"source": source, "text": result.text, "score": result.score}
-        record["others"] = [{"text": each.text, "score": each.score} for each in result.alternatives]
+        record["alternatives"] = [{"text": each.text, "score": each.score} for each in result.alternatives]
         if model.predictor is not None and (result.token_scores is not None or result.attention is not None):
             record["tokens"] = model.predictor.run.target_side.pieces(result.tokens)
             record["source_tokens"] = text_tokenizer(model.predictor.run.source_side).pieces(result.source_tokens)
@@ -64,12 +64,12 @@ def translation_record(translation: TextTranslation, model: Model) -> dict[str, 
             record["alignment"] = result.alignment
         if result.attention is not None:
             record["attention"] = attention_record(result.attention)
-        for name, value in (("missing", result.missing), ("wrong", result.error)):
+        for name, value in (("missing", result.missing), ("error", result.error)):
             if value:
                 record[name] = value
         sentences.append(record)
-    record = {"text": translation.text, "others": translation.alternatives, "sentences": sentences}
-    return {**record, "wrong": translation.error} if translation.error else record
+    record = {"text": translation.text, "alternatives": translation.alternatives, "sentences": sentences}
+    return {**record, "error": translation.error} if translation.error else record
 
 
 # Groups of options for outputs that a stream of lines and a translated file do not have.
@@ -174,7 +174,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     async def ready() -> Response:
         if pool.ready:
             return JSONResponse({"status": "ready"})
-        return JSONResponse({"status": "failed" if pool.load_error else "loading", "why": pool.load_error}, 503)
+        return JSONResponse({"status": "failed" if pool.load_error else "loading", "error": pool.load_error}, 503)
 
     @app.get("/metrics", summary="For Prometheus.")
     async def metrics() -> Response:

@@ -88,7 +88,7 @@ async def stream_translated_file(
         return
     stem, dot, suffix = name.rpartition(".")
     translated_name = f"{stem or name}.{model.target or 'translated'}{dot}{suffix if stem else ''}"
-    yield json_line({"name": translated_name, "wrong": failed, "content": base64.b64encode(content).decode("ascii")})
+    yield json_line({"name": translated_name, "failed": failed, "content": base64.b64encode(content).decode("ascii")})
 
 
 async def stream_translated_lines(
@@ -99,7 +99,7 @@ async def stream_translated_lines(
     try:
         async for translation in translate_in_order(model, lines, options, limits):
             number += 1
-            failure = {"wrong": translation.error} if translation.error else {}
+            failure = {"error": translation.error} if translation.error else {}
             yield json_line({"line": number, "text": translation.text, **failure})
     except RequestError as error:
         yield json_line({"error": error.message})

@@ -71,7 +71,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         if result.error:
             raise RequestError(400, f"{result.error}.")
         alternatives = [{"text": each.text, "score": each.score} for each in result.alternatives]
-        return {"model": chosen.name, "text": result.text, "score": result.score, "others": alternatives}
+        return {"model": chosen.name, "text": result.text, "score": result.score, "alternatives": alternatives}
 
     @app.post(
         "/v1/look",

@@ -78,8 +78,8 @@ async def translate_texts(
             model.predictor.check_options(options)
         except RegardError as error:
             raise RequestError(400, str(error)) from None
-    whole = model.predictor is not None and model.predictor.description.whole
-    segmented = [[(text, "")] if whole and text.strip() else _segments(text) for text in texts]
+    truncate = model.predictor is not None and model.predictor.description.truncate
+    segmented = [[(text, "")] if truncate and text.strip() else _segments(text) for text in texts]
     sentences = [sentence for segments in segmented for sentence, _ in segments if sentence]
     try:
         results = iter(await model.batcher.translate(sentences, options, seconds=limits.seconds))

@@ -176,10 +176,10 @@ def all_tasks() -> list[Task]:
 
 def task_from_description(description: "RunDescription") -> Task:
     """The task that a run was trained for, inferred from its model where an older or imported run does not name it."""
-    return get_task(description.task or infer_task(description.model, whole=description.whole))
+    return get_task(description.task or infer_task(description.model, truncate=description.truncate))
 
 
-def infer_task(model: "ModelSettings", *, whole: bool) -> str:
+def infer_task(model: "ModelSettings", *, truncate: bool) -> str:
     """The name of the task of a run that does not name it: an older or an imported one."""
     decoder, source = model.decoder.kind, model.source.kind
     by_decoder = {
@@ -194,7 +194,7 @@ def infer_task(model: "ModelSettings", *, whole: bool) -> str:
         return by_decoder.get(decoder) or by_source[source]
     if model.source.segments_of_text > 1:
         return "story_qa"
-    return "summarization" if whole else "translation"
+    return "summarization" if truncate else "translation"
 
 
 MODALITIES = {

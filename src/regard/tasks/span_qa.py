@@ -34,7 +34,7 @@ class SpanQA(Task):
         Preset(
             "span",
             {**TRANSFORMER, "tokens": 4096, "smoothing": 0.0, "metric": "span_f1"},
-            {"whole": True, "max_tokens": 384, "max_characters": 500_000},
+            {"truncate": True, "max_tokens": 384, "max_characters": 500_000},
         ),
     )
     input_example = "questions.tsv -o answers.tsv"

@@ -32,7 +32,7 @@ class StoryQA(Task):
         Preset(
             "answer",
             {**TRANSFORMER, "learning_rate": 1.5e-3, "metric": "exact", "smoothing": 0.0},
-            {"whole": True, "subwords": {"kind": "word"}},
+            {"truncate": True, "subwords": {"kind": "word"}},
         ),
         Preset(
             "memory",
@@ -44,7 +44,7 @@ class StoryQA(Task):
                 "smoothing": 0.0,
                 "clip": 1.0,
             },
-            {"whole": True, "max_tokens": 512, "subwords": {"kind": "word"}},
+            {"truncate": True, "max_tokens": 512, "subwords": {"kind": "word"}},
         ),
     )
     input_example = "questions.tsv -o answers.tsv"

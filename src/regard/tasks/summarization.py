@@ -21,7 +21,7 @@ class Summarization(Task):
     options = TEXT_SEARCH
     metrics = ("rougeL", "rouge1", "rouge2", "exact")
     default_presets = {"text": "pointer-generator"}  # noqa: RUF012
-    presets = (Preset("pointer-generator", {**RECURRENT, "metric": "rougeL", "average": 0.999}, {"whole": True}),)
+    presets = (Preset("pointer-generator", {**RECURRENT, "metric": "rougeL", "average": 0.999}, {"truncate": True}),)
 
     def synthetic(self) -> "SyntheticData":
         return Notices()

@@ -17,9 +17,10 @@ from typing import Any
 
 from torch import Tensor
 
+from regard import renames
 from regard.errors import RegardError
-from regard.runs.bundle import read_tensors, serialize_tensors
-from regard.runs.folder import read_json, sync_folder, write_durably
+from regard.runs.bundle import read_weights, serialize_tensors
+from regard.runs.folder import WEIGHTS_METADATA, read_json, sync_folder, write_durably
 
 MAX_CHECKPOINTS = 2  # on disk: the newest, and the one before it in case the newest is damaged
 
@@ -51,7 +52,7 @@ class Checkpoints:
             temporary.mkdir()
             hashes = {}
             for name, tensors in checkpoint.groups.items():
-                content = serialize_tensors(tensors)
+                content = serialize_tensors(tensors, WEIGHTS_METADATA)
                 hashes[f"{name}.safetensors"] = _write_synced(temporary / f"{name}.safetensors", content)
             hashes["state.json"] = _write_synced(temporary / "state.json", json.dumps(checkpoint.state).encode())
             _write_synced(temporary / "manifest.json", json.dumps({"step": checkpoint.step, "files": hashes}).encode())
@@ -86,13 +87,13 @@ class Checkpoints:
     def save_best_weights(self, step: int, tensors: Mapping[str, Tensor]) -> str:
         """Write weights that are among the best so far, to be averaged at the end. Returns their hash."""
         self.best_folder.mkdir(exist_ok=True)
-        content = serialize_tensors(tensors)
+        content = serialize_tensors(tensors, WEIGHTS_METADATA)
         write_durably(self._best_weights_path(step), content)
         return hashlib.sha256(content).hexdigest()
 
     def load_best_weights(self, step: int) -> dict[str, Tensor]:
         """The weights saved by `save_best_weights`."""
-        return read_tensors(self._best_weights_path(step))
+        return read_weights(self._best_weights_path(step))
 
     def _best_weights_path(self, step: int) -> Path:
         return self.best_folder / f"{step:08d}.safetensors"
@@ -120,8 +121,9 @@ class Checkpoints:
         return None
 
     def _read(self, path: Path) -> Checkpoint:
-        groups = {file.stem: read_tensors(file) for file in sorted(path.glob("*.safetensors"))}
-        return Checkpoint(int(path.name), groups, read_json(path / "state.json"))
+        names = {file: renames.CHECKPOINT_GROUPS.get(file.stem, file.stem) for file in path.glob("*.safetensors")}
+        groups = {name: read_weights(file) for file, name in sorted(names.items())}
+        return Checkpoint(int(path.name), groups, renames.migrate_training_state(read_json(path / "state.json")))
 
     def _remove_stale_folders(self) -> None:
         """Remove temporary folders of interrupted saves."""

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from regard.errors import RegardError
+from regard.renames import migrate_log_line
 from regard.training.validation import ValidationResult
 
 LINE_INTERVAL = 10.0  # seconds between lines if stderr is no terminal
@@ -73,7 +74,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     lines = []
     for line in path.read_text("utf-8").splitlines():
         try:
-            lines.append(json.loads(line))
+            lines.append(migrate_log_line(json.loads(line)))
         except ValueError:
             continue
     return lines

@@ -274,10 +274,10 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
     torch.manual_seed(settings.training.seed)
     model = new_model(settings.model, corpus.source_side, corpus.target_side)
     warm_start_from(model, settings.training.init)
-    per_token = 0.0  # if there is no source
+    tokens_per_source_token = 0.0  # if there is no source
     if isinstance(corpus.train, PairDataset):
         ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
-        per_token = max(2.0, round(float(ratio) * 1.2, 2))
+        tokens_per_source_token = max(2.0, round(float(ratio) * 1.2, 2))
     description = RunDescription(
         task=settings.task,
         plugins=required_plugins(settings.model_dump(mode="json")),
@@ -285,9 +285,9 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
         target_language=settings.data.target_language,
         target_languages=settings.data.target_languages,
         lowercase=settings.data.lowercase,
-        whole=settings.data.whole,
+        truncate=settings.data.truncate,
         max_tokens=settings.data.max_tokens,
-        per_token=per_token,
+        tokens_per_source_token=tokens_per_source_token,
         placeholders=corpus.treatments,
         model=settings.model,
     )

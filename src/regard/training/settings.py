@@ -72,7 +72,7 @@ class RunSettings(Settings):
     @model_validator(mode="after")
     def _resolve_task(self) -> "RunSettings":
         if not self.task:
-            object.__setattr__(self, "task", infer_task(self.model, whole=self.data.whole))
+            object.__setattr__(self, "task", infer_task(self.model, truncate=self.data.truncate))
         task = get_task(self.task)
         documents = task.data().documents
         if self.data.text and not documents:

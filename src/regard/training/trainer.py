@@ -54,7 +54,7 @@ class TrainingState:
     tokens: int = 0
     seconds: float = 0.0
     since_best: int = 0
-    best: list[dict[str, Any]] = field(default_factory=list)  # best first: step, merit (`sort_key`), hash
+    best: list[dict[str, Any]] = field(default_factory=list)  # best first: step, sort_key, hash
     done: bool = False
 
 
@@ -112,7 +112,7 @@ class Trainer:
             raise RegardError(f"{self.run}: settings.toml is no longer the one it was trained with: {error}") from None
         parameters = dict(self.objective.named_parameters())
         for name, parameter in parameters.items():
-            moments = checkpoint.groups["optimiser"]  # the name of a stored file
+            moments = checkpoint.groups["optimizer"]
             self.optimizer.state[parameter] = {
                 "step": moments[f"{name}.step"].clone(),
                 "exp_avg": moments[f"{name}.exp_avg"].to(parameter.device),
@@ -136,7 +136,7 @@ class Trainer:
             for name, parameter in parameters.items()
             for key, value in self.optimizer.state[parameter].items()
         }
-        groups = {"weights": module_tensors(self.objective), "optimiser": moments}
+        groups = {"weights": module_tensors(self.objective), "optimizer": moments}
         if self.average is not None:
             groups["average"] = self.average.tensors
         self.checkpoints.save(Checkpoint(self.state.step, groups, asdict(self.state)))
@@ -319,7 +319,7 @@ class Trainer:
         self._validation_seconds = time.monotonic() - start
         values = {"loss": round(result.loss, 5), "perplexity": round(result.perplexity, 4)}
         samples = [asdict(sample) for sample in result.samples]
-        log.write("validation", self.state.step, **values, measure=result.metric, value=result.value, samples=samples)
+        log.write("validation", self.state.step, **values, metric=result.metric, value=result.value, samples=samples)
         self.reporter.report_validation(self.state.step, result, best=best)
         if self.state.since_best >= self.settings.patience:  # early stopping
             self.reporter.print_line(f"{self.settings.patience} validations without a better one: stopping.")
@@ -329,13 +329,13 @@ class Trainer:
         """Save the weights if they are among the best. Returns whether they are the best."""
         state, step = self.state, self.state.step
         entries = [entry for entry in state.best if entry["step"] != step]
-        merit = list(result.sort_key)
-        is_best = not entries or merit > entries[0]["merit"]
+        sort_key = list(result.sort_key)
+        is_best = not entries or sort_key > entries[0]["sort_key"]
         state.since_best = 0 if is_best else state.since_best + 1
-        if len(entries) < self.settings.best or merit > entries[-1]["merit"]:
+        if len(entries) < self.settings.best or sort_key > entries[-1]["sort_key"]:
             digest = self.checkpoints.save_best_weights(step, module_tensors(self.bundle.model))
-            entries.append({"step": step, "merit": merit, "hash": digest})
-        state.best = sorted(entries, key=lambda entry: entry["merit"], reverse=True)[: self.settings.best]
+            entries.append({"step": step, "sort_key": sort_key, "hash": digest})
+        state.best = sorted(entries, key=lambda entry: entry["sort_key"], reverse=True)[: self.settings.best]
         if is_best:  # so that an interrupted run can be used
             save_bundle(self.run, self.bundle)
         return is_best
@@ -354,7 +354,7 @@ class Trainer:
         result, name, tensors = max(results, key=lambda each: each[0].sort_key)
         save_bundle(self.run, self.bundle, tensors)
         copy_tensors_into(self.bundle.model, tensors, "final")
-        values = {"loss": round(result.loss, 5), "measure": result.metric, "value": result.value}
+        values = {"loss": round(result.loss, 5), "metric": result.metric, "value": result.value}
         log.write("end", self.state.step, chosen=name, seconds=round(self.state.seconds, 1), **values)
         self.reporter.stop_bar()
         self.reporter.print_line(f"Kept {name}: validation loss {result.loss:.3f}, {result.metric} {result.value:.2f}.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Component = Literal["encoder", "decoder"]
 # Cross-attention, which a language model lacks.
-NEW_PARAMETERS = ("decoder.layers.{}.memory.", "decoder.layers.{}.memory_norm.")
+NEW_PARAMETERS = ("decoder.layers.{}.cross_attention.", "decoder.layers.{}.cross_attention_norm.")
 
 
 def reusable_component(opened: RunFolder) -> Component:
@@ -81,13 +81,13 @@ def warm_start_settings(runs: Sequence[Path], preset: dict[str, Any]) -> dict[st
 
 def warm_start_from(model: "Seq2Seq", runs: Sequence[Path]) -> None:
     """Copy the weights of these runs into a new model. Raises RegardError if a shape does not match."""
-    from regard.runs.bundle import module_tensors, read_tensors
+    from regard.runs.bundle import module_tensors, read_weights
 
     parameters = module_tensors(model)
     for run in runs:
         opened = open_run(run)
         component = reusable_component(opened)
-        pretrained = read_tensors(run / "model.safetensors")
+        pretrained = read_weights(run / "model.safetensors")
         for name, tensor in parameters.items():
             if not name.startswith(f"{component}.") or _is_new_parameter(name, model):
                 continue

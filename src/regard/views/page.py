@@ -94,8 +94,8 @@ def pack_capture(captured: CapturedAttention, name: str) -> dict[str, Any]:
         "weights": {
             kind: [[_pack_matrix(head, top) for head in layer] for layer in layers] for kind, layers in weights.items()
         },
-        "aligned": None if captured.alignment_weights is None else _pack_matrix(captured.alignment_weights),
-        "choice": captured.alignment_head and astuple(captured.alignment_head),
+        "alignment_weights": None if captured.alignment_weights is None else _pack_matrix(captured.alignment_weights),
+        "alignment_head": captured.alignment_head and astuple(captured.alignment_head),
         "rollout": _pack_matrix(rollout(captured)[0].astype(np.float32))
         if weights.get("cross") and captured.is_unmodified and captured.source_media is None
         else None,
@@ -105,11 +105,11 @@ def pack_capture(captured: CapturedAttention, name: str) -> dict[str, Any]:
                 "score": hypothesis.score,
                 "token_scores": [round(each, 4) for each in hypothesis.token_scores],
                 "labels": [_encodable(label) for label in hypothesis.target.labels],
-                "aligned": _pack_matrix(hypothesis.alignment_weights),
+                "alignment_weights": _pack_matrix(hypothesis.alignment_weights),
             }
             for hypothesis in captured.beam
         ],
-        "shown": captured.source_media and source_media_record(captured.source_media),
+        "source_media": captured.source_media and source_media_record(captured.source_media),
         "statistics": [astuple(each) for each in statistics(captured)] if captured.is_unmodified else [],
     }
 

@@ -18,8 +18,9 @@ from safetensors.numpy import save as save_tensors
 from regard.alignment.alignment_head import AlignmentHead
 from regard.errors import RegardError
 from regard.interpret.captured_attention import KINDS, Axis, CapturedAttention, Kind, SourceMedia, Weights
+from regard.renames import migrate_attention, new_attention_tensor_name
 
-FORMAT = "regard attention 1"
+FORMAT = "regard attention 2"
 DIGITS = 6  # of a weight in JSON
 
 
@@ -31,16 +32,19 @@ def to_record(captured: CapturedAttention, *, top: int | None = None) -> dict[st
             kind: [[[_row(row, top) for row in head] for head in layer] for layer in captured.weights[kind]]
             for kind in captured.kinds
         },
-        "hidden": {kind: [_rounded(layer) for layer in layers] for kind, layers in captured.hidden_weights.items()},
+        "hidden_weights": {
+            kind: [_rounded(layer) for layer in layers] for kind, layers in captured.hidden_weights.items()
+        },
         "attribution": attribution_record(captured.attribution),
-        "aligned": None if captured.alignment_weights is None else _rounded(captured.alignment_weights),
-        "shown": captured.source_media and source_media_record(captured.source_media),
+        "alignment_weights": None if captured.alignment_weights is None else _rounded(captured.alignment_weights),
+        "source_media": captured.source_media and source_media_record(captured.source_media),
     }
 
 
 def from_record(record: Any) -> CapturedAttention:
     """Captured attention from a JSON object. Raises RegardError if it is not what `to_record` returns."""
     try:
+        record = migrate_attention(record)
         if record["format"] != FORMAT:
             raise RegardError(f"it is of the format {record['format']!r}; this version reads {FORMAT!r}.")
         axes = {name: _axis(record[name]) for name in ("source", "target", "before")}
@@ -58,13 +62,16 @@ def from_record(record: Any) -> CapturedAttention:
             axes["before"],
             weights=weights,
             hidden_weights={
-                kind: [np.array(layer, np.float32) for layer in layers] for kind, layers in record["hidden"].items()
+                kind: [np.array(layer, np.float32) for layer in layers]
+                for kind, layers in record["hidden_weights"].items()
             },
             attribution={over: np.array(values, np.float32) for over, values in record["attribution"].items()},
-            alignment_weights=None if record["aligned"] is None else np.array(record["aligned"], np.float32),
-            alignment_head=None if record["choice"] is None else _alignment_head(record["choice"]),
+            alignment_weights=None
+            if record["alignment_weights"] is None
+            else np.array(record["alignment_weights"], np.float32),
+            alignment_head=None if record["alignment_head"] is None else _alignment_head(record["alignment_head"]),
             model=str(record["model"]),
-            source_media=None if record.get("shown") is None else _source_media(record["shown"]),
+            source_media=None if record.get("source_media") is None else _source_media(record["source_media"]),
         )
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise RegardError(f"this is no captured attention: {type(error).__name__} at {error}.") from None
@@ -87,11 +94,11 @@ def to_safetensors(captured: CapturedAttention) -> bytes:
         f"{kind}.{number}": layer for kind in captured.kinds for number, layer in enumerate(captured.weights[kind])
     }
     for kind, layers in captured.hidden_weights.items():
-        tensors |= {f"hidden.{kind}.{number}": layer for number, layer in enumerate(layers)}
+        tensors |= {f"hidden_weights.{kind}.{number}": layer for number, layer in enumerate(layers)}
     tensors |= {f"attribution.{over}": values for over, values in captured.attribution.items()}
     if captured.alignment_weights is not None:
-        tensors["aligned"] = captured.alignment_weights
-    source_media = {"shown": captured.source_media and source_media_record(captured.source_media)}
+        tensors["alignment_weights"] = captured.alignment_weights
+    source_media = {"source_media": captured.source_media and source_media_record(captured.source_media)}
     metadata = {"regard": json.dumps(_metadata(captured) | source_media)}
     return save_tensors({name: np.ascontiguousarray(each) for name, each in tensors.items()}, metadata)
 
@@ -119,7 +126,7 @@ def _check_weights(captured: CapturedAttention) -> CapturedAttention:
 
 
 def _from_tensors(raw: bytes) -> CapturedAttention:
-    tensors = load_tensors(raw)
+    tensors = {new_attention_tensor_name(name): tensor for name, tensor in load_tensors(raw).items()}
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     record = json.loads(header.get("__metadata__", {}).get("regard", "{}"))
     if not isinstance(record, dict):
@@ -131,16 +138,22 @@ def _from_tensors(raw: bytes) -> CapturedAttention:
             arrays.append(tensors.pop(f"{name}.{len(arrays)}").astype(np.float32, copy=False))
         return arrays
 
-    hidden_weights: dict[Kind, list[Weights]] = {kind: found for kind in KINDS if (found := layers(f"hidden.{kind}"))}
+    hidden_weights: dict[Kind, list[Weights]] = {
+        kind: found for kind in KINDS if (found := layers(f"hidden_weights.{kind}"))
+    }
     weights: dict[Kind, list[Weights]] = {kind: found for kind in KINDS if (found := layers(kind))}
     inputs = [over for over in ("source", "before") if f"attribution.{over}" in tensors]
     attribution = {over: tensors.pop(f"attribution.{over}") for over in inputs}
-    alignment_weights = tensors.pop("aligned", None)
+    alignment_weights = tensors.pop("alignment_weights", None)
     if tensors:
         raise RegardError(f"this is no captured attention: {min(tensors)} belongs to nothing.")
-    no_arrays: dict[str, Any] = {"weights": {}, "hidden": {}, "attribution": {}, "aligned": None, "choice": None}
+    no_arrays: dict[str, Any] = {
+        "weights": {},
+        "hidden_weights": {},
+        "attribution": {},
+        "alignment_weights": None,
+    }
     empty = from_record({**record, **no_arrays})
-    alignment_head = None if record.get("choice") is None else _alignment_head(record["choice"])
     axes = empty.source, empty.target, empty.before
     return CapturedAttention(
         *axes,
@@ -148,7 +161,7 @@ def _from_tensors(raw: bytes) -> CapturedAttention:
         hidden_weights,
         attribution,
         alignment_weights,
-        alignment_head,
+        empty.alignment_head,
         empty.model,
         source_media=empty.source_media,
     )
@@ -161,14 +174,14 @@ def source_media_record(source_media: SourceMedia) -> dict[str, Any]:
         "shape": list(source_media.values.shape),
         "values": base64.b64encode(np.ascontiguousarray(source_media.values).tobytes()).decode(),
         "seconds": source_media.seconds,
-        "sound": base64.b64encode(source_media.audio).decode(),
+        "audio": base64.b64encode(source_media.audio).decode(),
     }
 
 
 def _source_media(record: Any) -> SourceMedia:
     raw = base64.b64decode(record["values"], validate=True)
     values = np.frombuffer(raw, np.uint8).reshape([int(size) for size in record["shape"]])
-    audio = base64.b64decode(record["sound"], validate=True)
+    audio = base64.b64decode(record["audio"], validate=True)
     return SourceMedia(record["kind"], values, float(record["seconds"]), audio)
 
 
@@ -177,7 +190,7 @@ def _alignment_head(record: Any) -> AlignmentHead:
     guessed = record.get("guessed", False)
     is_position = isinstance(layer, int) and isinstance(head, int | None)
     if not (is_position and isinstance(shifted, bool) and isinstance(guessed, bool)):
-        raise RegardError("this is no captured attention: its choice is none.")
+        raise RegardError("this is no captured attention: its alignment head is none.")
     return AlignmentHead(layer, head, shifted, guessed)
 
 
@@ -192,7 +205,7 @@ def _metadata(captured: CapturedAttention) -> dict[str, Any]:
             name: {"unit": axis.unit, "labels": list(axis.labels), "special": list(axis.special)}
             for name, axis in axes.items()
         },
-        "choice": head and asdict(head),
+        "alignment_head": head and asdict(head),
     }
 
 

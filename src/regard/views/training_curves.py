@@ -29,10 +29,10 @@ def plot_training_curves(log: list[dict[str, Any]], path: Path, title: str) -> N
     axes.title.set_parse_math(False)
     axes.grid(alpha=0.3)
     handles, labels = axes.get_legend_handles_labels()
-    with_metric = [line for line in validations if line.get("measure") not in (None, "loss")]
+    with_metric = [line for line in validations if line.get("metric") not in (None, "loss")]
     if with_metric:
         metric_axes = axes.twinx()
-        metric = str(with_metric[0]["measure"])
+        metric = str(with_metric[0]["metric"])
         metric_axes.plot(
             [line["step"] for line in with_metric],
             [line["value"] for line in with_metric],

@@ -217,9 +217,9 @@ def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tm
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
-        ("encoder.layers.0.itself.query.weight", (3, 3)),
+        ("encoder.layers.0.self_attention.query.weight", (3, 3)),
         ("decoder.layers.1.feedforward.inner.weight", (20, 31)),
-        ("decoder.layers.0.memory_norm.bias", (31,)),
+        ("decoder.layers.0.cross_attention_norm.bias", (31,)),
         ("output.weight", (5, 32)),
         ("encoder.embedding.weight", (7, 32)),
     ],

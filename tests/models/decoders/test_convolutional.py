@@ -44,8 +44,8 @@ def test_decoder_equals_the_papers_equations() -> None:
     targets = torch.randint(8, (B, Tt))
     decoded = decoder(targets, memory, need_weights=True)
     for row, S in enumerate(lengths):
-        e = decoder.embedding.weight[targets[row]] + decoder.embedding.place.table.weight[:Tt]
-        g, x = decoder.shown(e), decoder.inward(e)
+        e = decoder.embedding.weight[targets[row]] + decoder.embedding.position.table.weight[:Tt]
+        g, x = decoder.embedding_projection(e), decoder.input_projection(e)
         for layer, block in enumerate(decoder.blocks):
             rows = []
             for t in range(Tt):
@@ -56,7 +56,7 @@ def test_decoder_equals_the_papers_equations() -> None:
                 c = S**0.5 * alpha @ values[row, :S]
                 rows.append((x[t] + (h + block.context(c)) * SQRT_HALF) * SQRT_HALF)
             x = torch.stack(rows)
-        torch.testing.assert_close(decoded.features[row], decoder.outward(x))
+        torch.testing.assert_close(decoded.features[row], decoder.output_projection(x))
 
 
 def test_encoder_equals_the_papers_equations() -> None:
@@ -67,11 +67,11 @@ def test_encoder_equals_the_papers_equations() -> None:
     tokens = torch.randint(8, (B, Ts))
     memory = encoder(tokens, torch.arange(Ts) < torch.tensor(lengths)[:, None])
     for row, S in enumerate(lengths):
-        e = encoder.embedding.weight[tokens[row, :S]] + encoder.embedding.place.table.weight[:S]
-        x = encoder.inward(e)
+        e = encoder.embedding.weight[tokens[row, :S]] + encoder.embedding.position.table.weight[:S]
+        x = encoder.input_projection(e)
         for block in encoder.blocks:
             x = torch.stack([(x[t] + gated(block, x, t, KERNEL // 2)) * SQRT_HALF for t in range(S)])
-        z = encoder.outward(x)
+        z = encoder.output_projection(x)
         torch.testing.assert_close(memory.states[row, :S], z)
         torch.testing.assert_close(memory.values[row, :S], (z + e) * SQRT_HALF)
         torch.testing.assert_close(memory.pooled[row], z.mean(0))

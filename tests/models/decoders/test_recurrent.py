@@ -68,7 +68,7 @@ def random_state(decoder: RecurrentDecoder, memory: EncoderOutput) -> RecurrentS
 
 def test_initial_state_is_tanh_of_the_pooled_source() -> None:
     memory, decoder = random_memory(), build_decoder(layers=2, cell="lstm", attend="never")
-    expected = torch.tanh(linear(decoder.first, memory.pooled)).split(D, -1)
+    expected = torch.tanh(linear(decoder.initial_state, memory.pooled)).split(D, -1)
     for (s, c), expected_state in zip(decoder.start(memory).layers, expected, strict=True):
         torch.testing.assert_close(s, expected_state)
         assert not c.any()
@@ -81,7 +81,7 @@ def test_bahdanau() -> None:
     s, y, score = state.layers[0][0], decoder.embedding.weight[tokens], decoder.attention.score
     hidden = (s @ score.weight_query[0].t())[:, None] + memory.states @ score.weight_key[0].t() + score.bias[0]
     _, c = attend(torch.tanh(hidden) @ score.v[0], memory)
-    next_s = gru(decoder.cells[0], c @ decoder.beside.weight.t(), y, s)
+    next_s = gru(decoder.cells[0], c @ decoder.extra_input.weight.t(), y, s)
     t = linear(decoder.readout, torch.cat([next_s, y, c], -1))
     features, next_state = decoder.step(tokens, state)
     torch.testing.assert_close(next_state.layers[0][0], next_s)
@@ -95,7 +95,7 @@ def test_luong(feeding: bool, score: str) -> None:
     memory, decoder = random_memory(), build_decoder(attend="after", score=score, input_feeding=feeding, cell="lstm")
     state, tokens = random_state(decoder, memory), torch.tensor([5, 2])
     y, (s, cell) = decoder.embedding.weight[tokens], state.layers[0]
-    fed_back = state.attentional @ decoder.beside.weight.t() if feeding else torch.zeros(1, dtype=torch.float64)
+    fed_back = state.attentional @ decoder.extra_input.weight.t() if feeding else torch.zeros(1, dtype=torch.float64)
     s, cell = lstm(decoder.cells[0], fed_back, y, s, cell)
     if score == "bilinear":
         keys = memory.states @ decoder.attention.score.weight[0].t()
@@ -124,7 +124,7 @@ def test_local_m_window_is_around_the_step(step: int) -> None:
     e = (state.layers[0][0][:, None] * keys).sum(-1).exp() * memory.mask * within_window
     c = ((e / e.sum(-1, keepdim=True))[..., None] * memory.values).sum(1)
     y = decoder.embedding.weight[[5, 2]]
-    next_s = gru(decoder.cells[0], c @ decoder.beside.weight.t(), y, state.layers[0][0])
+    next_s = gru(decoder.cells[0], c @ decoder.extra_input.weight.t(), y, state.layers[0][0])
     torch.testing.assert_close(decoder.step(torch.tensor([5, 2]), state)[1].layers[0][0], next_s)
 
 
@@ -154,7 +154,7 @@ def test_cho() -> None:
     memory, decoder = random_memory(), build_decoder(attend="never", context="every")
     state, tokens = random_state(decoder, memory), torch.tensor([5, 2])
     y, C = decoder.embedding.weight[tokens], memory.pooled
-    next_s = gru(decoder.cells[0], C @ decoder.beside.weight.t(), y, state.layers[0][0])
+    next_s = gru(decoder.cells[0], C @ decoder.extra_input.weight.t(), y, state.layers[0][0])
     t = linear(decoder.readout, torch.cat([next_s, y, C], -1))
     features, next_state = decoder.step(tokens, state)
     torch.testing.assert_close(next_state.layers[0][0], next_s)

@@ -6,7 +6,7 @@ from regard.interop.tensor_map import TensorMapping, layer
 def layer_mapping(theirs: str, ours: str, *, cross_attention: bool) -> list[TensorMapping]:
     """One layer of an encoder or, with cross-attention, of a decoder."""
     tensors: list[TensorMapping] = []
-    attentions = [("self_attn", "itself"), *([("encoder_attn", "memory")] if cross_attention else [])]
+    attentions = [("self_attn", "self_attention"), *([("encoder_attn", "cross_attention")] if cross_attention else [])]
     for their_name, our_name in attentions:
         for name in ("query", "key", "value"):
             tensors += layer(f"{theirs}.{their_name}.{name[0]}_proj", f"{ours}.{our_name}.{name}")

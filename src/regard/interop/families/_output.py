@@ -25,4 +25,4 @@ def untie_output(tensors: dict[str, Tensor], side: str, component: Any) -> None:
 def write_sinusoids(tensors: dict[str, Tensor], side: str, component: Any, length: int) -> None:
     """Add a table of position embeddings, if the model computes them."""
     if component.position == "sinusoidal":
-        tensors[f"{side}.embedding.place.table.weight"] = Sinusoids(length, component.width).value()
+        tensors[f"{side}.embedding.position.table.weight"] = Sinusoids(length, component.width).value()

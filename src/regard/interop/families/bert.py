@@ -95,7 +95,7 @@ class Bert(Family):
         return EncoderMapping(source, encoder, tensors, [*ids, *rows, *unused])
 
     def _position_table(self, name: str) -> TensorMapping:
-        ours = "encoder.embedding.place.table.weight"
+        ours = "encoder.embedding.position.table.weight"
         if not self.first_position:
             return tensor(name, ours)
         return TensorMapping((name,), (name, ours), SplitFirstRows(self.first_position))  # the first are unused
@@ -117,9 +117,9 @@ class Bert(Family):
     def next_sentence_head(self, prefix: str) -> list[TensorMapping]:
         """Class 0 in theirs, 1 in ours: the second segment follows the first."""
         return [
-            *layer(f"{prefix}pooler.dense", "decoder.whole"),
+            *layer(f"{prefix}pooler.dense", "decoder.pooler"),
             *(
-                tensor(f"cls.seq_relationship.{parameter}", f"decoder.follows.{parameter}", FlipRows())
+                tensor(f"cls.seq_relationship.{parameter}", f"decoder.next_sentence.{parameter}", FlipRows())
                 for parameter in PARAMETERS
             ),
         ]
@@ -164,11 +164,11 @@ class Bert(Family):
 def _layer_mapping(theirs: str, ours: str) -> list[TensorMapping]:
     tensors: list[TensorMapping] = []
     for name in ("query", "key", "value"):
-        tensors += layer(f"{theirs}.attention.self.{name}", f"{ours}.itself.{name}")
+        tensors += layer(f"{theirs}.attention.self.{name}", f"{ours}.self_attention.{name}")
     return [
         *tensors,
-        *layer(f"{theirs}.attention.output.dense", f"{ours}.itself.output"),
-        *layer(f"{theirs}.attention.output.LayerNorm", f"{ours}.itself_norm"),
+        *layer(f"{theirs}.attention.output.dense", f"{ours}.self_attention.output"),
+        *layer(f"{theirs}.attention.output.LayerNorm", f"{ours}.self_attention_norm"),
         *layer(f"{theirs}.intermediate.dense", f"{ours}.feedforward.inner"),
         *layer(f"{theirs}.output.dense", f"{ours}.feedforward.outer"),
         *layer(f"{theirs}.output.LayerNorm", f"{ours}.feedforward_norm"),

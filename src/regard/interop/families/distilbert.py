@@ -50,7 +50,7 @@ class DistilBert(Family):
         prefix = "distilbert." if any(name.startswith("distilbert.") for name in names) else ""
         tensors = [
             tensor(f"{prefix}embeddings.word_embeddings.weight", "encoder.embedding.weight", vocabulary),
-            tensor(f"{prefix}embeddings.position_embeddings.weight", "encoder.embedding.place.table.weight"),
+            tensor(f"{prefix}embeddings.position_embeddings.weight", "encoder.embedding.position.table.weight"),
             *layer(f"{prefix}embeddings.LayerNorm", "encoder.embedding.norm"),
         ]
         for number in range(config["n_layers"]):
@@ -61,11 +61,11 @@ class DistilBert(Family):
 def _layer_mapping(theirs: str, ours: str) -> list[TensorMapping]:
     tensors: list[TensorMapping] = []
     for name in ("query", "key", "value"):
-        tensors += layer(f"{theirs}.attention.{name[0]}_lin", f"{ours}.itself.{name}")
+        tensors += layer(f"{theirs}.attention.{name[0]}_lin", f"{ours}.self_attention.{name}")
     return [
         *tensors,
-        *layer(f"{theirs}.attention.out_lin", f"{ours}.itself.output"),
-        *layer(f"{theirs}.sa_layer_norm", f"{ours}.itself_norm"),
+        *layer(f"{theirs}.attention.out_lin", f"{ours}.self_attention.output"),
+        *layer(f"{theirs}.sa_layer_norm", f"{ours}.self_attention_norm"),
         *layer(f"{theirs}.ffn.lin1", f"{ours}.feedforward.inner"),
         *layer(f"{theirs}.ffn.lin2", f"{ours}.feedforward.outer"),
         *layer(f"{theirs}.output_layer_norm", f"{ours}.feedforward_norm"),

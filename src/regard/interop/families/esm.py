@@ -118,15 +118,19 @@ class Esm(Family):
 
 def _layer_mapping(theirs: str, ours: str, heads: int) -> list[TensorMapping]:
     queries_and_keys = [
-        tensor(f"{theirs}.attention.self.{name}.{parameter}", f"{ours}.itself.{name}.{parameter}", RotaryRows(heads))
+        tensor(
+            f"{theirs}.attention.self.{name}.{parameter}",
+            f"{ours}.self_attention.{name}.{parameter}",
+            RotaryRows(heads),
+        )
         for name in ("query", "key")
         for parameter in PARAMETERS
     ]
     return [
         *queries_and_keys,
-        *layer(f"{theirs}.attention.self.value", f"{ours}.itself.value"),
-        *layer(f"{theirs}.attention.output.dense", f"{ours}.itself.output"),
-        *layer(f"{theirs}.attention.LayerNorm", f"{ours}.itself_norm"),
+        *layer(f"{theirs}.attention.self.value", f"{ours}.self_attention.value"),
+        *layer(f"{theirs}.attention.output.dense", f"{ours}.self_attention.output"),
+        *layer(f"{theirs}.attention.LayerNorm", f"{ours}.self_attention_norm"),
         *layer(f"{theirs}.intermediate.dense", f"{ours}.feedforward.inner"),
         *layer(f"{theirs}.output.dense", f"{ours}.feedforward.outer"),
         *layer(f"{theirs}.LayerNorm", f"{ours}.feedforward_norm"),

@@ -28,7 +28,7 @@ class FairseqTransformer(Family):
             config = self.config[side]
             check_sizes(side, config)
             components[side] = {"kind": "transformer", "position": "learned", **config}
-            tensors.append(tensor(f"{side}.embed_positions.weight", f"{side}.embedding.place.table.weight"))
+            tensors.append(tensor(f"{side}.embed_positions.weight", f"{side}.embedding.position.table.weight"))
             if config["norm_embedding"]:
                 tensors += layer(f"{side}.layernorm_embedding", f"{side}.embedding.norm")
             if config["norm_first"]:

@@ -38,7 +38,7 @@ class GPT2(Family):
         vocabulary, embedding = VocabularyRows(tokenizers.target), f"{prefix}wte.weight"
         tensors = [
             tensor(embedding, "decoder.embedding.weight", vocabulary),
-            tensor(f"{prefix}wpe.weight", "decoder.embedding.place.table.weight"),
+            tensor(f"{prefix}wpe.weight", "decoder.embedding.position.table.weight"),
             *layer(f"{prefix}ln_f", "decoder.norm"),
         ]
         if not tied:
@@ -130,11 +130,11 @@ def untied_output(theirs: str, tokenizers: TokenizerPair) -> list[TensorMapping]
 
 
 def _layer_mapping(theirs: str, ours: str) -> list[TensorMapping]:
-    attention = [f"{ours}.itself.{name}" for name in ("query", "key", "value")]
+    attention = [f"{ours}.self_attention.{name}" for name in ("query", "key", "value")]
     return [
         *layer(f"{theirs}.attn.c_attn", *attention, transposed=True),
-        *layer(f"{theirs}.attn.c_proj", f"{ours}.itself.output", transposed=True),
-        *layer(f"{theirs}.ln_1", f"{ours}.itself_norm"),
+        *layer(f"{theirs}.attn.c_proj", f"{ours}.self_attention.output", transposed=True),
+        *layer(f"{theirs}.ln_1", f"{ours}.self_attention_norm"),
         *layer(f"{theirs}.mlp.c_fc", f"{ours}.feedforward.inner", transposed=True),
         *layer(f"{theirs}.mlp.c_proj", f"{ours}.feedforward.outer", transposed=True),
         *layer(f"{theirs}.ln_2", f"{ours}.feedforward_norm"),

@@ -117,15 +117,15 @@ def _layer_mapping(theirs: str, ours: str, heads: int) -> list[TensorMapping]:
     attention = [
         TensorMapping(
             (f"{theirs}.attention.query_key_value.{parameter}",),
-            tuple(f"{ours}.itself.{name}.{parameter}" for name in ("query", "key", "value")),
+            tuple(f"{ours}.self_attention.{name}.{parameter}" for name in ("query", "key", "value")),
             split,
         )
         for parameter in PARAMETERS
     ]
     return [
         *attention,
-        *layer(f"{theirs}.attention.dense", f"{ours}.itself.output"),
-        *layer(f"{theirs}.input_layernorm", f"{ours}.itself_norm"),
+        *layer(f"{theirs}.attention.dense", f"{ours}.self_attention.output"),
+        *layer(f"{theirs}.input_layernorm", f"{ours}.self_attention_norm"),
         *layer(f"{theirs}.mlp.dense_h_to_4h", f"{ours}.feedforward.inner"),
         *layer(f"{theirs}.mlp.dense_4h_to_h", f"{ours}.feedforward.outer"),
         *layer(f"{theirs}.post_attention_layernorm", f"{ours}.feedforward_norm"),

@@ -58,7 +58,7 @@ class Marian(Family):
         )
 
     def _side_mapping(self, side: str, names: set[str]) -> list[TensorMapping]:
-        positions, table = f"model.{side}.embed_positions.weight", f"{side}.embedding.place.table.weight"
+        positions, table = f"model.{side}.embed_positions.weight", f"{side}.embedding.position.table.weight"
         if positions in names:
             tensors = [tensor(positions, table)]
         else:

@@ -80,10 +80,10 @@ class ConvolutionalDecoder(nn.Module):
             vocabulary, E, position="learned", max_positions=settings.max_positions, dropout=settings.dropout
         )
         nn.init.normal_(self.embedding.weight, std=0.1)
-        self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
-        self.shown = nn.Linear(E, memory_width) if memory_width != E else nn.Identity()
-        init_linear(self.inward, keep_probability)
-        init_linear(self.outward, keep_probability)
+        self.input_projection, self.output_projection = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
+        self.embedding_projection = nn.Linear(E, memory_width) if memory_width != E else nn.Identity()
+        init_linear(self.input_projection, keep_probability)
+        init_linear(self.output_projection, keep_probability)
         self.blocks = nn.ModuleList(ConvolutionalDecoderBlock(settings, memory_width) for _ in range(settings.layers))
         self.dropout = Dropout(settings.dropout)
 
@@ -117,7 +117,7 @@ class ConvolutionalDecoder(nn.Module):
         self, tokens: Tensor, state: ConvolutionalState, need_weights: bool
     ) -> tuple[Tensor, ConvolutionalState, list[Tensor]]:
         e = self.embedding(tokens, offset=state.position)
-        g, x = self.shown(e), self.inward(e)
+        g, x = self.embedding_projection(e), self.input_projection(e)
         past_inputs: list[Tensor] = []
         weights: list[Tensor] = []
         for layer in self._layers:
@@ -126,4 +126,4 @@ class ConvolutionalDecoder(nn.Module):
             if w is not None:
                 weights.append(w)
         next_state = replace(state, past_inputs=tuple(past_inputs), position=state.position + tokens.shape[1])
-        return self.outward(self.dropout(x)), next_state, weights
+        return self.output_projection(self.dropout(x)), next_state, weights

@@ -74,18 +74,18 @@ class RecurrentDecoder(nn.Module):
         width, E, M = settings.width, settings.embedding_width, memory_width
         self.embedding = Embedding(vocabulary, E, dropout=settings.dropout)
         self.dropout = Dropout(settings.dropout)
-        self.first = nn.Linear(M, settings.layers * width)
+        self.initial_state = nn.Linear(M, settings.layers * width)
         widths = [E] + [width] * (settings.layers - 1)
         self.cells = nn.ModuleList(Cell(settings.cell, input_width, width) for input_width in widths)
         # The first layer's inputs other than the embedding: their product is added to the embedding's.
         extra_input = M if self.attend == "before" or self.context_every_step else width if self.input_feeding else 0
         gates = self._cell(0).inputs.out_features
-        self.beside = nn.Linear(extra_input, gates, bias=False) if extra_input else None
+        self.extra_input = nn.Linear(extra_input, gates, bias=False) if extra_input else None
         self.attention = self._attention(settings, M) if self.attend != "never" else None
         if self.attend == "after":
             self.combine = nn.Linear(M + width, width)
         self.gate = nn.Linear(width, 1) if settings.gate else None
-        self.own = nn.Linear(M + width + E, 1) if settings.copy_mechanism else None
+        self.copy_gate = nn.Linear(M + width + E, 1) if settings.copy_mechanism else None
         self.readout: nn.Module
         if self.attend == "before" or self.context_every_step:
             self.readout = nn.Linear(width + E + M, 2 * E)  # maxout over two halves
@@ -127,7 +127,7 @@ class RecurrentDecoder(nn.Module):
 
     def start(self, memory: EncoderOutput) -> RecurrentState:
         """The state before the first token: s_0 = tanh(W C) in every layer."""
-        first = torch.tanh(self.first(memory.pooled)).chunk(len(self.cells), -1)
+        first = torch.tanh(self.initial_state(memory.pooled)).chunk(len(self.cells), -1)
         layers: list[tuple[Tensor, ...]] = []
         for layer, s in enumerate(first):
             s = s.contiguous()  # noqa: PLW2901
@@ -145,7 +145,7 @@ class RecurrentDecoder(nn.Module):
             return self._fused(y, state, need_weights)
         if self.attend == "before" or self.input_feeding:
             return self._step_by_step(y, state, need_weights)
-        need_attention = need_weights or self.own is not None
+        need_attention = need_weights or self.copy_gate is not None
         # No context is fed back into the states: all steps of a layer at once.
         x = y.transpose(0, 1)
         for layer, first in enumerate(state.layers):
@@ -153,8 +153,8 @@ class RecurrentDecoder(nn.Module):
             if layer:
                 x = self.dropout(x)
             gates = cell.inputs(x)
-            if layer == 0 and self.beside is not None:
-                gates = gates + self.beside(memory.pooled)
+            if layer == 0 and self.extra_input is not None:
+                gates = gates + self.extra_input(memory.pooled)
             x = cell.sequence(gates, first)
         s = x.transpose(0, 1)  # [B, T, D]
         if self.attention is None:
@@ -172,7 +172,7 @@ class RecurrentDecoder(nn.Module):
     def step(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """The previous tokens [B] -> features [B, E] of the next token, and the state after it."""
         y = self.embedding(tokens[:, None])[:, 0]
-        s, c, state, w, _ = self._advance(self._cell(0).inputs(y), state, need_weights=self.own is not None)
+        s, c, state, w, _ = self._advance(self._cell(0).inputs(y), state, need_weights=self.copy_gate is not None)
         if w is not None:
             state = replace(state, copy=self._copy(s, y, c, w[:, 0, 0]))
         return self._features(s, y, c, state.attentional), state
@@ -180,7 +180,9 @@ class RecurrentDecoder(nn.Module):
     def _copy(self, s: Tensor, y: Tensor, c: Tensor, w: Tensor | None) -> CopyDistribution | None:
         """The copy distribution after s_t, y_{t-1} and c_t, from attention weights [..., Ts]."""
         return (
-            None if self.own is None or w is None else CopyDistribution(w, self.own(torch.cat([c, s, y], -1))[..., 0])
+            None
+            if self.copy_gate is None or w is None
+            else CopyDistribution(w, self.copy_gate(torch.cat([c, s, y], -1))[..., 0])
         )
 
     def _needs_weights(self, need_weights: bool) -> bool:
@@ -203,14 +205,14 @@ class RecurrentDecoder(nn.Module):
 
     def _fused(self, y: Tensor, state: RecurrentState, need_weights: bool) -> DecoderOutput:
         assert self.attention is not None
-        assert self.beside is not None
+        assert self.extra_input is not None
         assert state.cache is not None
         score = self.attention.score
         assert isinstance(score, Additive)
         cell, (keys, values) = self._cell(0), state.cache.key_values
         gates, mask = cell.inputs(y.transpose(0, 1)), state.mask[:, 0, 0]
         s, c, w = fused_bahdanau.decode(
-            gates, state.layers[0], cell, self.beside.weight, score, keys[:, 0], values[:, 0], mask
+            gates, state.layers[0], cell, self.extra_input.weight, score, keys[:, 0], values[:, 0], mask
         )
         s, c, w = s.transpose(0, 1), c.transpose(0, 1), w.transpose(0, 1)
         features = self._features(s, y, c)
@@ -223,7 +225,7 @@ class RecurrentDecoder(nn.Module):
         weights: list[Tensor] = []
         draws: list[Draw] = []
         for gate in gates:
-            s, c, state, w, draw = self._advance(gate, state, need_weights or self.own is not None)
+            s, c, state, w, draw = self._advance(gate, state, need_weights or self.copy_gate is not None)
             states.append(s)
             contexts.append(c)
             if state.attentional is not None:
@@ -250,8 +252,8 @@ class RecurrentDecoder(nn.Module):
             if self.gate is not None:
                 c = c * torch.sigmoid(self.gate(state.layers[-1][0]))
         extra_input = c if self.attend != "after" else state.attentional
-        if self.beside is not None and extra_input is not None:
-            gates = gates + self.beside(extra_input)
+        if self.extra_input is not None and extra_input is not None:
+            gates = gates + self.extra_input(extra_input)
         layers: list[tuple[Tensor, ...]] = []
         for layer, previous in enumerate(state.layers):
             if layer:

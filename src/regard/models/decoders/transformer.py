@@ -52,12 +52,12 @@ class TransformerDecoder(nn.Module):
         super().__init__()
         self.embedding = build_embedding(settings, vocabulary)
         E, D = settings.embedding_width, settings.width
-        self.inward = nn.Linear(E, D) if E != D else nn.Identity()
-        self.outward = nn.Linear(D, E) if E != D else nn.Identity()
+        self.input_projection = nn.Linear(E, D) if E != D else nn.Identity()
+        self.output_projection = nn.Linear(D, E) if E != D else nn.Identity()
         self.layers = build_layers(settings, causal=True, memory_width=memory_width)
         self.depth = depth_embedding(settings)
         self.norm = settings.build_norm(D) if settings.norm_first else nn.Identity()
-        self.own = nn.Linear(D, 1) if settings.copy_mechanism else None
+        self.copy_gate = nn.Linear(D, 1) if settings.copy_mechanism else None
 
     def start(self, memory: EncoderOutput) -> TransformerState:
         """The state before the first token: the memory projected once for each layer."""
@@ -76,7 +76,7 @@ class TransformerDecoder(nn.Module):
         """
         memory_mask = padding_mask(memory.mask)
         self_mask = None if packing is None else packing.mask
-        x = self.inward(self.embedding(targets, positions=None if packing is None else packing.position))
+        x = self.input_projection(self.embedding(targets, positions=None if packing is None else packing.position))
         attentions: list[LayerAttention] = []
         for number, layer in enumerate(self.layers):
             if self.depth is not None:
@@ -87,25 +87,25 @@ class TransformerDecoder(nn.Module):
         x = self.norm(x)
         copy = self._copy(x, attentions[-1])
         if not need_weights:
-            return DecoderOutput(self.outward(x), copy=copy)
+            return DecoderOutput(self.output_projection(x), copy=copy)
         cross = [each.cross_attention for each in attentions if each.cross_attention is not None]
         self_attention = [each.self_attention for each in attentions if each.self_attention is not None]
-        return DecoderOutput(self.outward(x), cross, self_attention, copy=copy)
+        return DecoderOutput(self.output_projection(x), cross, self_attention, copy=copy)
 
     def _copies_from(self, number: int) -> bool:
-        return self.own is not None and number == len(self.layers) - 1
+        return self.copy_gate is not None and number == len(self.layers) - 1
 
     def _copy(self, x: Tensor, attention: LayerAttention) -> CopyDistribution | None:
         """The copy distribution: the last layer's cross-attention, averaged over its heads."""
-        if self.own is None:
+        if self.copy_gate is None:
             return None
         assert attention.cross_attention is not None
-        return CopyDistribution(attention.cross_attention.mean(1), self.own(x)[..., 0])
+        return CopyDistribution(attention.cross_attention.mean(1), self.copy_gate(x)[..., 0])
 
     def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """The previous tokens [B], or several [B, T] -> features [B, E] of the next token, and the state after it."""
         tokens = tokens[:, None] if tokens.ndim == 1 else tokens
-        x = self.inward(self.embedding(tokens, offset=state.position))
+        x = self.input_projection(self.embedding(tokens, offset=state.position))
         self_attention_caches: list[Cache] = []
         for number, (layer, past, cross_attention_cache) in enumerate(
             zip(self.layers, state.self_attention_caches, state.cross_attention_caches, strict=True)
@@ -127,9 +127,9 @@ class TransformerDecoder(nn.Module):
             position=state.position + tokens.shape[1],
             copy=copy,
         )
-        return self.outward(x)[:, 0], state
+        return self.output_projection(x)[:, 0], state
 
     @staticmethod
     def _attention(layer: nn.Module) -> Attention | None:
         assert isinstance(layer, TransformerLayer)
-        return layer.memory
+        return layer.cross_attention

@@ -29,9 +29,9 @@ class ConvolutionalEncoder(nn.Module):
         self.embedding = stem
         if isinstance(self.embedding, Embedding):
             nn.init.normal_(self.embedding.weight, std=0.1)
-        self.inward, self.outward = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
-        init_linear(self.inward, keep_probability)
-        init_linear(self.outward, keep_probability)
+        self.input_projection, self.output_projection = nn.Linear(E, settings.width), nn.Linear(settings.width, E)
+        init_linear(self.input_projection, keep_probability)
+        init_linear(self.output_projection, keep_probability)
         self.blocks = nn.ModuleList(
             GatedConvolution(settings.width, settings.kernel, causal=False, keep_probability=keep_probability)
             for _ in range(settings.layers)
@@ -42,9 +42,9 @@ class ConvolutionalEncoder(nn.Module):
         """tokens and mask [B, T] -> EncoderOutput, without attention weights."""
         e, mask = self.embedding.read(tokens, mask)
         present = mask[..., None]
-        x = torch.where(present, self.inward(e), 0)
+        x = torch.where(present, self.input_projection(e), 0)
         for block in self.blocks:
             # Padding is cleared before every block, so that the output does not depend on the batch.
             x = torch.where(present, (x + block(self.dropout(x))) * SQRT_HALF, 0)
-        z = self.outward(x)
+        z = self.output_projection(x)
         return EncoderOutput(states=z, mask=mask, pooled=masked_mean(z, mask), values=(z + e) * SQRT_HALF)

@@ -32,9 +32,9 @@ class RecurrentEncoder(nn.Module):
         # A pyramid's layers join two positions.
         inner_width = self.memory_width * (2 if settings.pyramid else 1)
         widths = [settings.embedding_width] + [inner_width] * (settings.layers - 1)
-        self.forth = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
+        self.forward_cells = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in widths)
         backward_widths = widths if settings.bidirectional else []
-        self.back = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in backward_widths)
+        self.backward_cells = nn.ModuleList(Cell(settings.cell, width, settings.width) for width in backward_widths)
         self.dropout = Dropout(settings.dropout)
         initialize(self, settings.initialization)
 
@@ -48,7 +48,7 @@ class RecurrentEncoder(nn.Module):
         last_step = (lengths - 1).clamp_min(0), torch.arange(len(tokens), device=tokens.device)
         memory_like = x[0]  # [B, E]: the batch's size, type and device
         final_states: list[Tensor] = []
-        for layer, forward_cell in enumerate(self.forth):
+        for layer, forward_cell in enumerate(self.forward_cells):
             if layer:
                 x = self.dropout(x)
                 if self.pyramid:
@@ -58,8 +58,8 @@ class RecurrentEncoder(nn.Module):
             assert isinstance(forward_cell, Cell)
             outputs = forward_cell.sequence(forward_cell.inputs(x), forward_cell.zero(memory_like))
             final_states = [outputs[last_step]]
-            if self.back:
-                backward_cell = self.back[layer]
+            if self.backward_cells:
+                backward_cell = self.backward_cells[layer]
                 assert isinstance(backward_cell, Cell)
                 backward_outputs = backward_cell.sequence(
                     backward_cell.inputs(reverse_sequences(x, lengths)), backward_cell.zero(memory_like)

@@ -21,7 +21,7 @@ class TransformerEncoder(nn.Module):
         self.memory_width = settings.width
         self.embedding = stem
         E, D = settings.embedding_width, settings.width
-        self.inward = nn.Linear(E, D) if E != D else nn.Identity()
+        self.input_projection = nn.Linear(E, D) if E != D else nn.Identity()
         self.layers = build_layers(settings, causal=False)
         self.depth = depth_embedding(settings)
         self.norm = settings.build_norm(D) if settings.norm_first else nn.Identity()
@@ -36,7 +36,7 @@ class TransformerEncoder(nn.Module):
             assert isinstance(self.embedding, Embedding)
             x, mask = self.embedding.read(tokens, mask, packing.position)
         attention_mask = padding_mask(mask) if packing is None or packing.mask is None else packing.mask
-        x = self.inward(x)
+        x = self.input_projection(x)
         weights: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             if self.depth is not None:

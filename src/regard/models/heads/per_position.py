@@ -29,8 +29,8 @@ class PerPositionHead(nn.Module):
             nn.init.zeros_(self.inner.bias)
         # Next-sentence prediction: the pooler and the classifier of BERT.
         next_sentence = settings.next_sentence_prediction
-        self.whole = nn.Linear(memory_width, memory_width) if next_sentence else None
-        self.follows = nn.Linear(memory_width, 2) if next_sentence else None
+        self.pooler = nn.Linear(memory_width, memory_width) if next_sentence else None
+        self.next_sentence = nn.Linear(memory_width, 2) if next_sentence else None
 
     def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets, which are ignored -> features of every position."""
@@ -43,7 +43,7 @@ class PerPositionHead(nn.Module):
 
     def next_sentence_logits(self, states: Tensor) -> Tensor:
         """[N, M] at beginning-of-sequence tokens -> logits [N, 2]: the second segment follows the first, or not."""
-        assert self.whole is not None
-        assert self.follows is not None
-        logits: Tensor = self.follows(torch.tanh(self.whole(states)))
+        assert self.pooler is not None
+        assert self.next_sentence is not None
+        logits: Tensor = self.next_sentence(torch.tanh(self.pooler(states)))
         return logits

@@ -28,11 +28,11 @@ class AudioStem(nn.Module):
         self.project = nn.Linear(bands * in_channels, options.width)
         self.norm = nn.LayerNorm(options.width)
         self.attribution_point = AttributionPoint()
-        self.place: Sinusoidal | Learned | None = None
+        self.position: Sinusoidal | Learned | None = None
         if options.position == "sinusoidal":
-            self.place = Sinusoidal(options.width)
+            self.position = Sinusoidal(options.width)
         elif options.position == "learned":
-            self.place = Learned(options.max_positions, options.width)
+            self.position = Learned(options.max_positions, options.width)
         self.dropout = Dropout(options.dropout)
         for convolution in self.convolutions:
             assert isinstance(convolution, nn.Conv2d)
@@ -45,7 +45,7 @@ class AudioStem(nn.Module):
             x = torch.relu(convolution(x * mask[:, None, :, None]))
             mask = mask[:, ::2]
         x = self.attribution_point(self.norm(self.project(x.transpose(1, 2).flatten(2))))
-        if self.place is not None:
-            x = self.place(x)
+        if self.position is not None:
+            x = self.position(x)
         x = self.dropout(x)
         return x * mask[..., None], mask

@@ -20,16 +20,16 @@ class _GridStem(nn.Module):
 
     def __init__(self, source: "ImageSource", width: int, dropout: float) -> None:
         super().__init__()
-        self.place = nn.Parameter(torch.empty(source.grid**2, width))
+        self.position = nn.Parameter(torch.empty(source.grid**2, width))
         self.norm = nn.LayerNorm(width)
         self.attribution_point = AttributionPoint()
         self.dropout = Dropout(dropout)
-        nn.init.normal_(self.place, std=0.3)  # large enough to distinguish positions from the start
+        nn.init.normal_(self.position, std=0.3)  # large enough to distinguish positions from the start
 
     def _add_positions(self, cells: Tensor) -> tuple[Tensor, Tensor]:
         """[B, E, H, W] -> [B, H W, E], and a mask that is True everywhere."""
         normalized = self.attribution_point(self.norm(cells.flatten(2).transpose(1, 2)))
-        x: Tensor = self.dropout(normalized + self.place)
+        x: Tensor = self.dropout(normalized + self.position)
         return x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
 
 
@@ -51,19 +51,19 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, stride: int, channel_attention: str) -> None:
         super().__init__()
-        self.first = _build_convolution(in_channels, out_channels, stride)
-        self.first_norm = _build_norm(out_channels)
-        self.second = nn.Conv2d(out_channels, out_channels, 3, 1, 1, bias=False)
-        self.second_norm = _build_norm(out_channels)
+        self.conv1 = _build_convolution(in_channels, out_channels, stride)
+        self.norm1 = _build_norm(out_channels)
+        self.conv2 = nn.Conv2d(out_channels, out_channels, 3, 1, 1, bias=False)
+        self.norm2 = _build_norm(out_channels)
         self.attention = _build_attention(channel_attention, out_channels)
-        self.around: nn.Module = nn.Identity()
+        self.shortcut: nn.Module = nn.Identity()
         if stride > 1 or in_channels != out_channels:
-            self.around = nn.Conv2d(in_channels, out_channels, stride, stride, bias=False)
+            self.shortcut = nn.Conv2d(in_channels, out_channels, stride, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = torch.relu(self.first_norm(self.first(x)))
-        y = self.attention(self.second_norm(self.second(y)))
-        return torch.relu(y + self.around(x))
+        y = torch.relu(self.norm1(self.conv1(x)))
+        y = self.attention(self.norm2(self.conv2(y)))
+        return torch.relu(y + self.shortcut(x))
 
 
 class ResidualStem(_GridStem):
@@ -75,8 +75,8 @@ class ResidualStem(_GridStem):
 
     def __init__(self, source: "ImageSource", settings: "Residual", width: int, *, dropout: float) -> None:
         super().__init__(source, width, dropout)
-        self.first = _build_convolution(source.channels, settings.widths[0], settings.stride)
-        self.first_norm = _build_norm(settings.widths[0])
+        self.conv1 = _build_convolution(source.channels, settings.widths[0], settings.stride)
+        self.norm1 = _build_norm(settings.widths[0])
         self.blocks = nn.ModuleList()
         in_channels = settings.widths[0]
         for stage, out_channels in enumerate(settings.widths):
@@ -84,7 +84,7 @@ class ResidualStem(_GridStem):
                 stride = 2 if stage and not number else 1
                 self.blocks.append(ResidualBlock(in_channels, out_channels, stride, settings.channel_attention))
                 in_channels = out_channels
-        self.drop = nn.Dropout2d(settings.dropout)
+        self.channel_dropout = nn.Dropout2d(settings.dropout)
         self.project = nn.Conv2d(in_channels, width, 1)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
@@ -92,10 +92,10 @@ class ResidualStem(_GridStem):
 
     def read(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """[B, C, S, S] -> [B, T, E]."""
-        x = torch.relu(self.first_norm(self.first(source)))
+        x = torch.relu(self.norm1(self.conv1(source)))
         for block in self.blocks:
             x = block(x)
-        return self._add_positions(self.project(self.drop(x)))
+        return self._add_positions(self.project(self.channel_dropout(x)))
 
     def channel_attention(self, source: Tensor) -> list[dict[str, Tensor]]:
         """The weights of each block's attention: "channels" [B, C] and "positions" [B, H, W], where it has them."""

@@ -43,7 +43,7 @@ function showDocumentStatus(text, isError = false) {
   showStatus(text, isError, "document-status");
 }
 
-function showProgress({ error, total, done, content, name, wrong }, fileName) {
+function showProgress({ error, total, done, content, name, failed }, fileName) {
   if (error) throw new Error(error);
   if (total !== undefined) {
     byId("progress").max = Math.max(1, total);
@@ -52,8 +52,8 @@ function showProgress({ error, total, done, content, name, wrong }, fileName) {
   }
   if (content === undefined) return;
   offerDownload(name, content);
-  const failed = wrong ? `, ${wrong} ${wrong === 1 ? "text" : "texts"} without a translation` : "";
-  showDocumentStatus(`${fileName}: done${failed}`);
+  const note = failed ? `, ${failed} ${failed === 1 ? "text" : "texts"} without a translation` : "";
+  showDocumentStatus(`${fileName}: done${note}`);
 }
 
 function offerDownload(name, content) {

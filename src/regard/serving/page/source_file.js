@@ -58,9 +58,9 @@ async function readFile(file) {
     const nbest = selectedModel().options.includes("nbest") ? [["nbest", 3]] : [];
     const to = language.hidden ? [] : [["to", language.value]];
     const query = [["model", selectedModel().name], ...nbest, ...to, ...queryOptions()];
-    const { text, others } = await request("/v1/read", { body: file, key: apiKey(), query });
+    const { text, alternatives } = await request("/v1/read", { body: file, key: apiKey(), query });
     if (!isLatest()) return;
-    showTranslation({ text, others: others.map((other) => other.text), sentences: [] });
+    showTranslation({ text, alternatives: alternatives.map((each) => each.text), sentences: [] });
     showElapsed(startTime);
     showStatus("");
   } catch (error) {

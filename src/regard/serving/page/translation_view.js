@@ -95,11 +95,11 @@ export function showTranslation(translation, source = "") {
   }
   byId("legend").hidden = !marked;
   showAlternatives(translation);
-  if (translation?.wrong) showStatus(`Not translated: ${translation.wrong}`, true);
+  if (translation?.error) showStatus(`Not translated: ${translation.error}`, true);
 }
 
 function showAlternatives(translation) {
-  const texts = [...new Set(translation?.others)].filter((text) => text !== translation.text);
+  const texts = [...new Set(translation?.alternatives)].filter((text) => text !== translation.text);
   byId("alternatives").hidden = !texts.length;
   byId("alternatives").querySelector("ul").replaceChildren(...texts.map((text) => {
     const button = element("button", "", text);

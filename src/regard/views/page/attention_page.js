@@ -53,7 +53,8 @@ export function showCaptures(records) {
     if (captures.length) byId("panels").append(element("p", "muted", "This model does not attend."));
     return;
   }
-  if (captures.some(({ record }) => record.shown)) state.view = "steps"; // the view that shows an image or a recording
+  // The view that shows an image or a recording:
+  if (captures.some(({ record }) => record.source_media)) state.view = "steps";
   const kinds = Object.keys(KIND_LABELS).filter((kind) => captures.some((capture) => capture.kinds.includes(kind)));
   byId("kind").replaceChildren(...kinds.map((kind) => option(kind, KIND_LABELS[kind])));
   if (!kinds.includes(state.kind)) [state.kind] = kinds;
@@ -78,11 +79,11 @@ export function showTimeline(records) {
 }
 
 function addPanel(capture) {
-  const { source, target, shown } = capture.record;
+  const { source, target, source_media: media } = capture.record;
   const isText = (axis) => (_, word) => !axis.special[axis.words.indexOf(word)];
   const text = (axis) => isolate(axis.word_labels.filter(isText(axis)).map(truncate).join(" "));
   const panel = element("section", "panel");
-  const pair = shown ? text(target) : `${text(source)} → ${text(target)}`;
+  const pair = media ? text(target) : `${text(source)} → ${text(target)}`;
   const heading = element("p", "muted");
   const body = element("div", "body");
   panel.append(element("h2", "", capture.name), element("p", "pair", pair), heading, body);
@@ -118,7 +119,7 @@ function fillSelections() {
   const layerCounts = available.map((capture) => capture.layerCount(kind));
   const layers = [];
   if (has("best")) {
-    const guessed = available.some(({ record }) => record.choice?.[3]);
+    const guessed = available.some(({ record }) => record.alignment_head?.[3]);
     layers.push(option("best", guessed ? "not known: a guess" : "aligns best"));
   }
   if (Math.max(0, ...layerCounts)) layers.push(option("mean", "mean of all"), ...numbered(layerCounts));
@@ -143,7 +144,7 @@ function fillSelections() {
 function describeSelection(capture) {
   if (state.layer === "attribution") return "gradient times input: its size, the largest of each row full";
   if (state.layer !== "best") return "";
-  const [layer, head, shifted, guessed] = capture.record.choice;
+  const [layer, head, shifted, guessed] = capture.record.alignment_head;
   const heads = head === null ? "all heads" : `head ${head + 1}`;
   const reason = guessed ? "since nothing is known of which aligns best" : "which aligns best";
   return `layer ${layer + 1}, ${heads}, ${reason}${shifted ? "; of the step after each word's own" : ""}`;

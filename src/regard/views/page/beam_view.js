@@ -117,7 +117,7 @@ export class BeamView {
 
   /** The attention of a token over the words of the source. */
   showAttention(node) {
-    const weights = decodeMatrix(this.beam[node.hypothesis].aligned);
+    const weights = decodeMatrix(this.beam[node.hypothesis].alignment_weights);
     const { data } = mergeWeights(weights, [{ label: node.token, tokens: [node.step] }], this.words);
     const theme = currentTheme();
     showWords(this.source, this.words.map(({ label }, index) => {

@@ -86,7 +86,7 @@ export class Capture {
   /** Why there is nothing to show for this selection; empty if there is. */
   missing({ kind, layer, head }) {
     if (!this.kinds.includes(kind)) return "This model has no attention of this kind.";
-    const fields = { best: "aligned", rollout: "rollout", attribution: "attribution" };
+    const fields = { best: "alignment_weights", rollout: "rollout", attribution: "attribution" };
     if (layer in fields) {
       const value = this.record[fields[layer]];
       return value && (layer !== "attribution" || value.source) ? "" : "This was not captured of it.";
@@ -99,7 +99,7 @@ export class Capture {
 
   /** layer and head: a number, or "mean". Cross-attention also has the layers "best" and "rollout". */
   matrix(kind, layer, head) {
-    if (layer === "best") return decodeMatrix(this.record.aligned);
+    if (layer === "best") return decodeMatrix(this.record.alignment_weights);
     if (layer === "rollout") return decodeMatrix(this.record.rollout);
     if (head !== "mean" && layer !== "mean") return this.headMatrix(kind, layer, head);
     return this.cached(`${kind} ${layer} ${head}`, () => {

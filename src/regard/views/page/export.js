@@ -56,18 +56,18 @@ export function attentionRecord({ record }) {
   for (const [kind, layers] of Object.entries(record.weights)) {
     weights[kind] = layers.map((heads) => heads.map(nested));
   }
-  const [layer, head, shifted, guessed] = record.choice || [];
+  const [layer, head, shifted, guessed] = record.alignment_head || [];
   return {
-    format: "regard attention 1",
+    format: "regard attention 2",
     model: record.name,
     source: axis(record.source),
     target: axis(record.target),
     before: axis(record.before),
-    choice: record.choice && { layer, head, shifted, guessed },
+    alignment_head: record.alignment_head && { layer, head, shifted, guessed },
     weights,
-    hidden: {},
+    hidden_weights: {},
     attribution: record.attribution,
-    aligned: record.aligned && nested(record.aligned),
-    shown: record.shown,
+    alignment_weights: record.alignment_weights && nested(record.alignment_weights),
+    source_media: record.source_media,
   };
 }

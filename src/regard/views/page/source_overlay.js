@@ -15,10 +15,10 @@ const PLAYHEAD_COLOR = "#c2410c";
  * spectrogram [frames, bands]. */
 function sourceCanvas({ kind, shape, values }) {
   const bytes = decodeBase64(values);
-  const [height, width] = kind === "picture" ? shape.slice(1) : [shape[1], shape[0]];
-  const channels = kind === "picture" ? shape[0] : 1;
+  const [height, width] = kind === "image" ? shape.slice(1) : [shape[1], shape[0]];
+  const channels = kind === "image" ? shape[0] : 1;
   const brightness = (x, y, channel) => {
-    if (kind === "picture") return bytes[((channels === 3 ? channel : 0) * height + y) * width + x];
+    if (kind === "image") return bytes[((channels === 3 ? channel : 0) * height + y) * width + x];
     return 255 - bytes[x * height + (height - 1 - y)]; // low bands below
   };
   const canvas = element("canvas");
@@ -39,7 +39,7 @@ function sourceCanvas({ kind, shape, values }) {
 
 export class SourceOverlay {
   constructor(source) {
-    this.isImage = source.kind === "picture";
+    this.isImage = source.kind === "image";
     this.seconds = source.seconds;
     this.source = sourceCanvas(source);
     this.weights = [];
@@ -50,10 +50,10 @@ export class SourceOverlay {
     this.canvas.width = this.isImage ? IMAGE_WIDTH : Math.min(1600, Math.max(480, 4 * width));
     this.canvas.height = this.isImage ? IMAGE_WIDTH * height / width : SPECTROGRAM_HEIGHT;
     this.node.append(this.canvas);
-    if (source.sound) {
+    if (source.audio) {
       this.audio = element("audio");
       this.audio.controls = true;
-      this.audio.src = `data:audio/wav;base64,${source.sound}`;
+      this.audio.src = `data:audio/wav;base64,${source.audio}`;
       this.audio.addEventListener("timeupdate", () => this.draw(this.weights));
       this.node.append(this.audio);
     }

@@ -32,7 +32,8 @@ export class StepsView {
     this.playButton = element("button", "", "Play");
     this.playButton.type = "button";
     this.playButton.addEventListener("click", () => this.togglePlaying());
-    this.overlay = capture.record.shown && state.kind === "cross" ? new SourceOverlay(capture.record.shown) : null;
+    const media = capture.record.source_media;
+    this.overlay = media && state.kind === "cross" ? new SourceOverlay(media) : null;
     this.source = this.overlay ? this.overlay.node : wordLine();
     this.target = wordLine();
     const toolbar = element("div", "toolbar");
