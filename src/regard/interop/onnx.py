@@ -89,7 +89,7 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
     special = {"pad": PAD, "unknown": UNKNOWN, "begin": BEGIN, "end": END}
     if settings.decoder.masked_lm:
         special["mask"] = MASK
-    record = {"files": sorted(files), "special": special, "longest": bundle.description.max_tokens}
+    record = {"files": sorted(files), "special": special, "max_tokens": bundle.description.max_tokens}
     files["export.json"] = json.dumps(record, indent=2).encode()
     if isinstance(bundle.source_side, SubwordTokenizer):
         files["source.subwords"] = bundle.source_side.model
@@ -116,10 +116,10 @@ def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
     tokens = torch.full((2, EXAMPLE_LENGTH), END)
     mask = torch.ones(2, EXAMPLE_LENGTH, dtype=torch.bool)
     mask[1, 4:] = False  # so that the traced graph applies the mask
-    tokens = torch.full((2, 5), BEGIN)
+    prefix = torch.full((2, 5), BEGIN)
     architecture = settings.architecture
     if architecture == "decoder":
-        return {"decoder.onnx": _graph(_DecoderOnly(model), (tokens,), {"tokens": STEPS}, {"logits": BATCH})}
+        return {"decoder.onnx": _graph(_DecoderOnly(model), (prefix,), {"tokens": STEPS}, {"logits": BATCH})}
     inputs = {"tokens": POSITIONS, "mask": POSITIONS}
     if architecture == "encoder":
         head = settings.decoder
@@ -129,7 +129,7 @@ def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
     decoder_inputs = {"tokens": STEPS, "states": POSITIONS, "mask": POSITIONS}
     return {
         "encoder.onnx": _graph(_Encoder(model), (tokens, mask), inputs, {"states": POSITIONS}),
-        "decoder.onnx": _graph(_Decoder(model), (tokens, states, mask), decoder_inputs, {"logits": BATCH}),
+        "decoder.onnx": _graph(_Decoder(model), (prefix, states, mask), decoder_inputs, {"logits": BATCH}),
     }
 
 

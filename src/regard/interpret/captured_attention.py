@@ -134,6 +134,10 @@ class SourceMedia:
         if self.kind not in axes or self.values.ndim != axes[self.kind] or self.values.dtype != np.uint8:
             raise ValueError(f"source_media: it is a {self.kind} {self.values.shape} of {self.values.dtype}.")
 
+    @property
+    def is_image(self) -> bool:
+        return self.values.ndim == 3
+
     def __repr__(self) -> str:
         return f"<{self.kind} {' × '.join(map(str, self.values.shape))}>"
 

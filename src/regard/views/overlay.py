@@ -40,7 +40,7 @@ def write_overlay(captures: Sequence[tuple[str, CapturedAttention, Weights]], pa
         for subfigure, (title, captured, weights) in zip(subfigures, captures, strict=True):
             assert captured.source_media is not None
             subfigure.suptitle(printable(title), fontsize=9, parse_math=False)
-            draw = _draw_images if captured.source_media.kind == "image" else _draw_spectrogram
+            draw = _draw_images if captured.source_media.is_image else _draw_spectrogram
             draw(subfigure, captured, weights)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph", UserWarning)  # missing characters are returned
@@ -51,7 +51,7 @@ def write_overlay(captures: Sequence[tuple[str, CapturedAttention, Weights]], pa
 
 def _height(captured: CapturedAttention) -> float:
     assert captured.source_media is not None
-    if captured.source_media.kind == "image":
+    if captured.source_media.is_image:
         return 0.3 + 1.7 * math.ceil((len(captured.target) + 1) / IMAGES_PER_ROW)
     return 2.0 + 0.24 * len(captured.target)
 
