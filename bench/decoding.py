@@ -34,8 +34,8 @@ def ctranslate2_translator(run: Path, kind: str, size: int, beam: int) -> Callab
     translator = ctranslate2.Translator(
         str(convert_to_ctranslate2(opened, kind)), compute_type=kind, inter_threads=1, intra_threads=1
     )
-    source = sentencepiece.SentencePieceProcessor(model_proto=opened.source_side.model)
-    target = sentencepiece.SentencePieceProcessor(model_proto=opened.target_side.model)
+    source = sentencepiece.SentencePieceProcessor(model_proto=opened.source_processor.model)
+    target = sentencepiece.SentencePieceProcessor(model_proto=opened.target_vocabulary.model)
 
     def translate(texts: Texts) -> Texts:
         tokens = [[*each, "</s>"] for each in source.encode(texts, out_type=str)]

@@ -62,7 +62,7 @@ def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
     tokenizer: Any = _NumberTokenizer(config.vocab_size)
     mapping = family_of(config.to_dict()).mapping(set(tensors), TokenizerPair(tokenizer, tokenizer))
     converted, _ = load_tensors(mapping, tensors, "bench")
-    model = Seq2Seq(mapping.settings, source_vocabulary=0, target_vocabulary=len(tokenizer))
+    model = Seq2Seq(mapping.settings, source_vocabulary_size=0, target_vocabulary_size=len(tokenizer))
     copy_tensors_into(model, converted, "bench")
     from regard.data.media import NoMedium
 

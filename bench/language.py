@@ -48,7 +48,7 @@ def regard_step(task: str, batch: Batch, precision: str) -> Callable[[], object]
     preset = preset_settings("bert-tiny" if task == "mask" else "gpt-tiny")
     settings = RunSettings.parse(merge_settings(preset, {"training": {"precision": precision}}))
     model = Seq2Seq(
-        settings.model, source_vocabulary=VOCABULARY * (task == "mask"), target_vocabulary=VOCABULARY
+        settings.model, source_vocabulary_size=VOCABULARY * (task == "mask"), target_vocabulary_size=VOCABULARY
     ).train()
     objective = Objective(model, settings.training).train()
     return training_step(list(objective.parameters()), lambda: batch_loss(objective, batch).total / batch.tokens)

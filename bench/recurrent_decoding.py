@@ -58,7 +58,7 @@ def shortlist() -> Shortlist:
 def regard_search(beam: int, kind: str) -> Callable[[], object]:
     torch.manual_seed(1)
     settings = ModelSettings.parse(merge_settings(preset_settings("bahdanau")["model"], {"tie": "none"}))
-    model = Seq2Seq(settings, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
+    model = Seq2Seq(settings, source_vocabulary_size=VOCABULARY, target_vocabulary_size=VOCABULARY).eval()
     with torch.no_grad():
         model.output.bias[END] = -1e4
     source = sources()
@@ -70,8 +70,8 @@ def regard_search(beam: int, kind: str) -> Callable[[], object]:
         run: Any = SimpleNamespace(
             folder=Path(folder),
             description=RunDescription(max_tokens=OUTPUT_LENGTH, model=settings),
-            source_side=range(VOCABULARY),
-            target_side=range(VOCABULARY),
+            source_processor=range(VOCABULARY),
+            target_vocabulary=range(VOCABULARY),
         )
         shortlist_or_none = shortlist() if kind == "shortlist" else None
         engine = NativeEngine(

@@ -25,7 +25,7 @@ def random_bundle(
     components = {"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder], "tie": tie}
     settings = ModelSettings.parse(components if source is None else {**components, "source": source})
     torch.manual_seed(0)
-    model = Seq2Seq(settings, source_vocabulary=len(subwords), target_vocabulary=len(subwords))
+    model = Seq2Seq(settings, source_vocabulary_size=len(subwords), target_vocabulary_size=len(subwords))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0, 0.4)

@@ -50,7 +50,7 @@ def test_the_alignment_head_is_found_without_gold_alignments(shifted: bool) -> N
         head[0 if shifted else 6, 6] = 1
         cross[1][2] = 0.7 * head + 0.3 * cross[1][2]
         examples.append((*pairs[-1], cross))
-    lexicon = learn_lexicon(pairs, target_vocabulary=2 * VOCABULARY)
+    lexicon = learn_lexicon(pairs, target_vocabulary_size=2 * VOCABULARY)
     found, means = find_alignment_head(examples, lexicon)
     assert found == expected
     assert len(means) == len(candidate_heads([4, 4]))

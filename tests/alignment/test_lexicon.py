@@ -29,7 +29,7 @@ def test_probabilities_equal_model_1_computed_by_hand() -> None:
     probabilities = lexicons._expectation_maximization(pair, position, source_of_pair, 3)
     subwords = zip(source_of_pair.tolist(), target_of_pair.tolist(), strict=True)
     assert probabilities == pytest.approx([p[s, t] for s, t in subwords])
-    lexicon = learn_lexicon(pairs, target_vocabulary=8)
+    lexicon = learn_lexicon(pairs, target_vocabulary_size=8)
     assert (lexicon.source.tolist(), lexicon.target.tolist()) == (source_of_pair.tolist(), target_of_pair.tolist())
     assert lexicon.probabilities == pytest.approx(probabilities)
     assert lexicon.lookup([5, 4, 6], [7, 3]) == pytest.approx(np.array([[p[5, 7], p[4, 7], 0], [0, 0, 0]]))
@@ -37,7 +37,7 @@ def test_probabilities_equal_model_1_computed_by_hand() -> None:
 
 
 def test_a_lexicon_of_no_pairs_is_empty() -> None:
-    assert learn_lexicon([], target_vocabulary=9).lookup([4, 5], [6]).tolist() == [[0, 0]]
+    assert learn_lexicon([], target_vocabulary_size=9).lookup([4, 5], [6]).tolist() == [[0, 0]]
 
 
 def test_reading_pairs_stops_at_the_limit_of_cooccurrences() -> None:
@@ -49,5 +49,5 @@ def test_reading_pairs_stops_at_the_limit_of_cooccurrences() -> None:
             read += 1
             yield [4, 5, 6, END], [7, 8, END]
 
-    learn_lexicon(many_pairs(), target_vocabulary=9, max_cooccurrences=100)
+    learn_lexicon(many_pairs(), target_vocabulary_size=9, max_cooccurrences=100)
     assert read < 12

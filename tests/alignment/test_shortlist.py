@@ -25,7 +25,9 @@ def synthetic_pairs(count: int, seed: int = 0) -> list[tuple[list[int], list[int
 
 
 def shortlist_of_pairs(pairs: list[tuple[list[int], list[int]]]) -> Shortlist:
-    return build_shortlist(learn_lexicon(pairs, target_vocabulary=2 * VOCABULARY), source_vocabulary=VOCABULARY)
+    return build_shortlist(
+        learn_lexicon(pairs, target_vocabulary_size=2 * VOCABULARY), source_vocabulary_size=VOCABULARY
+    )
 
 
 def test_the_translation_of_a_token_is_its_first_candidate() -> None:
@@ -51,14 +53,14 @@ def test_candidates_of_a_source_are_those_of_its_tokens_and_the_frequent_ones() 
 def test_saving_and_loading_keeps_a_shortlist_and_refuses_damage(tmp_path: Path) -> None:
     shortlist = shortlist_of_pairs(synthetic_pairs(30))
     path = tmp_path / "shortlist.safetensors"
-    sizes = {"source_vocabulary": VOCABULARY, "target_vocabulary": 2 * VOCABULARY}
+    sizes = {"source_vocabulary_size": VOCABULARY, "target_vocabulary_size": 2 * VOCABULARY}
     assert load_shortlist(path, **sizes) is None
     path.write_bytes(shortlist.to_bytes())
     loaded = load_shortlist(path, **sizes)
     assert loaded is not None
     assert np.array_equal(loaded.candidates, shortlist.candidates)
     assert np.array_equal(loaded.always, shortlist.always)
-    for other_size in ({"source_vocabulary": 3}, {"target_vocabulary": 500}):
+    for other_size in ({"source_vocabulary_size": 3}, {"target_vocabulary_size": 500}):
         with pytest.raises(ValueError, match="it belongs to another model"):
             load_shortlist(path, **{**sizes, **other_size})
     path.write_bytes(path.read_bytes()[:-50])

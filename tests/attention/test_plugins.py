@@ -292,7 +292,7 @@ def test_models_with_plugins_have_gradients(decoder: dict[str, Any]) -> None:
     tie = "none" if decoder["kind"] == "pooling" else "target"
     encoder = {"kind": "recurrent", "width": 12}
     settings = ModelSettings.parse({"encoder": encoder, "decoder": {**decoder, "width": 16}, "tie": tie})
-    model = Seq2Seq(settings, source_vocabulary=20, target_vocabulary=30)
+    model = Seq2Seq(settings, source_vocabulary_size=20, target_vocabulary_size=30)
     source, targets = torch.randint(4, 20, (2, 7)), torch.randint(4, 30, (2, 1 if tie == "none" else 5))
     output = model(source, torch.ones(2, 7, dtype=torch.bool), targets)
     output.features.square().sum().backward()

@@ -159,8 +159,8 @@ def check_shape(batch: Batch, numbers: list[int]) -> None:
 
 def decoded_texts(corpus: Corpus, batch: Batch) -> list[tuple[str, str]]:
     sources, targets = (
-        corpus.source_side.decode(batch.source.tolist()),
-        corpus.target_side.decode(batch.labels.tolist()),
+        corpus.source_processor.decode(batch.source.tolist()),
+        corpus.target_vocabulary.decode(batch.labels.tolist()),
     )
     return list(zip(sources, targets, strict=True))
 

@@ -78,9 +78,9 @@ def test_tokens_decode_to_the_texts(kind: str, joint: bool, pairs: list[tuple[st
             source, target = split.tokens(at)
             assert source[-1] == target[-1] == END
             assert (len(source), len(target)) == (split.source_lengths[at], split.target_lengths[at])
-            decoded = corpus.source_side.decode([source])[0], corpus.target_side.decode([target])[0]
+            decoded = corpus.source_processor.decode([source])[0], corpus.target_vocabulary.decode([target])[0]
             assert decoded == split.texts(at)
-    assert (corpus.source_side.model == corpus.target_side.model) == joint
+    assert (corpus.source_processor.model == corpus.target_vocabulary.model) == joint
 
 
 def test_every_line_is_used_or_rejected_and_counted(pairs: list[tuple[str, str]], tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_an_image_with_several_captions_is_stored_once_and_in_one_split(tmp_path
     assert not splits[0] & splits[1]
     array, target = corpus.train.tokens(0)
     assert array.shape == (3, 32, 32)
-    assert corpus.target_side.decode([target])[0] == corpus.train.texts(0)[1]
+    assert corpus.target_vocabulary.decode([target])[0] == corpus.train.texts(0)[1]
 
 
 def test_two_files_with_the_same_image_are_one_source(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_a_folder_with_one_folder_per_class(tmp_path: Path) -> None:
     for number, path in enumerate(sorted((tmp_path / "set").rglob("*.png"))):
         sample_image(100 + number).save(path)  # all different
     corpus = prepare_corpus(tmp_path, tmp_path / "set", IMAGES, labels=True, valid_size=2)
-    assert isinstance(corpus.target_side, Labels)
-    assert corpus.target_side.labels == ("cat", "dog")
+    assert isinstance(corpus.target_vocabulary, Labels)
+    assert corpus.target_vocabulary.labels == ("cat", "dog")
     assert len(corpus.train) + len(corpus.valid) == 12
     batch = load_batch(corpus, corpus.train, np.arange(3))
     assert batch.labels.shape == (3, 1)
@@ -129,8 +129,8 @@ def test_idx_files_such_as_mnist(tmp_path: Path, gzipped: bool) -> None:
     labels.write_bytes(write(idx(np.arange(30) % 3)))
     settings = DataSettings(source=(images,), target=(labels,), valid_size=5)
     corpus = prepare(settings, tmp_path / "corpus", source=ImageSource(size=28, color=False), kind=LabelPairs())
-    assert isinstance(corpus.target_side, Labels)
-    assert corpus.target_side.labels == ("0", "1", "2")
+    assert isinstance(corpus.target_vocabulary, Labels)
+    assert corpus.target_vocabulary.labels == ("0", "1", "2")
     number = int(corpus.train.texts(0)[0].split("#")[1]) - 1
     assert np.array_equal(corpus.train.tokens(0)[0][0], pixels[number])
     images.write_bytes(write(idx(pixels)[:2000]))
@@ -199,8 +199,8 @@ def test_labels_keep_their_case_and_unknown_labels_are_rejected(tmp_path: Path) 
     table.write_text("label\ttext\n" + "".join(f"{'ABBR' if n % 2 else 'Num'}\tQuestion {n} ?\n" for n in range(12)))
     valid.write_text("label\ttext\nABBR\tAnother one ?\nOTHER\tWhat is this ?\n")
     corpus = prepare_corpus(tmp_path, table, TextSource(), labels=True, valid_pairs=valid, lowercase=True)
-    assert isinstance(corpus.target_side, Labels)
-    assert corpus.target_side.labels == ("ABBR", "Num")
+    assert isinstance(corpus.target_vocabulary, Labels)
+    assert corpus.target_vocabulary.labels == ("ABBR", "Num")
     assert len(corpus.valid) == 1
     assert corpus.valid.texts(0) == ("another one ?", "ABBR")
     assert [record["reason"] for record in rejected_records(tmp_path)] == ["a label that training has not"]

@@ -96,7 +96,7 @@ def test_batches_have_alignment_targets_for_any_segmentation(sampling: float, tm
     for row, number in enumerate(batch.indices):
         source, target = (
             subwords_of.pieces(side[row][side[row] != PAD].tolist()[:-1])
-            for side, subwords_of in ((batch.source, corpus.source_side), (batch.labels, corpus.target_side))
+            for side, subwords_of in ((batch.source, corpus.source_processor), (batch.labels, corpus.target_vocabulary))
         )
         target_words = corpus.train.texts(int(number))[1].split()
         found = batch.alignment[row].numpy()

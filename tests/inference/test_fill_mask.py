@@ -36,7 +36,7 @@ def model(subwords: SubwordTokenizer) -> Predictor:
         }
     )
     torch.manual_seed(3)
-    network = Seq2Seq(settings, source_vocabulary=len(subwords), target_vocabulary=len(subwords))
+    network = Seq2Seq(settings, source_vocabulary_size=len(subwords), target_vocabulary_size=len(subwords))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(0, 0.4)

@@ -24,7 +24,7 @@ def model(subwords: SubwordTokenizer) -> Predictor:
         {"source": {"kind": "none"}, "encoder": {"kind": "none"}, "decoder": part, "tie": "target"}
     )
     torch.manual_seed(1)
-    network = Seq2Seq(settings, source_vocabulary=0, target_vocabulary=len(subwords))
+    network = Seq2Seq(settings, source_vocabulary_size=0, target_vocabulary_size=len(subwords))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(0, 0.3)

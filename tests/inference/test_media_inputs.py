@@ -68,7 +68,7 @@ def test_text_is_rejected_where_media_are_expected() -> None:
     from regard.data.vocabulary import text_tokenizer
 
     with pytest.raises(ValueError, match="reads pictures, not text"):
-        text_tokenizer(predictor.run.source_side)
+        text_tokenizer(predictor.run.source_processor)
 
 
 @pytest.mark.parametrize("kind", ["images", "speech"])
@@ -87,8 +87,8 @@ def test_the_target_language_selects_the_first_tokens() -> None:
     captioner = media_predictor("images", languages=("en", "de"))
     tokens = {to: captioner.translate(image_bytes(), to=to).tokens for to in ("en", "de")}
     for language, output in tokens.items():  # as targets begin in training, with the blank
-        encoded_target = captioner.run.target_side.encode([f"{LANGUAGE_SIGN.format(language)} a"])[0]
-        language_token = captioner.run.target_side.token(LANGUAGE_SIGN.format(language))
+        encoded_target = captioner.run.target_vocabulary.encode([f"{LANGUAGE_SIGN.format(language)} a"])[0]
+        language_token = captioner.run.target_vocabulary.token(LANGUAGE_SIGN.format(language))
         assert language_token in encoded_target
         length = encoded_target.index(language_token) + 1
         assert output[:length] == encoded_target[:length]

@@ -40,7 +40,7 @@ def test_results_are_in_the_order_of_the_inputs(bundle: Bundle) -> None:
         if not text:
             assert (result.text, result.tokens, result.error) == ("", [], "")
             continue
-        tokens = [*bundle.source_side.encode([text])[0], END]
+        tokens = [*bundle.source_processor.encode([text])[0], END]
         assert (result.chunk_count > 1) == (len(tokens) > 12)
         if result.chunk_count > 1:
             continue
@@ -49,7 +49,7 @@ def test_results_are_in_the_order_of_the_inputs(bundle: Bundle) -> None:
         (found,) = search(bundle.model, source, source > 0, translator.run.search_config(options))
         assert result.tokens == found[0].tokens
         assert result.score == pytest.approx(found[0].score, abs=1e-4)
-        outputs = bundle.target_side.decode([h.tokens for h in found])
+        outputs = bundle.target_vocabulary.decode([h.tokens for h in found])
         assert [result.text, *(other.text for other in result.alternatives)] == outputs
         assert [other.tokens for other in result.alternatives] == [h.tokens for h in found[1:]]
 
@@ -60,7 +60,7 @@ def test_long_texts_are_translated_in_chunks(bundle: Bundle) -> None:
     result = translator.translate(text, beam=1)
     chunks = [chunk for chunk, _ in split_to_fit(text, TextInputs(translator.run).within_max_length)]
     assert result.chunk_count == sum(bool(chunk.strip()) for chunk in chunks) > 10
-    assert all(len(bundle.source_side.encode([chunk])[0]) < 12 for chunk in chunks)
+    assert all(len(bundle.source_processor.encode([chunk])[0]) < 12 for chunk in chunks)
     alone = [translator.translate(chunk.strip(), beam=1).text for chunk in chunks if chunk.strip()]
     assert result.text.split() == " ".join(alone).split(), "nothing is left out"
 

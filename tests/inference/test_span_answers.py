@@ -74,8 +74,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predicto
 def test_labels_of_a_batch_are_the_positions_of_its_answers(prepared: tuple[Corpus, Predictor]) -> None:
     corpus, _ = prepared
     assert isinstance(corpus.train, PairDataset)
-    assert isinstance(corpus.target_side, SpanLabels)
-    assert corpus.target_side.unanswered
+    assert isinstance(corpus.target_vocabulary, SpanLabels)
+    assert corpus.target_vocabulary.unanswered
     numbers = torch.arange(len(corpus.train)).numpy()
     batch = load_batch(corpus, corpus.train, numbers, settings=DataSettings())
     for row, number in enumerate(numbers.tolist()):
@@ -86,9 +86,9 @@ def test_labels_of_a_batch_are_the_positions_of_its_answers(prepared: tuple[Corp
             assert (first, last) == (0, 0)
             continue
         answer_tokens = batch.source[row, first : last + 1].tolist()
-        assert corpus.source_side.decode([answer_tokens]) == [answer]
+        assert corpus.source_processor.decode([answer_tokens]) == [answer]
         question = batch.source[row, 1 : batch.source[row].tolist().index(END)].tolist()
-        assert corpus.source_side.decode([question]) == [split_question(text)[1]]
+        assert corpus.source_processor.decode([question]) == [split_question(text)[1]]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -182,8 +182,8 @@ def test_a_saved_run_predicts_the_same_answers(prepared: tuple[Corpus, Predictor
     bundle = prepared[1].run.bundle
     save_bundle(tmp_path, bundle)
     loaded = load_bundle(tmp_path)
-    assert isinstance(loaded.target_side, SpanLabels)
-    assert loaded.target_side.unanswered
+    assert isinstance(loaded.target_vocabulary, SpanLabels)
+    assert loaded.target_vocabulary.unanswered
     text = "Mary is in the garden. John is in the office.\tWhere is Mary?"
     assert predictor_from_bundle(loaded).translate(text).text == prepared[1].translate(text).text
 

@@ -50,16 +50,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Corpus, Predicto
 def test_a_batch_has_a_tag_at_the_first_token_of_each_word(prepared: tuple[Corpus, Predictor]) -> None:
     corpus, _ = prepared
     assert isinstance(corpus.train, PairDataset)
-    assert isinstance(corpus.target_side, TagLabels)
+    assert isinstance(corpus.target_vocabulary, TagLabels)
     numbers = torch.arange(len(corpus.train)).numpy()
     batch = load_batch(corpus, corpus.train, numbers, settings=DataSettings())
     for row, number in enumerate(numbers.tolist()):
         text, tags = corpus.train.texts(number)
         tag_tokens = [token for token in batch.labels[row].tolist() if token != PAD]
-        assert corpus.target_side.decode([tag_tokens]) == [tags]
+        assert corpus.target_vocabulary.decode([tag_tokens]) == [tags]
         assert batch.source[row, 0] == BEGIN
         labeled_positions = (batch.labels[row] != PAD).nonzero()[:, 0].tolist()
-        pieces = corpus.source_side.pieces(batch.source[row].tolist())
+        pieces = corpus.source_processor.pieces(batch.source[row].tolist())
         assert all(pieces[position].startswith("▁") for position in labeled_positions)
         assert len(labeled_positions) == len(text.split())
 

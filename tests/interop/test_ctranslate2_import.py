@@ -63,7 +63,7 @@ def test_exported_transformers_of_every_kind_can_be_imported_again(
     for line in LINES[:1]:
         results = [each.translate(line, beam=1, max_length_ratio=40) for each in (first, second)]
         pieces = [
-            each.run.target_side.pieces(result.tokens[:40])
+            each.run.target_vocabulary.pieces(result.tokens[:40])
             for each, result in zip((first, second), results, strict=True)
         ]
         assert pieces[0] == pieces[1]

@@ -69,7 +69,7 @@ def test_a_checkpoint_predicts_what_fsmt_predicts(tmp_path: Path) -> None:
     convert_checkpoint(folder / "checkpoint.pt", folder, tmp_path / "plain")
     bundle = import_folder(tmp_path / "plain", tmp_path / "run")
     assert bundle.description.source_language == "en"
-    source, target = bundle.source_side, bundle.target_side
+    source, target = bundle.source_processor, bundle.target_vocabulary
     ours = pad_sequences([[*each, END] for each in source.encode([line.lower() for line in LINES])])
     before = pad_sequences([[BEGIN, *each[:9]] for each in target.encode(LINES[::-1])])
     mask = ours != PAD

@@ -37,7 +37,7 @@ ENCODERS = [
 
 def sequences(bundle: Any) -> torch.Tensor:
     """regard's tokens of texts of several lengths, padded."""
-    tokens = bundle.source_side.encode(LINES)
+    tokens = bundle.source_processor.encode(LINES)
     return pad_sequences([[BEGIN, *each[:40], END] for each in tokens])
 
 
@@ -46,7 +46,7 @@ def test_encoders_have_the_same_states(imported: Any, kind: str) -> None:
     theirs, bundle, _, _ = imported(kind)
     ours = sequences(bundle)
     mask = ours != PAD
-    entries = torch.from_numpy(bundle.source_side.original_ids)
+    entries = torch.from_numpy(bundle.source_processor.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), output_hidden_states=True)
         memory = bundle.model.encode(ours, mask)
@@ -59,7 +59,7 @@ def test_masked_lms_have_the_same_logits(imported: Any, kind: str) -> None:
     ours = sequences(bundle)
     mask = ours != PAD
     ours[:, 3] = MASK
-    entries = torch.from_numpy(bundle.source_side.original_ids)
+    entries = torch.from_numpy(bundle.source_processor.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long())
         memory = bundle.model.encode(ours, mask)
@@ -76,12 +76,12 @@ def test_sequence_classifiers_have_the_same_logits(imported: Any, kind: str) -> 
     theirs, bundle, _, _ = imported(kind)
     ours = sequences(bundle)
     mask = ours != PAD
-    entries = torch.from_numpy(bundle.source_side.original_ids)
+    entries = torch.from_numpy(bundle.source_processor.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long()).logits
         found = bundle.model.logits(bundle.model(ours, mask, ours[:, :1]).features)[:, 0, END + 1 :]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-    assert bundle.target_side.labels == ("bad", "fair", "good")
+    assert bundle.target_vocabulary.labels == ("bad", "fair", "good")
 
 
 @pytest.mark.parametrize("kind", [each for each in ENCODERS if "TokenClassification" in each])
@@ -89,7 +89,7 @@ def test_token_classifiers_predict_the_same_tags(imported: Any, kind: str) -> No
     from transformers import AutoTokenizer
 
     theirs, bundle, folder, run = imported(kind)
-    assert bundle.target_side.labels == ("bad", "fair", "good")
+    assert bundle.target_vocabulary.labels == ("bad", "fair", "good")
     split = {"add_prefix_space": True} if "roberta" in kind else {}
     tokenizer = AutoTokenizer.from_pretrained(folder, **split)
     tagger = load(run)
@@ -117,7 +117,7 @@ def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None
         expected = theirs(**batch)
     decoder = SpanDecoder(answerer.run)
     encoded = decoder.encode(f"{passage}\t{question}")
-    assert bundle.source_side.to_original_ids(encoded.rows[0]) == batch["input_ids"][0].tolist()
+    assert bundle.source_processor.to_original_ids(encoded.rows[0]) == batch["input_ids"][0].tolist()
     (logits,) = token_logits(answerer.run, encoded.rows)
     boundary_logits = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
     torch.testing.assert_close(logits[:, END + 1 :], boundary_logits, rtol=1e-4, atol=1e-4)
@@ -127,9 +127,9 @@ def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None
 
 def test_two_segments_have_the_same_states(imported: Any) -> None:
     theirs, bundle, _, _ = imported("bert BertForMaskedLM")
-    first, second = bundle.source_side.encode(LINES[:2])
+    first, second = bundle.source_processor.encode(LINES[:2])
     ours = torch.tensor([[BEGIN, *first, END, *second, END]])
-    entries = torch.from_numpy(bundle.source_side.original_ids)
+    entries = torch.from_numpy(bundle.source_processor.original_ids)
     types = torch.tensor([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
     with torch.no_grad():
         expected = theirs.bert(input_ids=entries[ours], token_type_ids=types).last_hidden_state
@@ -140,7 +140,7 @@ def test_two_segments_have_the_same_states(imported: Any) -> None:
 @pytest.mark.parametrize("kind", ["gpt2 GPT2LMHeadModel", "gpt_neox GPTNeoXForCausalLM"])
 def test_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
     theirs, bundle, _, _ = imported(kind)
-    side = bundle.target_side
+    side = bundle.target_vocabulary
     rows = [side.encode([line])[0][:12] for line in LINES]
     entries = torch.from_numpy(side.original_ids)
     with torch.no_grad():
@@ -155,10 +155,10 @@ def test_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["marian MarianMTModel", "pegasus PegasusForConditionalGeneration"])
 def test_encoder_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
     theirs, bundle, _, _ = imported(kind)
-    ours = pad_sequences([[*each[:40], END] for each in bundle.source_side.encode(LINES)])
+    ours = pad_sequences([[*each[:40], END] for each in bundle.source_processor.encode(LINES)])
     mask = ours != PAD
-    before = pad_sequences([[BEGIN, *each[:20]] for each in bundle.target_side.encode(LINES[::-1])])
-    entries = torch.from_numpy(bundle.source_side.original_ids)
+    before = pad_sequences([[BEGIN, *each[:20]] for each in bundle.target_vocabulary.encode(LINES[::-1])])
+    entries = torch.from_numpy(bundle.source_processor.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=entries[before])
         found = bundle.model.logits(bundle.model(ours, mask, before).features)
@@ -171,7 +171,7 @@ def test_texts_are_tokenized_alike(imported: Any, kind: str) -> None:
     import transformers
 
     _, bundle, folder, _ = imported(kind)
-    side = bundle.target_side
+    side = bundle.target_vocabulary
     family = {"bert": "BertTokenizerFast", "roberta": "RobertaTokenizerFast", "gpt2": "GPT2TokenizerFast"}
     tokenizer = getattr(transformers, family[kind.split(maxsplit=1)[0]]).from_pretrained(folder)
     for text in HARD_TEXTS:
@@ -186,10 +186,10 @@ def test_marian_tokenizes_source_and_target_alike(imported: Any) -> None:
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     for text in HARD_TEXTS:
         expected = tokenizer(text)["input_ids"][:-1]
-        source = bundle.source_side
+        source = bundle.source_processor
         assert source.to_original_ids(source.encode([text])[0]) == expected, text
         expected = tokenizer(text_target=text)["input_ids"][:-1]
-        target = bundle.target_side
+        target = bundle.target_vocabulary
         assert target.to_original_ids(target.encode([text])[0]) == expected, text
 
 
@@ -204,7 +204,7 @@ def predicted_tokens(side: Any, row: Any, prefix_length: int) -> list[int]:
 def test_decoders_continue_a_text_alike(imported: Any, text: str, kind: str) -> None:
     theirs, bundle, _, run = imported(kind)
     model = load(run)
-    side = bundle.target_side
+    side = bundle.target_vocabulary
     prefix = side.encode([text])[0]
     prompt = torch.tensor([side.to_original_ids(prefix)])
     for beam in (1, 4):
@@ -224,15 +224,15 @@ def test_gpt2_continues_an_empty_text_alike(imported: Any) -> None:
     theirs, bundle, _, run = imported("gpt2 GPT2LMHeadModel")
     row = theirs.generate(torch.tensor([[0]]), max_new_tokens=8, do_sample=False, pad_token_id=0)[0]
     found = load(run).translate("", beam=1, max_tokens=8)
-    expected = predicted_tokens(bundle.target_side, row, 1)
+    expected = predicted_tokens(bundle.target_vocabulary, row, 1)
     assert found.tokens[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("kind", ["marian MarianMTModel", "pegasus PegasusForConditionalGeneration"])
 def test_encoder_decoders_translate_alike(imported: Any, kind: str) -> None:
     theirs, bundle, _, run = imported(kind)
-    side = bundle.target_side
-    sources = [[*each[:30], END] for each in bundle.source_side.encode(LINES)]
+    side = bundle.target_vocabulary
+    sources = [[*each[:30], END] for each in bundle.source_processor.encode(LINES)]
     ours = pad_sequences(sources)
     entries = torch.from_numpy(side.original_ids)
     engine = load(run, engine="torch").run.engine

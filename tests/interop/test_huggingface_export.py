@@ -72,15 +72,15 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
             torch.manual_seed(11)
             from regard.data.media import medium_for
 
-            source_side = medium_for(model.source) or tokenizer
-            network = new_model(model, source_side, tokenizer).eval()
+            source_processor = medium_for(model.source) or tokenizer
+            network = new_model(model, source_processor, tokenizer).eval()
             with torch.no_grad():
                 for parameter in network.parameters():
                     parameter.add_(0.2 * torch.randn_like(parameter))
             per_token = 0.0 if isinstance(model.source, NoSource) else 2.0
             description = RunDescription(max_tokens=100, tokens_per_source_token=per_token, model=model)
             (folder / "run").mkdir()
-            save_bundle(folder / "run", Bundle(description, network, source_side, tokenizer))
+            save_bundle(folder / "run", Bundle(description, network, source_processor, tokenizer))
             export_run(folder / "run", "huggingface", folder / "theirs")
             folders[name] = folder
         return folders[name]
@@ -102,20 +102,20 @@ def test_texts_are_tokenized_and_detokenized_identically(exported: Any, name: st
     folder = exported(name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
     bundle = load_bundle(folder / "run")
-    ours = bundle.target_side.encode([normalize_whitespace(text) for text in HARD_TEXTS])
+    ours = bundle.target_vocabulary.encode([normalize_whitespace(text) for text in HARD_TEXTS])
     begin = [BEGIN] if name not in TRANSLATORS else []
     end = [END] if name not in DECODERS else []
     for text, tokens in zip(HARD_TEXTS, ours, strict=True):
         assert tokenizer(text)["input_ids"] == [*begin, *tokens, *end]
-        assert tokenizer.decode(tokens, skip_special_tokens=True) == bundle.target_side.decode([tokens])[0]
+        assert tokenizer.decode(tokens, skip_special_tokens=True) == bundle.target_vocabulary.decode([tokens])[0]
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)
 def test_translation_models_predict_the_same(exported: Any, name: str) -> None:
     folder = exported(name)
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
-    source = pad_sequences([[*each[:60], END] for each in run.target_side.encode(LINES)])
-    before = pad_sequences([[BEGIN, *each[:20]] for each in run.target_side.encode(LINES[::-1])])
+    source = pad_sequences([[*each[:60], END] for each in run.target_vocabulary.encode(LINES)])
+    before = pad_sequences([[BEGIN, *each[:20]] for each in run.target_vocabulary.encode(LINES[::-1])])
     mask = source != PAD
     with torch.no_grad():
         expected = theirs(input_ids=source, attention_mask=mask.long(), decoder_input_ids=before).logits
@@ -139,7 +139,7 @@ def test_language_models_have_the_same_logits(exported: Any, name: str) -> None:
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
     no_source = torch.zeros(1, 0, dtype=torch.long)
     for line in LINES:
-        tokens = torch.tensor([[BEGIN, *run.target_side.encode([line])[0][:60]]])
+        tokens = torch.tensor([[BEGIN, *run.target_vocabulary.encode([line])[0][:60]]])
         with torch.no_grad():
             expected = theirs(input_ids=tokens).logits
             found = run.model.logits(run.model(no_source, no_source.bool(), tokens).features)
@@ -150,7 +150,7 @@ def test_language_models_have_the_same_logits(exported: Any, name: str) -> None:
 def test_masked_lms_have_the_same_logits(exported: Any, name: str) -> None:
     folder = exported(name)
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
-    rows = pad_sequences([[BEGIN, *each[:60], END] for each in run.target_side.encode(LINES)])
+    rows = pad_sequences([[BEGIN, *each[:60], END] for each in run.target_vocabulary.encode(LINES)])
     rows[:, 3] = MASK
     mask = rows != PAD
     with torch.no_grad():
@@ -237,7 +237,7 @@ def test_onnx_gives_the_same_numbers(exported: Any, tmp_path: Path, name: str) -
     run = exported(name) / "run"
     export_run(run, "onnx", tmp_path / "onnx")
     bundle = load_bundle(run)
-    rows = pad_sequences([[BEGIN, *each[:20], END] for each in bundle.target_side.encode(LINES)])
+    rows = pad_sequences([[BEGIN, *each[:20], END] for each in bundle.target_vocabulary.encode(LINES)])
     mask = rows != PAD
     with torch.no_grad():
         if name in ENCODERS:
@@ -246,7 +246,7 @@ def test_onnx_gives_the_same_numbers(exported: Any, tmp_path: Path, name: str) -
             np.testing.assert_allclose(found[mask.numpy()], expected[mask].numpy(), atol=1e-4)
         elif name in DECODERS:
             no_source = torch.zeros(len(rows), 0, dtype=torch.long)
-            found = run_graph(tmp_path / "onnx" / "decoder.onnx", words=rows[:, :12].numpy())
+            found = run_graph(tmp_path / "onnx" / "decoder.onnx", tokens=rows[:, :12].numpy())
             expected = bundle.model.logits(bundle.model(no_source, no_source.bool(), rows[:, :12]).features)[:, -1]
             np.testing.assert_allclose(found, expected.numpy(), atol=1e-4)
         else:
@@ -259,6 +259,6 @@ def test_onnx_gives_the_same_numbers(exported: Any, tmp_path: Path, name: str) -
 def test_special_tokens_written_in_a_text_are_plain_text(exported: Any, tmp_path: Path, name: str) -> None:
     folder = exported(name)
     import_folder(folder / "theirs", tmp_path / "again")
-    first, second = (load_bundle(each).target_side for each in (folder / "run", tmp_path / "again"))
+    first, second = (load_bundle(each).target_vocabulary for each in (folder / "run", tmp_path / "again"))
     text = f"a </s> dog <s> in <pad> the {MASK_CHARACTER if name in ENCODERS else ''} park <unk>"
     assert first.encode([text]) == second.encode([text])

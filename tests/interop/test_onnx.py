@@ -43,7 +43,7 @@ def test_an_encoder_gives_the_same_logits(imported: Any, tmp_path: Path) -> None
         run = imported(kind).run
         export_run(run, "onnx", tmp_path / kind)
         bundle = load_bundle(run)
-        tokens = pad_sequences([[BEGIN, *each, END] for each in bundle.source_side.encode(LINES)])
+        tokens = pad_sequences([[BEGIN, *each, END] for each in bundle.source_processor.encode(LINES)])
         tokens[:, 2] = MASK
         mask = tokens != PAD
         with torch.no_grad():
@@ -60,7 +60,7 @@ def test_a_language_model_generates_the_same_tokens(imported: Any, tmp_path: Pat
     run = imported("gpt2 GPT2LMHeadModel").run
     export_run(run, "onnx", tmp_path / "onnx")
     result = load(run).translate("A dog runs", beam=1, max_tokens=10)
-    tokens_so_far = np.array([load(run).run.target_side.encode(["A dog runs"])[0]])
+    tokens_so_far = np.array([load(run).run.target_vocabulary.encode(["A dog runs"])[0]])
     prefix_length = tokens_so_far.shape[1]
     for _ in range(10):
         logits = run_graph(tmp_path / "onnx" / "decoder.onnx", tokens=tokens_so_far)

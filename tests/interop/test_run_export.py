@@ -44,12 +44,12 @@ def test_ctranslate2_runs_an_exported_model(imported: Any, tmp_path: Path) -> No
     model = load(run, engine="torch")
     results = model.translate(LINES, beam=4)
     translator = ctranslate2.Translator(str(tmp_path / "folder"))
-    pieces = [model.run.source_side.pieces(result.source_tokens) for result in results]
+    pieces = [model.run.source_processor.pieces(result.source_tokens) for result in results]
     found = translator.translate_batch(pieces, beam_size=4, length_penalty=1.0, min_decoding_length=0)
     ended = 0
     for each, result in zip(found, results, strict=True):
         if len(result.tokens) < 40:
-            assert each.hypotheses[0] == model.run.target_side.pieces(result.tokens[:-1])
+            assert each.hypotheses[0] == model.run.target_vocabulary.pieces(result.tokens[:-1])
             ended += 1
     assert ended
 

@@ -36,8 +36,8 @@ SOURCES = {"images": image_bytes, "speech": audio_bytes}
 
 def example(bundle: Bundle, kind: str) -> tuple[NDArray[Any], list[int]]:
     """A source and an output."""
-    assert isinstance(bundle.source_side, Medium)
-    return bundle.source_side.read(SOURCES[kind]()), [5, 6, 7, END] if bundle.target_side.has_eos else [5]
+    assert isinstance(bundle.source_processor, Medium)
+    return bundle.source_processor.read(SOURCES[kind]()), [5, 6, 7, END] if bundle.target_vocabulary.has_eos else [5]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_attribution_of_tokens_is_the_derivative(subwords: SubwordTokenizer) -> 
     """The derivative of the log-probability with respect to the scale of one token's embedding."""
     bundle = random_bundle(subwords, "transformer", "transformer")
     bundle.model.double()
-    source, output = [*bundle.source_side.encode(["the dog ran"])[0], END], [5, 6, 7, END]
+    source, output = [*bundle.source_processor.encode(["the dog ran"])[0], END], [5, 6, 7, END]
     found = compute_attribution(bundle, source, output)
     table = bundle.model.encoder.embedding.weight
     assert len(set(source)) == len(source), "each token has a row of its own to change"
@@ -91,7 +91,7 @@ def test_attribution_of_a_sentence_is_the_sum_over_its_tokens(subwords: SubwordT
     source_settings = {"kind": "text", "segments": 8, "sentence_segments": True, "unit": "sentence"}
     bundle = random_bundle(subwords, "no position", "transformer", source=source_settings, max_tokens=40)
     bundle.model.double()
-    segments = [[*segment, END] for segment in bundle.source_side.encode(["the dog ran", "a cat", "the mat"])]
+    segments = [[*segment, END] for segment in bundle.source_processor.encode(["the dog ran", "a cat", "the mat"])]
     source, output = [token for segment in segments for token in segment], [5, 6, 7, END]
     found = compute_attribution(bundle, source, output)["source"]
     assert found.shape == (len(output), len(segments))

@@ -40,7 +40,9 @@ def random_model(name: str, **source: Any) -> Seq2Seq:
             {**settings_data, "source": {}}, {"source": {**settings_data["source"], **SMALL_SOURCES[kind], **source}}
         )
     torch.manual_seed(0)
-    model = Seq2Seq(ModelSettings.parse(settings_data), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
+    model = Seq2Seq(
+        ModelSettings.parse(settings_data), source_vocabulary_size=VOCABULARY, target_vocabulary_size=VOCABULARY
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0, 0.25)
@@ -166,7 +168,7 @@ def test_subsampling_reduces_the_number_of_positions(subsampling: int, pyramid: 
     settings_data = small_preset("listen-attend-spell")
     settings_data["encoder"] = {**settings_data["encoder"], "pyramid": pyramid, "layers": 2}
     settings_data["source"] = {"kind": "audio", "mel_bins": 12, "channels": 4, "subsampling": subsampling}
-    model = Seq2Seq(ModelSettings.parse(settings_data), source_vocabulary=0, target_vocabulary=VOCABULARY)
+    model = Seq2Seq(ModelSettings.parse(settings_data), source_vocabulary_size=0, target_vocabulary_size=VOCABULARY)
     source, mask = sources(model, [23, 5])
     memory = model.encode(source, mask)
     assert memory.states.shape[1] == positions
@@ -193,7 +195,7 @@ def test_pooling_with_and_without_the_encoder_state(pool: str, encoder_state: bo
             ModelSettings.parse(settings_data)
         return
     model = Seq2Seq(
-        ModelSettings.parse(settings_data), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY
+        ModelSettings.parse(settings_data), source_vocabulary_size=VOCABULARY, target_vocabulary_size=VOCABULARY
     ).eval()
     source, mask = sources(model, [7, 4])
     padded, padded_mask = sources(model, [7, 4], padding=3)

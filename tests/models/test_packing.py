@@ -26,7 +26,7 @@ def language_model(**overrides: Any) -> Seq2Seq:
         {"source": {"kind": "none"}, "encoder": {"kind": "none"}, "decoder": decoder, "tie": "target"}
     )
     torch.manual_seed(0)
-    return Seq2Seq(settings, source_vocabulary=0, target_vocabulary=17).double().eval()
+    return Seq2Seq(settings, source_vocabulary_size=0, target_vocabulary_size=17).double().eval()
 
 
 def empty_source(count: int) -> tuple[torch.Tensor, torch.Tensor]:

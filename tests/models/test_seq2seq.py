@@ -128,7 +128,7 @@ def test_every_parameter_gets_a_gradient(pair: Pair) -> None:
     source, mask, targets = random_batch([7, 3, 9, 5], [6, 4, 6, 3])
     torch.manual_seed(0)
     decoded = model(source, mask, targets)
-    total = (model.scores(decoded, source) * torch.randn(model.target_vocabulary)).square().sum()
+    total = (model.scores(decoded, source) * torch.randn(model.target_vocabulary_size)).square().sum()
     for draw in decoded.draws:
         total = total + draw.log_prob.sum()
     total.backward()
@@ -320,16 +320,16 @@ def components_with_equal_embeddings(encoder: str, decoder: str) -> dict[str, An
 @pytest.mark.parametrize(("encoder", "decoder"), [("recurrent", "bahdanau"), ("convolutional", "transformer")])
 def test_tie_all_shares_one_embedding(encoder: str, decoder: str) -> None:
     settings = ModelSettings.parse({**components_with_equal_embeddings(encoder, decoder), "tie": "all"})
-    model = Seq2Seq(settings, source_vocabulary=SOURCE_VOCABULARY, target_vocabulary=SOURCE_VOCABULARY)
+    model = Seq2Seq(settings, source_vocabulary_size=SOURCE_VOCABULARY, target_vocabulary_size=SOURCE_VOCABULARY)
     assert model.encoder.embedding.weight is model.decoder.embedding.weight is model.output.weight
     with pytest.raises(ValueError, match=r"^model.tie: .*not 11 and 13 entries; use joint subwords"):
-        Seq2Seq(settings, source_vocabulary=SOURCE_VOCABULARY, target_vocabulary=TARGET_VOCABULARY)
+        Seq2Seq(settings, source_vocabulary_size=SOURCE_VOCABULARY, target_vocabulary_size=TARGET_VOCABULARY)
 
 
 @pytest.mark.parametrize("pair", PAIRS[:9], ids=pair_id)
 def test_count_parameters_equals_model_size(pair: Pair) -> None:
     settings = random_model(pair).settings
-    model = Seq2Seq(settings, source_vocabulary=17, target_vocabulary=17)
+    model = Seq2Seq(settings, source_vocabulary_size=17, target_vocabulary_size=17)
     assert count_parameters(settings, 17) == model.size == sum(p.numel() for p in model.parameters())
 
 
@@ -338,8 +338,8 @@ def test_position_beyond_learned_positions_raises(decoder: str) -> None:
     component = {**DECODERS[decoder], "max_positions": 3}
     model = Seq2Seq(
         ModelSettings.parse({"encoder": ENCODERS["recurrent"], "decoder": component}),
-        source_vocabulary=SOURCE_VOCABULARY,
-        target_vocabulary=TARGET_VOCABULARY,
+        source_vocabulary_size=SOURCE_VOCABULARY,
+        target_vocabulary_size=TARGET_VOCABULARY,
     ).eval()
     source, mask, targets = random_batch([4], [4])
     with pytest.raises(ValueError, match="position 3 is beyond the 3 positions"):

@@ -79,7 +79,7 @@ def test_settings_are_frozen() -> None:
 
 
 def test_default_model_can_be_built() -> None:
-    Seq2Seq(ModelSettings(), source_vocabulary=10, target_vocabulary=12)
+    Seq2Seq(ModelSettings(), source_vocabulary_size=10, target_vocabulary_size=12)
 
 
 def test_settings_and_presets_import_no_torch() -> None:

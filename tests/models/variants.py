@@ -174,7 +174,7 @@ def random_model(pair: Pair, *, seed: int = 0, std: float = 0.25, tie: str = "no
     settings = ModelSettings.parse(settings_data)
     torch.manual_seed(seed)
     targets = SOURCE_VOCABULARY if settings.tie == "all" else TARGET_VOCABULARY
-    model = Seq2Seq(settings, source_vocabulary=SOURCE_VOCABULARY, target_vocabulary=targets)
+    model = Seq2Seq(settings, source_vocabulary_size=SOURCE_VOCABULARY, target_vocabulary_size=targets)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0, std)

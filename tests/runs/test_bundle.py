@@ -61,7 +61,7 @@ def test_a_loaded_model_equals_the_saved_one(
     assert loaded.model.size == saved.model.size
     if tie == "target":
         assert loaded.model.output.weight is loaded.model.decoder.embedding.weight
-    assert loaded.source_side.encode(["the cat"]) == subwords.encode(["the cat"])
+    assert loaded.source_processor.encode(["the cat"]) == subwords.encode(["the cat"])
 
 
 def test_given_tensors_are_saved_instead_of_the_models_own(bundle: Bundle, tmp_path: Path) -> None:

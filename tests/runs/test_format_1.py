@@ -59,8 +59,8 @@ def test_an_old_setting_name_is_refused_with_its_new_name() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_weights_of_format_1_have_a_present_name(name: str) -> None:
     settings = ModelSettings.model_validate(renames.migrate({"model": MODELS[name]["model"]})["model"])
-    source_vocabulary = 20 if settings.source.kind == "text" else 0
-    model = Seq2Seq(settings, source_vocabulary=source_vocabulary, target_vocabulary=20)
+    source_vocabulary_size = 20 if settings.source.kind == "text" else 0
+    model = Seq2Seq(settings, source_vocabulary_size=source_vocabulary_size, target_vocabulary_size=20)
     present = {name: list(tensor.shape) for name, tensor in [*model.named_parameters(), *model.named_buffers()]}
     migrated = {renames.new_tensor_name(name): shape for name, shape in MODELS[name]["tensors"].items()}
     assert migrated == present

@@ -120,8 +120,8 @@ def test_hard_attention_is_trained_by_reinforce(tmp_path: Path) -> None:
     model_settings = settings.model.model_copy(update={"decoder": decoder})
     model = type(bundle.model)(
         model_settings,
-        source_vocabulary=bundle.model.source_vocabulary,
-        target_vocabulary=bundle.model.target_vocabulary,
+        source_vocabulary_size=bundle.model.source_vocabulary_size,
+        target_vocabulary_size=bundle.model.target_vocabulary_size,
     )
     objective = Objective(model, settings.training).train()
     batch = load_batch(corpus, corpus.train, np.arange(9))

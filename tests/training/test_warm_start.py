@@ -50,7 +50,7 @@ def test_a_classifier_starts_with_a_pretrained_encoder(pretrained_runs: Path, tm
     assert settings.model.source.starts_with_bos
     bundle = build_bundle(tmp_path, settings)
     pretrained = load_bundle(pretrained_runs / "masked_lm-run")
-    assert bundle.source_side.model == pretrained.source_side.model
+    assert bundle.source_processor.model == pretrained.source_processor.model
     for name, tensor in bundle.model.encoder.state_dict().items():
         assert torch.equal(tensor, pretrained.model.encoder.state_dict()[name]), name
 

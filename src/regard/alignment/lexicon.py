@@ -36,7 +36,7 @@ class Lexicon:
 def learn_lexicon(
     pairs: Iterable[tuple[Sequence[int], Sequence[int]]],
     *,
-    target_vocabulary: int,
+    target_vocabulary_size: int,
     max_cooccurrences: int = MAX_COOCCURRENCES,
 ) -> Lexicon:
     """IBM Model 1 of tokens of sources and targets, both with the end-of-sequence token. Pairs after the first
@@ -45,10 +45,10 @@ def learn_lexicon(
     positions: list[NDArray[np.int64]] = []  # the target position that each cooccurrence belongs to, over all pairs
     targets: list[NDArray[np.int64]] = []
     position_count = size = 0
-    counts = np.zeros(target_vocabulary, np.int64)
+    counts = np.zeros(target_vocabulary_size, np.int64)
     for source, target in pairs:
         s, t = np.unique(np.asarray(source, np.int64)), np.asarray(target, np.int64)
-        counts += np.bincount(t, minlength=target_vocabulary)
+        counts += np.bincount(t, minlength=target_vocabulary_size)
         sources.append(np.tile(s, len(t)))
         targets.append(np.repeat(t, len(s)))
         positions.append(np.repeat(np.arange(position_count, position_count + len(t)), len(s)))
@@ -59,8 +59,10 @@ def learn_lexicon(
     if not sources:
         empty = np.zeros(0, np.int64)
         return Lexicon(empty, empty, np.zeros(0), counts)
-    keys, pair = np.unique(np.concatenate(sources) * target_vocabulary + np.concatenate(targets), return_inverse=True)
-    source_of_pair, target_of_pair = keys // target_vocabulary, keys % target_vocabulary
+    keys, pair = np.unique(
+        np.concatenate(sources) * target_vocabulary_size + np.concatenate(targets), return_inverse=True
+    )
+    source_of_pair, target_of_pair = keys // target_vocabulary_size, keys % target_vocabulary_size
     probabilities = _expectation_maximization(pair, np.concatenate(positions), source_of_pair, position_count)
     return Lexicon(source_of_pair, target_of_pair, probabilities, counts)
 

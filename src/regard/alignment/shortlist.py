@@ -47,7 +47,7 @@ class Shortlist:
         return save({"candidates": self.candidates.astype(np.int16 if is_small else np.int32), "always": self.always})
 
 
-def load_shortlist(path: Path, *, source_vocabulary: int, target_vocabulary: int) -> Shortlist | None:
+def load_shortlist(path: Path, *, source_vocabulary_size: int, target_vocabulary_size: int) -> Shortlist | None:
     """From a file; None if there is none. Raises RegardError if it is damaged or of another model."""
     if not path.exists():
         return None
@@ -57,26 +57,28 @@ def load_shortlist(path: Path, *, source_vocabulary: int, target_vocabulary: int
     except (OSError, SafetensorError, KeyError) as error:
         raise RegardError(f"{path}: it is damaged and cannot be read ({error}); remove it.") from None
     has_shape = (
-        shortlist.candidates.ndim == 2 and len(shortlist.candidates) == source_vocabulary and shortlist.always.ndim == 1
+        shortlist.candidates.ndim == 2
+        and len(shortlist.candidates) == source_vocabulary_size
+        and shortlist.always.ndim == 1
     )
     largest = max(int(array.max(initial=-1)) for array in (shortlist.candidates, shortlist.always))
     smallest = min(int(array.min(initial=0)) for array in (shortlist.candidates, shortlist.always))
-    if not has_shape or largest >= target_vocabulary or smallest < -1:
+    if not has_shape or largest >= target_vocabulary_size or smallest < -1:
         raise RegardError(f"{path}: it belongs to another model; remove it.")
     return shortlist
 
 
-def build_shortlist(lexicon: Lexicon, *, source_vocabulary: int, joint: bool = False) -> Shortlist:
+def build_shortlist(lexicon: Lexicon, *, source_vocabulary_size: int, joint: bool = False) -> Shortlist:
     """The most likely target subwords of each source subword.
 
     joint: source and target have one vocabulary, so a source subword is a candidate itself: names are copied.
     """
     frequent = np.argsort(-lexicon.counts, kind="stable")[:FREQUENT_TOKENS]
     always = np.unique(np.concatenate([np.arange(END + 1), frequent]))
-    table = np.full((source_vocabulary, MAX_CANDIDATES), -1, np.int32)
+    table = np.full((source_vocabulary_size, MAX_CANDIDATES), -1, np.int32)
     _fill_most_likely(table, lexicon)
     if joint:
-        own = np.arange(source_vocabulary, dtype=np.int32)
+        own = np.arange(source_vocabulary_size, dtype=np.int32)
         is_absent = ~(table == own[:, None]).any(1)
         table[is_absent, -1] = own[is_absent]
     return Shortlist(table, always.astype(np.int32))

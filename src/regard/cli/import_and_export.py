@@ -70,7 +70,7 @@ def import_(
 
     bundle = import_folder(folder, output)
     if as_json:
-        record = {"run": str(output), "parameters": bundle.model.size, "vocabulary": len(bundle.target_side)}
+        record = {"run": str(output), "parameters": bundle.model.size, "vocabulary": len(bundle.target_vocabulary)}
         typer.echo(json.dumps(record))
     else:
         hint = task_from_description(bundle.description).usage(output)

@@ -14,7 +14,7 @@ from regard.data.corpus import Corpus
 from regard.data.media import Medium
 from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
-from regard.data.vocabulary import SourceInput, SourceSide, text_tokenizer
+from regard.data.vocabulary import SourceInput, SourceProcessor, text_tokenizer
 from regard.data.word_links import alignment_targets
 from regard.models.outputs import Packing
 from regard.special_tokens import BEGIN, PAD
@@ -61,7 +61,7 @@ def pad_sequences(sequences: Sequence[Sequence[int]]) -> Tensor:
     return torch.from_numpy(rows)
 
 
-def collate_sources(side: SourceSide, sources: Sequence[SourceInput]) -> tuple[Tensor, Tensor]:
+def collate_sources(side: SourceProcessor, sources: Sequence[SourceInput]) -> tuple[Tensor, Tensor]:
     """Sources as a padded tensor, and its mask [B, Ts]."""
     if isinstance(side, Medium):
         source, mask = side.collate(sources)
@@ -98,7 +98,7 @@ def collate_pairs(
     key: int,
 ) -> Batch:
     """Sources and targets as a batch; media are augmented if there are settings, as a function of `key`."""
-    source, mask = collate_sources(corpus.source_side, sources)
+    source, mask = collate_sources(corpus.source_processor, sources)
     if settings is not None and dataset.medium is not None:
         source = augment(source, mask, settings.augment, key)
     return _batch((source, mask), targets, numbers)
@@ -113,9 +113,9 @@ def with_alignment_targets(corpus: Corpus, dataset: PairDataset, batch: Batch) -
         links = dataset.links(int(number))
         if len(links):
             # Without the end tokens, whose alignment is not known.
-            source = text_tokenizer(corpus.source_side).pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
+            source = text_tokenizer(corpus.source_processor).pieces(batch.source[row][batch.mask[row]].tolist()[:-1])
             labels = batch.labels[row]
-            target = corpus.target_side.pieces(labels[labels != PAD].tolist()[:-1])
+            target = corpus.target_vocabulary.pieces(labels[labels != PAD].tolist()[:-1])
             alignment[row, : len(target), : len(source)] = torch.from_numpy(alignment_targets(links, source, target))
     return replace(batch, alignment=alignment)
 

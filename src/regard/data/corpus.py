@@ -16,7 +16,7 @@ from regard.data.preparation import no_report, prepare_files
 from regard.data.settings import FILES, DataSettings
 from regard.data.tokenization import Report
 from regard.data.tokenizers import load_tokenizer
-from regard.data.vocabulary import SourceSide, Vocabulary
+from regard.data.vocabulary import SourceProcessor, Vocabulary
 from regard.errors import RegardError
 from regard.models.settings import SourceSettings, TextSource
 
@@ -28,8 +28,8 @@ class Corpus:
     kind: DatasetKind
     train: Any
     valid: Any
-    source_side: SourceSide
-    target_side: Vocabulary
+    source_processor: SourceProcessor
+    target_vocabulary: Vocabulary
     rejected: dict[str, int]
     fingerprint: str
     treatments: dict[str, Treatment]  # of placeholders, by kind

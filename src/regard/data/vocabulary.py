@@ -8,7 +8,7 @@ from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 
-SourceSide = SubwordTokenizer | Medium
+SourceProcessor = SubwordTokenizer | Medium
 SourceInput = Any  # one encoded source: tokens with special tokens, or an array
 
 
@@ -49,7 +49,7 @@ class Vocabulary(Protocol):
         ...
 
 
-def text_tokenizer(side: SourceSide) -> SubwordTokenizer:
+def text_tokenizer(side: SourceProcessor) -> SubwordTokenizer:
     """The tokenizer of a source side that is text. Raises RegardError for media."""
     if isinstance(side, SubwordTokenizer):
         return side

@@ -42,7 +42,7 @@ class PerplexityResult:
 def compute_perplexity(model: Predictor, documents: Sequence[str], advance: Callable[[int], None]) -> PerplexityResult:
     """Over plain texts. A text longer than the model's context is split into chunks, each starting with the last token
     of the one before."""
-    tokenizer, bundle, limit = model.run.target_side, model.run.bundle, model.run.max_source_tokens
+    tokenizer, bundle, limit = model.run.target_vocabulary, model.run.bundle, model.run.max_source_tokens
     device = next(bundle.model.parameters()).device
     keeps_whitespace = bool(getattr(tokenizer, "keeps_whitespace", False))
     texts = [text if keeps_whitespace else normalize_whitespace(model.run.normalize_case(text)) for text in documents]
@@ -60,7 +60,7 @@ def compute_perplexity(model: Predictor, documents: Sequence[str], advance: Call
         at += len(batch)
         inputs = pad_sequences([chunks[number][0] for number in batch]).to(device)
         target_tokens = pad_sequences([chunks[number][1] for number in batch]).to(device)
-        source, mask = (each.to(device) for each in collate_sources(model.run.source_side, batch))
+        source, mask = (each.to(device) for each in collate_sources(model.run.source_processor, batch))
         logits = mask_reserved_tokens(bundle.model.logits(bundle.model(source, mask, inputs).features))
         log_probabilities = logits.log_softmax(-1).gather(2, target_tokens[..., None])[..., 0]
         present = target_tokens != PAD
@@ -102,7 +102,7 @@ def compute_masked_perplexity(
     device = next(network.parameters()).device
     limit = max_content_tokens(source, model.run.max_source_tokens)
     chunks = []
-    for tokens in text_tokenizer(model.run.source_side).encode(
+    for tokens in text_tokenizer(model.run.source_processor).encode(
         [normalize_whitespace(model.run.normalize_case(text)) for text in documents]
     ):
         chunks += [add_special_tokens(tokens[at : at + limit], source) for at in range(0, len(tokens), limit)]

@@ -45,7 +45,7 @@ def attend(
     result = run_forced_pass(run.bundle, [tokens[0]], [tokens[1]])[0]
     gradients = compute_attribution(run.bundle, *tokens) if attribution else None
     view = captured_view(
-        (run.source_side, run.target_side),
+        (run.source_processor, run.target_vocabulary),
         tokens,
         result.weights,
         alignment_head=run.alignment_head,
@@ -60,7 +60,7 @@ def with_forced_pass(
 ) -> list[Result]:
     """Results with token scores, alignment and attention, as the options request."""
     run = pipeline.run
-    sides = run.source_side, run.target_side
+    sides = run.source_processor, run.target_vocabulary
     present = [number for number, result in enumerate(results) if result.tokens]
     passes = run_forced_pass(
         run.bundle,
@@ -74,7 +74,7 @@ def with_forced_pass(
         if options.scores:
             result = replace(result, token_scores=forced_pass.token_scores)
         if options.alignment:
-            pieces = text_tokenizer(run.source_side).pieces(tokens[0]), run.target_side.pieces(tokens[1])
+            pieces = text_tokenizer(run.source_processor).pieces(tokens[0]), run.target_vocabulary.pieces(tokens[1])
             cross = forced_pass.weights.get("cross", [])
             result = replace(result, alignment=word_alignment(cross, *pieces, run.alignment_head))
         if options.attention:
@@ -101,7 +101,7 @@ def beam_branches(pipeline: Pipeline, result: Result) -> tuple[BeamHypothesis, .
         cross = forced_pass.weights.get("cross", [])
         if cross:
             weights = (run.alignment_head or AlignmentHead.default(cross)).select(cross)
-            target = token_axis(run.target_side, output, originals)
+            target = token_axis(run.target_vocabulary, output, originals)
             found.append(BeamHypothesis(score, tuple(forced_pass.token_scores), target, weights))
     return tuple(found)
 
@@ -131,7 +131,10 @@ def align_pairs(
         passes = run_forced_pass(run.bundle, [tokens[n][0] for n in batch], [tokens[n][1] for n in batch])
         for number, forced_pass in zip(batch, passes, strict=True):
             source_tokens, target_tokens = tokens[number]
-            pieces = text_tokenizer(run.source_side).pieces(source_tokens), run.target_side.pieces(target_tokens)
+            pieces = (
+                text_tokenizer(run.source_processor).pieces(source_tokens),
+                run.target_vocabulary.pieces(target_tokens),
+            )
             found[number] = word_alignment(forced_pass.weights.get("cross", []), *pieces, run.alignment_head)
         on_done(len(batch))
     return found

@@ -43,7 +43,7 @@ def open_engine(
     def open_bundle() -> "Bundle":
         return bundle if bundle is not None else _open_bundle(opened)
 
-    vocabularies = opened.source_side, opened.target_side
+    vocabularies = opened.source_processor, opened.target_vocabulary
     return LoadedRun(opened.description, *vocabularies, found, open_bundle, engine_reason, opened.alignment_head())
 
 
@@ -64,7 +64,7 @@ def run_in_pytorch(
     from regard.inference.engines.torch import TorchEngine
 
     engine = TorchEngine(bundle, shortlist, int8=int8)
-    sides = bundle.source_side, bundle.target_side
+    sides = bundle.source_processor, bundle.target_vocabulary
     return LoadedRun(bundle.description, *sides, engine, lambda: bundle, engine_reason, alignment_head)
 
 

@@ -115,7 +115,7 @@ class FillMaskPipeline:
         while order:
             numbers = order[: max(1, BATCH_TOKENS // len(requests[order[0]].tokens))]
             order = order[len(numbers) :]
-            batch = collate_sources(self.run.source_side, [requests[n].tokens for n in numbers])
+            batch = collate_sources(self.run.source_processor, [requests[n].tokens for n in numbers])
             source, mask = (each.to(device) for each in batch)
             features = model.decoder(source, model.encode(source, mask)).features
             for row, number in enumerate(numbers):
@@ -134,12 +134,12 @@ class FillMaskPipeline:
 
     def _display_text(self, token: int) -> str:
         """The text of a token; one that continues a word begins with an ellipsis."""
-        (text,) = self.run.target_side.decode([[token]])
-        return text if text_tokenizer(self.run.source_side).word_starts[token] else f"…{text}"
+        (text,) = self.run.target_vocabulary.decode([[token]])
+        return text if text_tokenizer(self.run.source_processor).word_starts[token] else f"…{text}"
 
     def _filled_result(self, request: Request, predictions: Sequence[Sequence[MaskPrediction]]) -> Result:
         tokens, score = list(request.tokens), 0.0
-        target = self.run.target_side
+        target = self.run.target_vocabulary
         positions = [position for position, token in enumerate(tokens) if token == MASK]
         for position, ranked in zip(positions, predictions, strict=True):
             tokens[position] = ranked[0].token

@@ -64,7 +64,7 @@ class Inputs(Protocol):
 
 def constraints_from_options(run: LoadedRun, options: Options) -> Constraints:
     """The constraints that the options put on every output."""
-    language = language_tokens(options.to, run.description.target_languages, run.target_side)
+    language = language_tokens(options.to, run.description.target_languages, run.target_vocabulary)
     if not (options.prefix or options.required or language):
         return Constraints()
     required = [run.target_tokens(each) for each in options.required]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.data.input_validation import normalize_whitespace
-from regard.data.vocabulary import SourceSide, Vocabulary
+from regard.data.vocabulary import SourceProcessor, Vocabulary
 from regard.inference.engine import Engine
 from regard.inference.options import Options
 from regard.inference.results import SearchConfig
@@ -27,14 +27,18 @@ class LoadedRun:
     def __init__(
         self,
         description: RunDescription,
-        source_side: SourceSide,
-        target_side: Vocabulary,
+        source_processor: SourceProcessor,
+        target_vocabulary: Vocabulary,
         engine: Engine,
         open_bundle: "Callable[[], Bundle]",
         engine_reason: str = "",
         alignment_head: AlignmentHead | None = None,
     ) -> None:
-        self.description, self.source_side, self.target_side = description, source_side, target_side
+        self.description, self.source_processor, self.target_vocabulary = (
+            description,
+            source_processor,
+            target_vocabulary,
+        )
         self.engine, self.engine_reason, self.alignment_head = engine, engine_reason, alignment_head
         self._open_bundle = open_bundle
 
@@ -69,13 +73,13 @@ class LoadedRun:
     def target_tokens(self, text: str) -> tuple[int, ...]:
         """The tokens of a target text, without the end of sequence."""
         text = normalize_whitespace(self.normalize_case(text))
-        return tuple(self.target_side.encode([text])[0]) if text else ()
+        return tuple(self.target_vocabulary.encode([text])[0]) if text else ()
 
     def search_config(self, options: Options) -> SearchConfig:
         """The search settings, with the length limits of this model."""
         return options.search_config(
             tokens_per_source_token=self.description.tokens_per_source_token,
             max_length=self.max_target_tokens,
-            vocabulary=len(self.target_side),
+            vocabulary=len(self.target_vocabulary),
             classes=not self.description.model.decoder.predicts_tokens,
         )

@@ -27,8 +27,8 @@ class MediaInputs:
     (samples, rate))."""
 
     def __init__(self, run: LoadedRun) -> None:
-        assert isinstance(run.source_side, Medium)
-        self.run, self.medium = run, run.source_side
+        assert isinstance(run.source_processor, Medium)
+        self.run, self.medium = run, run.source_processor
 
     def check(self, inputs: Sequence[Any]) -> None:
         """Files are read one by one, and each result has its own error."""
@@ -69,9 +69,9 @@ class MediaInputs:
             raise RegardError(f"{request.text}: {request.error}.")
         if not isinstance(target, str):
             return request.tokens, (target or predict(DecodedMedia(request.tokens, request.text))).tokens
-        self.run.target_side.check(target)
+        self.run.target_vocabulary.check(target)
         target_tokens = [*request.constraints.prefix, *self.run.target_tokens(target)]
-        return request.tokens, [*target_tokens, *([END] if self.run.target_side.has_eos else [])]
+        return request.tokens, [*target_tokens, *([END] if self.run.target_vocabulary.has_eos else [])]
 
     def check_attribution(self) -> None:
         """Gradients can be taken of every file."""

@@ -84,7 +84,7 @@ class Weights:
 
     def put_output_layer(self, width: int) -> None:
         """The output layer, which may be the target's embedding."""
-        V, untied = len(self._opened.target_side), self._opened.description.model.tie == "none"
+        V, untied = len(self._opened.target_vocabulary), self._opened.description.model.tie == "none"
         self.put("output.weight", self.get("output.weight" if untied else self.target_embedding, (V, width)))
         if has_bias := untied or "output.bias" in self._checkpoint:
             self.put("output.bias", self.get("output.bias", (V,)))
@@ -119,7 +119,7 @@ def _transformer(
         "norm_epsilon": 1e-5 if encoder.norm == "layer" else 1e-6,
     }
     max_length = opened.description.max_tokens + 1
-    source_size, target_size = len(text_tokenizer(opened.source_side)), len(opened.target_side)
+    source_size, target_size = len(text_tokenizer(opened.source_processor)), len(opened.target_vocabulary)
     _stack(weights, "encoder", encoder, weights.source_embedding, source_size, max_length)
     _stack(weights, "decoder", decoder, weights.target_embedding, target_size, max_length)
     weights.put_output_layer(encoder.width)
@@ -188,7 +188,7 @@ def _stack(
 def _recurrent(weights: Weights, opened: RunFolder, encoder: RecurrentEncoder, decoder: RecurrentDecoder) -> Weights:
     E, D = decoder.embedding_width, decoder.width
     M = encoder.width * (2 if encoder.bidirectional else 1)
-    source_size, target_size = len(text_tokenizer(opened.source_side)), len(opened.target_side)
+    source_size, target_size = len(text_tokenizer(opened.source_processor)), len(opened.target_vocabulary)
     context_every_step = decoder.attend == "never" and decoder.context == "every"
     input_feeding = decoder.attend == "after" and decoder.input_feeding
     plain = decoder.attend == "never" or decoder.score == "scaled-dot"

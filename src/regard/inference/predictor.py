@@ -75,7 +75,7 @@ class Predictor:
     @property
     def reads_files(self) -> bool:
         """Whether inputs are files, such as images or recordings, rather than texts."""
-        return isinstance(self.run.source_side, Medium)
+        return isinstance(self.run.source_processor, Medium)
 
     def predict(self, inputs: Any, options: Options | None = None, **more: Any) -> Any:
         """One input -> its result; a list -> a list; an iterator -> results one by one, in order, however many.

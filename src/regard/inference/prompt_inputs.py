@@ -46,7 +46,7 @@ class PromptInputs:
         if LONE_SURROGATE.search(text):
             return Request(text, NO_SOURCE, error=INVALID_TEXT)
         run, max_tokens = self.run, self.run.max_source_tokens
-        prompt = tuple(run.target_side.encode([text])[0]) if self._keeps_whitespace else run.target_tokens(text)
+        prompt = tuple(run.target_vocabulary.encode([text])[0]) if self._keeps_whitespace else run.target_tokens(text)
         if len(prompt) >= max_tokens:
             return Request(text, NO_SOURCE, error=f"it has {len(prompt):,} tokens, and {max_tokens - 1:,} is the most")
         max_length = min(max_tokens, len(prompt) + options.max_tokens + 1)
@@ -85,4 +85,4 @@ class PromptInputs:
     @property
     def _keeps_whitespace(self) -> bool:
         """Whether the tokenizer preserves line ends and runs of blanks."""
-        return bool(getattr(self.run.target_side, "keeps_whitespace", False))
+        return bool(getattr(self.run.target_vocabulary, "keeps_whitespace", False))

@@ -97,7 +97,7 @@ class SequencePipeline:
         def on_token(rows: list[int], new: list[int]) -> None:
             nonlocal reported
             tokens.extend(token for token in new if token != END)
-            (text_so_far,) = self.run.target_side.decode([tokens])
+            (text_so_far,) = self.run.target_vocabulary.decode([tokens])
             incomplete = text_so_far.endswith("\ufffd")  # ends within a character
             if len(tokens) >= len(request.constraints.prefix) and not incomplete:
                 on_text(text_so_far[reported:])
@@ -219,7 +219,7 @@ class SequencePipeline:
         return results
 
     def _result(self, request: Request, hypotheses: list[Hypothesis]) -> Result:
-        target = self.run.target_side
+        target = self.run.target_vocabulary
         texts = [
             restore(strip_language_tag(text), request.originals)
             for text in target.decode([hypothesis.tokens for hypothesis in hypotheses])

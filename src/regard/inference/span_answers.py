@@ -58,7 +58,7 @@ class SpanDecoder:
             return EncodedText(text, error=NO_QUESTION)
         source = run.description.model.source
         normalized = run.normalize_case(passage)
-        tokenizer = text_tokenizer(run.source_side)
+        tokenizer = text_tokenizer(run.source_processor)
         found = passage_windows(normalized, run.normalize_case(question), tokenizer, source, run.max_source_tokens)
         # Lowercase text may be longer than the original: then the answer is a span of the lowercase text.
         shown = passage if len(normalized) == len(passage) else normalized
@@ -78,7 +78,7 @@ class SpanDecoder:
             for row, (window, scores) in enumerate(zip(encoded.context[0], logits, strict=True))
         ]
         best = max(found, key=lambda each: each.score)
-        target = self.run.target_side
+        target = self.run.target_vocabulary
         if isinstance(target, SpanLabels) and target.unanswered:
             no_answer = min((_no_answer(scores) for scores in logits), key=lambda each: each.score)
             return no_answer if no_answer.score > best.score else best

@@ -26,7 +26,7 @@ class TagDecoder:
     def encode(self, text: str) -> EncodedText:
         run = self.run
         (tokens,), (first_tokens,) = encode_words(
-            [run.normalize_case(normalize_whitespace(text))], text_tokenizer(run.source_side)
+            [run.normalize_case(normalize_whitespace(text))], text_tokenizer(run.source_processor)
         )
         row = add_special_tokens(tokens, run.description.model.source)
         if not tokens:
@@ -41,7 +41,7 @@ class TagDecoder:
         """The tags, separated by blanks."""
         best = logits[0][encoded.context].log_softmax(-1).max(-1)
         tokens, score = best.indices.tolist(), float(best.values.mean())
-        (text,) = self.run.target_side.decode([tokens])
+        (text,) = self.run.target_vocabulary.decode([tokens])
         return Result(encoded.text, text, score, encoded.rows[0], tokens)
 
 

@@ -25,7 +25,7 @@ def replace_terms(
     replaced: list[list[list[int] | None]] = [[] for _ in results]
     for (number, tokens), source, forced_pass in zip(flat, sources, passes, strict=True):
         cross = forced_pass.weights.get("cross", [])
-        pieces = text_tokenizer(run.source_side).pieces(source), run.target_side.pieces(tokens)
+        pieces = text_tokenizer(run.source_processor).pieces(source), run.target_vocabulary.pieces(tokens)
         aligned = (run.alignment_head or AlignmentHead.default(cross)).select(cross) if cross else None
         terms = options.glossary, translations
         replaced[number].append(None if aligned is None else replace_aligned_terms(tokens, aligned, pieces, *terms))
@@ -46,6 +46,6 @@ def _with_outputs(
         sum(forced_pass.token_scores) / len(tokens) ** options.length_penalty
         for forced_pass, tokens in zip(passes, outputs, strict=True)
     ]
-    texts = [restore(text, originals) for text in run.target_side.decode(outputs)]
+    texts = [restore(text, originals) for text in run.target_vocabulary.decode(outputs)]
     alternatives = [Alternative(*each) for each in zip(texts[1:], scores[1:], outputs[1:], strict=True)]
     return replace(result, text=texts[0], score=scores[0], tokens=outputs[0], alternatives=alternatives)

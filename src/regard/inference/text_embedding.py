@@ -42,7 +42,7 @@ def embed_texts(
     while order:
         numbers = order[: max(1, BATCH_TOKENS // len(requests[order[0]].tokens))]
         order = order[len(numbers) :]
-        batch = collate_sources(run.source_side, [requests[n].tokens for n in numbers])
+        batch = collate_sources(run.source_processor, [requests[n].tokens for n in numbers])
         source, mask = (each.to(device) for each in batch)
         vectors[numbers] = model.encode(source, mask).mean().float().cpu().numpy()
         on_done(len(numbers))

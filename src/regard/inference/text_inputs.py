@@ -39,7 +39,7 @@ class TextInputs:
 
     def __init__(self, run: LoadedRun) -> None:
         self.run = run
-        self.tokenizer = text_tokenizer(run.source_side)
+        self.tokenizer = text_tokenizer(run.source_processor)
 
     def check(self, inputs: Sequence[Any]) -> None:
         for text in inputs:
@@ -144,7 +144,7 @@ class TextInputs:
                 return result.source_tokens, result.tokens
             target = result.text
         tokens = self.encode_pair(source, target, self.originals(source), to)
-        ends = self.run.target_side.has_eos
+        ends = self.run.target_vocabulary.has_eos
         limits = self.run.max_source_tokens, self.run.max_target_tokens
         for name, side, limit in zip(("source", "target"), tokens, limits, strict=True):
             if not (len(side) > 1 or not (ends or name == "source")) or len(side) > limit:
@@ -158,7 +158,7 @@ class TextInputs:
     ) -> tuple[list[int], list[int]]:
         """Tokens of a source and a target, each with its end of sequence."""
         run = self.run
-        language = language_tokens(to, run.description.target_languages, run.target_side)
+        language = language_tokens(to, run.description.target_languages, run.target_vocabulary)
         for name, text in (("source", source), ("target", target)):
             if LONE_SURROGATE.search(text):
                 raise RegardError(f"attend: the {name} has half a character (a lone surrogate).")
@@ -171,15 +171,15 @@ class TextInputs:
             (protected.text if protected else normalize_whitespace(source)),
             (normalize_whitespace(target) if protected_target is None else protected_target),
         )
-        run.target_side.check(texts[1])
+        run.target_vocabulary.check(texts[1])
         settings = run.description.model.source
         (source_tokens,) = encode_segments([run.normalize_case(texts[0])], settings, self.tokenizer.encode)
-        cased = run.normalize_case(texts[1]) if run.target_side.has_eos else texts[1]
-        (target_tokens,) = run.target_side.encode([cased])
+        cased = run.normalize_case(texts[1]) if run.target_vocabulary.has_eos else texts[1]
+        (target_tokens,) = run.target_vocabulary.encode([cased])
         return add_special_tokens(source_tokens, settings), [
             *language,
             *target_tokens,
-            *([END] if run.target_side.has_eos else []),
+            *([END] if run.target_vocabulary.has_eos else []),
         ]
 
     def check_attribution(self) -> None:
@@ -198,7 +198,7 @@ class TextInputs:
         """The target tokens that stand for placeholders."""
         if not self.protection.uses_symbols:
             return {}
-        found = {symbol: self.run.target_side.token(symbol) for symbol in SYMBOLS}
+        found = {symbol: self.run.target_vocabulary.token(symbol) for symbol in SYMBOLS}
         return {symbol: token for symbol, token in found.items() if token is not None}
 
     def _glossary_terms(self, text: str, options: Options) -> dict[tuple[int, ...], int]:

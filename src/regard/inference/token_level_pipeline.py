@@ -114,7 +114,7 @@ def token_logits(run: LoadedRun, rows: Sequence[list[int]]) -> list[Tensor]:
     step = max(1, BATCH_TOKENS // max(map(len, rows)))
     for start in range(0, len(rows), step):
         batch = rows[start : start + step]
-        source, mask = (each.to(device) for each in collate_sources(run.source_side, batch))
+        source, mask = (each.to(device) for each in collate_sources(run.source_processor, batch))
         logits = model.logits(model.decoder(source, model.encode(source, mask)).features)
         found += [each[: len(row)] for each, row in zip(logits, batch, strict=True)]
     return found
@@ -122,6 +122,6 @@ def token_logits(run: LoadedRun, rows: Sequence[list[int]]) -> list[Tensor]:
 
 def self_attention_view(run: LoadedRun, tokens: list[int]) -> AttentionView:
     """Self-attention among the tokens of a text."""
-    tokenizer = text_tokenizer(run.source_side)
+    tokenizer = text_tokenizer(run.source_processor)
     weights = run_forced_pass(run.bundle, [tokens], [[END]], scores=False)[0].weights
     return captured_view((tokenizer, tokenizer), (tokens, [END]), weights)

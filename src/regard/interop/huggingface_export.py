@@ -50,7 +50,9 @@ def export_huggingface(opened: RunFolder) -> dict[str, bytes]:
 def _export_imported(opened: RunFolder) -> dict[str, bytes]:
     imported, where = opened.folder / IMPORTED, str(opened.folder)
     bundle = load_bundle(opened.folder)
-    vocabulary = bundle.target_side if isinstance(bundle.target_side, ImportedTokenizer) else bundle.source_side
+    vocabulary = (
+        bundle.target_vocabulary if isinstance(bundle.target_vocabulary, ImportedTokenizer) else bundle.source_processor
+    )
     assert isinstance(vocabulary, ImportedTokenizer)
     family = family_of(read_json(imported / "config.json"))
     names = set(read_json(imported / TENSOR_NAMES))
@@ -85,7 +87,7 @@ def _comparable(model: ModelSettings) -> str:
 
 def export_trained(bundle: Bundle) -> dict[str, bytes]:
     """Files by name. Raises RegardError with the reasons for a model that matches no family."""
-    model, vocabulary = bundle.description.model, bundle.target_side
+    model, vocabulary = bundle.description.model, bundle.target_vocabulary
     if reason := _unsupported(model):
         raise RegardError(f"huggingface: no architecture there is this model, since {reason}.")
     if not isinstance(vocabulary, SubwordTokenizer) or isinstance(vocabulary, ImportedTokenizer):
@@ -119,7 +121,7 @@ def _family_for(bundle: Bundle) -> Family:
         if family.exports == model.architecture:
             reason = family.difference(model)
             if not reason:
-                size, max_length = len(bundle.target_side), bundle.description.max_tokens
+                size, max_length = len(bundle.target_vocabulary), bundle.description.max_tokens
                 return family_of(family.configuration(model, max_length=max_length, vocabulary_size=size))
             reasons.append(f"as {name}, {reason}")
     raise RegardError(f"huggingface: no architecture there is this model: {'; '.join(reasons)}.")

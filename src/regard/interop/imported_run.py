@@ -51,14 +51,14 @@ def build_bundle(
         tokens_per_source_token=0.0 if settings.source.is_empty else 2.0,
         model=settings,
     )
-    source_side = medium_for(settings.source) or source
-    target_side = task_from_description(description).data().target_vocabulary_from_labels(mapping.labels, target)
+    source_processor = medium_for(settings.source) or source
+    target_vocabulary = task_from_description(description).data().target_vocabulary_from_labels(mapping.labels, target)
     with torch.device("meta"):  # checks names and shapes before memory is allocated
-        check_tensors(new_model(settings, source_side, target_side), ours, where)
+        check_tensors(new_model(settings, source_processor, target_vocabulary), ours, where)
     with torch.random.fork_rng(devices=[]):
-        model = new_model(settings, source_side, target_side)
+        model = new_model(settings, source_processor, target_vocabulary)
     copy_tensors_into(model, {name: value.float() for name, value in ours.items()}, where)
-    return Bundle(description, model.eval(), source_side, target_side), unused
+    return Bundle(description, model.eval(), source_processor, target_vocabulary), unused
 
 
 def save_run(run: Path, bundle: Bundle) -> None:

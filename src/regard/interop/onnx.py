@@ -91,9 +91,9 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
         special["mask"] = MASK
     record = {"files": sorted(files), "special": special, "max_tokens": bundle.description.max_tokens}
     files["export.json"] = json.dumps(record, indent=2).encode()
-    if isinstance(bundle.source_side, SubwordTokenizer):
-        files["source.subwords"] = bundle.source_side.model
-    files[bundle.target_side.target_file] = bundle.target_side.model
+    if isinstance(bundle.source_processor, SubwordTokenizer):
+        files["source.subwords"] = bundle.source_processor.model
+    files[bundle.target_vocabulary.target_file] = bundle.target_vocabulary.model
     return files
 
 

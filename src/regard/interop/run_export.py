@@ -76,7 +76,7 @@ FORMATS: dict[str, Callable[[RunFolder, str], Files]] = {
 def _sentencepiece_models(opened: RunFolder) -> Files:
     """The sentencepiece models of source and target, where they have such."""
     files: Files = {}
-    for name, side in (("source", opened.source_side), ("target", opened.target_side)):
+    for name, side in (("source", opened.source_processor), ("target", opened.target_vocabulary)):
         if isinstance(side, ImportedTokenizer) and side.description["kind"] == "sentencepiece":
             files[f"{name}.spm"] = base64.b64decode(side.description["model"])
         elif isinstance(side, SubwordTokenizer) and not isinstance(side, ImportedTokenizer):

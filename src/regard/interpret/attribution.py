@@ -34,7 +34,7 @@ def compute_attribution(bundle: Bundle, source: SourceInput, output: Sequence[in
     embeddings = {"source": model.encoder.embedding.attribution_point}
     if hasattr(model.decoder, "embedding"):  # a classifier's decoder has no input tokens
         embeddings["before"] = model.decoder.embedding.attribution_point
-    encoder_input, mask = (each.to(device) for each in collate_sources(bundle.source_side, [source]))
+    encoder_input, mask = (each.to(device) for each in collate_sources(bundle.source_processor, [source]))
     decoder_input = torch.tensor([[BEGIN, *output[:-1]]], device=device)
     targets = torch.tensor(output, device=device)
     found: dict[str, list[Tensor]] = {"source": [], "before": []}

@@ -11,7 +11,7 @@ from regard.data.media import AudioMedium, ImageMedium, Medium, NoMedium
 from regard.data.pair_dataset import PairDataset
 from regard.data.placeholders import restore
 from regard.data.target_languages import language_of
-from regard.data.vocabulary import SourceInput, SourceSide, Vocabulary
+from regard.data.vocabulary import SourceInput, SourceProcessor, Vocabulary
 from regard.interpret.captured_attention import SPACE, Axis, CapturedAttention, Kind, SourceMedia, Weights
 from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
 from regard.runs.bundle import Bundle
@@ -47,7 +47,7 @@ def token_axis(vocabulary: Vocabulary, tokens: Sequence[int], originals: tuple[s
 
 
 def source_axis(
-    side: SourceSide, given: SourceInput, count: int, originals: tuple[str, ...]
+    side: SourceProcessor, given: SourceInput, count: int, originals: tuple[str, ...]
 ) -> tuple[Axis, SourceMedia | None]:
     """The positions of a source, and its image or spectrogram if it is not text. count: of positions; 0 if unknown."""
     if not isinstance(side, Medium):
@@ -80,7 +80,7 @@ def _segments(tokens: Sequence[int]) -> list[list[int]]:
 
 
 def build_captured_attention(
-    sides: tuple[SourceSide, Vocabulary],
+    sides: tuple[SourceProcessor, Vocabulary],
     tokens: tuple[SourceInput, Sequence[int]],
     weights: dict[Kind, list[Weights]],
     *,

@@ -48,7 +48,7 @@ def run_forced_pass(
         )
     for start in range(0, len(sources), batch_size):
         batch_sources, batch_outputs = sources[start : start + batch_size], outputs[start : start + batch_size]
-        source, mask = (each.to(device) for each in collate_sources(bundle.source_side, batch_sources))
+        source, mask = (each.to(device) for each in collate_sources(bundle.source_processor, batch_sources))
         targets = pad_sequences([list(each) for each in batch_outputs]).to(device)
         decoder_input = pad_sequences([[BEGIN, *each[:-1]] for each in batch_outputs]).to(device)
         decoded = bundle.model(source, mask, decoder_input, need_weights=attention)

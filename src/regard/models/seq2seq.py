@@ -16,24 +16,24 @@ from regard.special_tokens import END
 class Seq2Seq(nn.Module):
     """Any encoder with any decoder. Vocabulary entries 0 to 3 are the special tokens.
 
-    source_vocabulary: 0 unless the source is text.
+    source_vocabulary_size: 0 unless the source is text.
     """
 
     encoder: Any
     decoder: Any
 
-    def __init__(self, settings: ModelSettings, *, source_vocabulary: int, target_vocabulary: int) -> None:
+    def __init__(self, settings: ModelSettings, *, source_vocabulary_size: int, target_vocabulary_size: int) -> None:
         super().__init__()
         self.settings = settings
-        self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
-        stem = settings.source.build_stem(settings.encoder.stem_options(), source_vocabulary)
+        self.source_vocabulary_size, self.target_vocabulary_size = source_vocabulary_size, target_vocabulary_size
+        stem = settings.source.build_stem(settings.encoder.stem_options(), source_vocabulary_size)
         self.encoder = settings.encoder.build(stem)
         memory_width = None if settings.source.is_empty else self.encoder.memory_width
-        self.decoder = settings.decoder.build(target_vocabulary, memory_width)
+        self.decoder = settings.decoder.build(target_vocabulary_size, memory_width)
         if not settings.decoder.has_output:
             return
         E = settings.decoder.embedding_width
-        self.output = nn.Linear(E, target_vocabulary, bias=settings.tie == "none" or settings.output_bias)
+        self.output = nn.Linear(E, target_vocabulary_size, bias=settings.tie == "none" or settings.output_bias)
         if self.output.bias is not None:
             nn.init.zeros_(self.output.bias)
         if settings.tie == "none":
@@ -43,10 +43,11 @@ class Seq2Seq(nn.Module):
         else:
             self.output.weight = self.decoder.embedding.weight
         if settings.tie == "all" and not settings.decoder.masked_lm:
-            if source_vocabulary != target_vocabulary:
+            if source_vocabulary_size != target_vocabulary_size:
                 raise RegardError(
                     f"model.tie: all embeddings are shared, so source and target need one vocabulary, not "
-                    f"{source_vocabulary} and {target_vocabulary} entries; use joint subwords, or tie the target only."
+                    f"{source_vocabulary_size} and {target_vocabulary_size} entries; "
+                    "use joint subwords, or tie the target only."
                 )
             self.encoder.embedding.weight = self.decoder.embedding.weight
 

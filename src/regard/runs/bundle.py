@@ -11,7 +11,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.data.vocabulary import SourceSide, Vocabulary
+from regard.data.vocabulary import SourceProcessor, Vocabulary
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -24,8 +24,8 @@ class Bundle:
 
     description: RunDescription
     model: Seq2Seq
-    source_side: SourceSide
-    target_side: Vocabulary
+    source_processor: SourceProcessor
+    target_vocabulary: Vocabulary
 
 
 def module_tensors(module: nn.Module) -> dict[str, Tensor]:
@@ -87,25 +87,25 @@ def serialize_tensors(tensors: Mapping[str, Tensor], metadata: dict[str, str] | 
 
 def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | None = None) -> None:
     """Write a model into a folder. tensors: saved instead of the model's own, such as an average of checkpoints."""
-    if isinstance(bundle.source_side, SubwordTokenizer):
-        write_durably(folder / "source.subwords", bundle.source_side.model)
-    write_durably(folder / bundle.target_side.target_file, bundle.target_side.model)
+    if isinstance(bundle.source_processor, SubwordTokenizer):
+        write_durably(folder / "source.subwords", bundle.source_processor.model)
+    write_durably(folder / bundle.target_vocabulary.target_file, bundle.target_vocabulary.model)
     weights = module_tensors(bundle.model) if tensors is None else tensors
     write_durably(folder / "model.safetensors", serialize_tensors(weights, WEIGHTS_METADATA))
     # Written last, since a folder with a model.toml counts as a complete run.
     write_durably(folder / "model.toml", bundle.description.as_toml().encode())
 
 
-def new_model(settings: ModelSettings, source: SourceSide, target: Vocabulary) -> Seq2Seq:
+def new_model(settings: ModelSettings, source: SourceProcessor, target: Vocabulary) -> Seq2Seq:
     """A new model, randomly initialized, for these vocabularies."""
     source_size = len(source) if isinstance(source, SubwordTokenizer) else 0
-    return Seq2Seq(settings, source_vocabulary=source_size, target_vocabulary=len(target))
+    return Seq2Seq(settings, source_vocabulary_size=source_size, target_vocabulary_size=len(target))
 
 
 def load_bundle(folder: Path, device: str = "cpu") -> Bundle:
     """The model of a run, in evaluation mode. Raises RegardError if the folder is not a trained run or is damaged."""
     run = open_run(folder)
-    source, target = run.source_side, run.target_side
+    source, target = run.source_processor, run.target_vocabulary
     try:
         with torch.random.fork_rng(devices=[]):  # initialization must not advance the global random generator
             model = new_model(run.description.model, source, target)

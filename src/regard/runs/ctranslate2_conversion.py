@@ -141,8 +141,8 @@ def _write_converted(run: RunFolder, folder: Path, precision: str, fingerprint: 
 
 def _vocabulary_map(run: RunFolder, shortlist: Shortlist) -> str:
     """A shortlist in CTranslate2's format: a source subword, a tab, its candidates; first those of all sources."""
-    source = text_tokenizer(run.source_side).pieces(range(len(text_tokenizer(run.source_side))))
-    target = run.target_side.pieces(range(len(run.target_side)))
+    source = text_tokenizer(run.source_processor).pieces(range(len(text_tokenizer(run.source_processor))))
+    target = run.target_vocabulary.pieces(range(len(run.target_vocabulary)))
     lines = ["\t" + " ".join(target[token] for token in shortlist.always.tolist())]
     for name, row in zip(source, shortlist.candidates.tolist(), strict=True):
         lines.append(f"{name}\t{' '.join(target[token] for token in row if token >= 0)}")
@@ -166,7 +166,7 @@ def build_spec(run: RunFolder) -> Any:
     _fill_component(spec.encoder, encoder, "encoder", arrays, max_positions)
     _fill_component(spec.decoder, decoder, "decoder", arrays, max_positions)
     spec.decoder.projection.weight = _weight(arrays, target_table if model.tie != "none" else "output.weight")
-    bias = np.zeros(len(run.target_side), np.float32)
+    bias = np.zeros(len(run.target_vocabulary), np.float32)
     if model.tie == "none" or model.output_bias:
         bias += _weight(arrays, "output.bias")
     bias[[PAD, BEGIN]] = NEVER_PREDICTED
@@ -204,7 +204,9 @@ def _empty_spec(encoder: TransformerEncoder, decoder: TransformerDecoder) -> Any
 
 
 def _fill_vocabularies(spec: Any, run: RunFolder) -> None:
-    source, target = (side.pieces(range(len(side))) for side in (text_tokenizer(run.source_side), run.target_side))
+    source, target = (
+        side.pieces(range(len(side))) for side in (text_tokenizer(run.source_processor), run.target_vocabulary)
+    )
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
     config = spec.config

@@ -22,7 +22,7 @@ from regard.data.media import medium_for
 from regard.data.placeholders import Treatment
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.data.vocabulary import SourceSide, Vocabulary
+from regard.data.vocabulary import SourceProcessor, Vocabulary
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings
 from regard.plugins import check_available
@@ -59,14 +59,17 @@ class RunFolder:
 
     folder: Path
     description: RunDescription
-    source_side: SourceSide
-    target_side: Vocabulary
+    source_processor: SourceProcessor
+    target_vocabulary: Vocabulary
 
     def shortlist(self) -> Shortlist | None:
         """The vocabulary shortlist, if the run has one. Raises RegardError."""
-        if not isinstance(self.source_side, SubwordTokenizer):
+        if not isinstance(self.source_processor, SubwordTokenizer):
             return None
-        sizes = {"source_vocabulary": len(self.source_side), "target_vocabulary": len(self.target_side)}
+        sizes = {
+            "source_vocabulary_size": len(self.source_processor),
+            "target_vocabulary_size": len(self.target_vocabulary),
+        }
         return load_shortlist(self.folder / "shortlist.safetensors", **sizes)
 
     def alignment_head(self) -> AlignmentHead | None:

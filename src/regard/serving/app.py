@@ -56,8 +56,8 @@ def translation_record(translation: TextTranslation, model: Model) -> dict[str, 
         record: dict[str, Any] = {"source": source, "text": result.text, "score": result.score}
         record["alternatives"] = [{"text": each.text, "score": each.score} for each in result.alternatives]
         if model.predictor is not None and (result.token_scores is not None or result.attention is not None):
-            record["tokens"] = model.predictor.run.target_side.pieces(result.tokens)
-            record["source_tokens"] = text_tokenizer(model.predictor.run.source_side).pieces(result.source_tokens)
+            record["tokens"] = model.predictor.run.target_vocabulary.pieces(result.tokens)
+            record["source_tokens"] = text_tokenizer(model.predictor.run.source_processor).pieces(result.source_tokens)
         if result.token_scores is not None:
             record["token_scores"] = result.token_scores
         if result.alignment is not None:

@@ -24,7 +24,7 @@ BEAM = 5  # hypotheses in the beam view of the page
 
 def check_attribution_size(predictor: "Predictor", target: str, limits: Limits, source_positions: int = 0) -> None:
     """Raises RegardError if attribution would take too long. source_positions: of a picture or a recording."""
-    if LONE_SURROGATE.search(target) or not predictor.run.target_side.has_eos:
+    if LONE_SURROGATE.search(target) or not predictor.run.target_vocabulary.has_eos:
         return  # invalid text is reported by the predictor; a class is a single target
     limit = min(limits.attribution_tokens, limits.attribution_cells // max(1, source_positions))
     if len(predictor.run.target_tokens(target)) > limit:

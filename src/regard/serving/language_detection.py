@@ -28,8 +28,8 @@ def detect_languages(text: str, pool: ModelPool) -> list[dict[str, Any]]:
     for model in pool.models:
         if model.predictor is None or model.source is None:
             continue
-        (tokens,) = text_tokenizer(model.predictor.run.source_side).encode([text.strip()])
-        pieces = text_tokenizer(model.predictor.run.source_side).pieces(tokens)
+        (tokens,) = text_tokenizer(model.predictor.run.source_processor).encode([text.strip()])
+        pieces = text_tokenizer(model.predictor.run.source_processor).pieces(tokens)
         letters = sum(len(piece) for piece in pieces if not piece.startswith("<0x"))
         piece_length = letters / max(1, len(tokens)) if tokens else 0.0
         piece_lengths[model.source] = max(piece_length, piece_lengths.get(model.source, 0.0))

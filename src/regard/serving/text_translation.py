@@ -61,7 +61,7 @@ def check_reads_text(model: Model) -> None:
     """Raises RequestError for a model that reads files: it would open a text as the name of a file on the server."""
     if model.predictor is not None:
         try:
-            text_tokenizer(model.predictor.run.source_side)
+            text_tokenizer(model.predictor.run.source_processor)
         except RegardError as error:
             raise RequestError(400, str(error)) from None
 

@@ -43,7 +43,9 @@ def save_attention(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None
     finally:
         model.train(training)
     if cross:
-        attention = build_captured_attention((bundle.source_side, bundle.target_side), tokens, {"cross": cross})
+        attention = build_captured_attention(
+            (bundle.source_processor, bundle.target_vocabulary), tokens, {"cross": cross}
+        )
         (run / FOLDER).mkdir(exist_ok=True)
         write_durably(
             run / FOLDER / f"{step:08d}.safetensors",

@@ -197,10 +197,10 @@ def write_inference_files(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     if not bundle.description.model.aligns or not isinstance(corpus.train, PairDataset):
         return  # alignments are between the words of two texts
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
-    small_vocabulary = len(corpus.target_side) < SMALL_VOCABULARY  # characters: few examples suffice
+    small_vocabulary = len(corpus.target_vocabulary) < SMALL_VOCABULARY  # characters: few examples suffice
     max_cooccurrences = MAX_COOCCURRENCES // 10 if small_vocabulary else MAX_COOCCURRENCES
-    vocabulary = len(corpus.target_side)
-    lexicon = learn_lexicon(examples, target_vocabulary=vocabulary, max_cooccurrences=max_cooccurrences)
+    vocabulary = len(corpus.target_vocabulary)
+    lexicon = learn_lexicon(examples, target_vocabulary_size=vocabulary, max_cooccurrences=max_cooccurrences)
     assert isinstance(corpus.valid, PairDataset)
     head = (
         choose_alignment_head(bundle, corpus.valid, lexicon)
@@ -211,9 +211,9 @@ def write_inference_files(run: Path, bundle: Bundle, corpus: Corpus) -> None:
         record = {"layer": head.layer, "head": head.head, "shifted": head.shifted}
         write_durably(run / ALIGNMENT_FILE, json.dumps(record).encode() + b"\n")
     if not small_vocabulary:
-        tokenizer = text_tokenizer(corpus.source_side)
-        joint = tokenizer.model == corpus.target_side.model
-        shortlist = build_shortlist(lexicon, source_vocabulary=len(tokenizer), joint=joint)
+        tokenizer = text_tokenizer(corpus.source_processor)
+        joint = tokenizer.model == corpus.target_vocabulary.model
+        shortlist = build_shortlist(lexicon, source_vocabulary_size=len(tokenizer), joint=joint)
         write_durably(run / "shortlist.safetensors", shortlist.to_bytes())
     if not unsupported_by_ctranslate2(bundle.description.model):
         for precision in PRECISIONS:
@@ -259,8 +259,8 @@ def _load_corpus(
 def _check_vocabulary_unchanged(run: Path, corpus: Corpus) -> None:
     """Raise RegardError if data that was prepared again gives another vocabulary than the run started with."""
     for path, tokenizer in (
-        (run / "source.subwords", corpus.source_side),
-        (run / corpus.target_side.target_file, corpus.target_side),
+        (run / "source.subwords", corpus.source_processor),
+        (run / corpus.target_vocabulary.target_file, corpus.target_vocabulary),
     ):
         if path.exists() and path.read_bytes() != getattr(tokenizer, "model", None):
             raise RegardError(
@@ -272,7 +272,7 @@ def _check_vocabulary_unchanged(run: Path, corpus: Corpus) -> None:
 def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> Bundle:
     """A new model for this dataset, initialized with the run's seed and by warm start."""
     torch.manual_seed(settings.training.seed)
-    model = new_model(settings.model, corpus.source_side, corpus.target_side)
+    model = new_model(settings.model, corpus.source_processor, corpus.target_vocabulary)
     warm_start_from(model, settings.training.init)
     tokens_per_source_token = 0.0  # if there is no source
     if isinstance(corpus.train, PairDataset):
@@ -291,7 +291,7 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
         placeholders=corpus.treatments,
         model=settings.model,
     )
-    return Bundle(description, model.to(device), corpus.source_side, corpus.target_side)
+    return Bundle(description, model.to(device), corpus.source_processor, corpus.target_vocabulary)
 
 
 def _describe_columns(settings: RunSettings) -> list[str]:
@@ -319,7 +319,7 @@ def describe_model(model: ModelSettings) -> str:
 
 def describe_run(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
     """Lines that describe the model and its data."""
-    target = get_task(settings.task).describe_target(corpus.target_side)
+    target = get_task(settings.task).describe_target(corpus.target_vocabulary)
     lines = [
         f"{settings.preset}: {describe_model(settings.model)}, {bundle.model.size:,} parameters, {target}",
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "

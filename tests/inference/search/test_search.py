@@ -65,7 +65,7 @@ def tiny_model(decoder: str, size: int, seed: int) -> Seq2Seq:
     """A model with this many tokens besides the four special ones."""
     settings_values = {"encoder": ENCODERS["recurrent"], "decoder": DECODERS[decoder], "tie": "none"}
     torch.manual_seed(seed)
-    model = Seq2Seq(ModelSettings.parse(settings_values), source_vocabulary=11, target_vocabulary=4 + size)
+    model = Seq2Seq(ModelSettings.parse(settings_values), source_vocabulary_size=11, target_vocabulary_size=4 + size)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0, 0.5)

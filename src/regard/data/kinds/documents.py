@@ -76,7 +76,7 @@ class CausalDocuments(_Documents):
 
         sequences = [dataset.inputs_and_labels(int(number)) for number in numbers]
         rows = pack_sequences(sequences, dataset.max_tokens)
-        source = collate_sources(corpus.source_side, list(rows.inputs))
+        source = collate_sources(corpus.source_processor, list(rows.inputs))
         return Batch(*source, rows.inputs, rows.labels, numbers, rows.document, rows.position)
 
     def prompt(self, dataset: Any, number: int) -> Prompt:

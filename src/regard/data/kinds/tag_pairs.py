@@ -64,6 +64,6 @@ class TagPairs(DatasetKind):
     ) -> "Batch":
         from regard.data.batch import Batch, collate_sources, pad_sequences
 
-        source, mask = collate_sources(corpus.source_side, [dataset.tokens(int(n))[0] for n in numbers])
+        source, mask = collate_sources(corpus.source_processor, [dataset.tokens(int(n))[0] for n in numbers])
         labels = pad_sequences([dataset.position_labels(int(number)) for number in numbers])
         return Batch(source, mask, source, labels, numbers)

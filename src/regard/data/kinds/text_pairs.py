@@ -84,10 +84,10 @@ def _sampled(
     if corpus.protection.uses_symbols:
         texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]
     eos = [END] if dataset.has_eos else []
-    segmented = corpus.target_side.sample([target for _, target in texts], sampling, key + 1)
+    segmented = corpus.target_vocabulary.sample([target for _, target in texts], sampling, key + 1)
     targets = [[*each, *eos] for each in segmented]
     if dataset.medium is None:
-        encode = partial(text_tokenizer(corpus.source_side).sample, settings=sampling, key=key)
+        encode = partial(text_tokenizer(corpus.source_processor).sample, settings=sampling, key=key)
         source_texts = [text for text, _ in texts]
         sources = [
             add_special_tokens(each, corpus.source_settings)

@@ -35,8 +35,10 @@ class CTranslate2Engine(Engine):
             inter_threads=threads if shortlist else 1,
             intra_threads=1 if shortlist else threads,
         )
-        self._source_names = text_tokenizer(opened.source_side).pieces(range(len(text_tokenizer(opened.source_side))))
-        names = opened.target_side.pieces(range(len(opened.target_side)))
+        self._source_names = text_tokenizer(opened.source_processor).pieces(
+            range(len(text_tokenizer(opened.source_processor)))
+        )
+        names = opened.target_vocabulary.pieces(range(len(opened.target_vocabulary)))
         self._tokens = {name: token for token, name in enumerate(names)}
 
     @classmethod

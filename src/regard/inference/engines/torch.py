@@ -35,7 +35,7 @@ class TorchEngine(Engine):
         """int8: linear layers are quantized."""
         self.bundle, self._shortlist = bundle, shortlist
         self._model = quantize_model(bundle.model) if int8 else bundle.model
-        self._pieces = bundle.target_side.pieces(range(len(bundle.target_side)))
+        self._pieces = bundle.target_vocabulary.pieces(range(len(bundle.target_vocabulary)))
 
     @classmethod
     def unsupported_model(cls, opened: RunFolder, device: str) -> str:
@@ -65,7 +65,7 @@ class TorchEngine(Engine):
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each source. on_token: called with every token as it is generated."""
         device = next(self.bundle.model.parameters()).device
-        source, mask = (each.to(device) for each in collate_sources(self.bundle.source_side, sources))
+        source, mask = (each.to(device) for each in collate_sources(self.bundle.source_processor, sources))
         if self._shortlist is None or any(constraints or ()) or config.forbidden:
             return search(self._model, source, mask, config, constraints, self._pieces, on_token)
         # Each source with its own shortlist: its batch must not change its output.
