@@ -247,7 +247,7 @@ def test_lines_of_a_file_are_printed_with_their_alternatives(run: Path, tmp_path
         (["the cat", "--nbest", "0"], "nbest: 0 is not possible; it must be at least 1 and at most 1,000"),
         (["the cat", "--length-penalty", "1e9"], "length_penalty: 1000000000.0 is not possible; it must be at least 0"),
         (["the cat", "--beam", "20000"], "beam: 20000 is not possible; it must be at least 1 and at most 1,000"),
-        (["the cat", "--beam-groups", "2", "--top-k", "3"], "beam_groups: diverse beam search does not sample"),
+        (["the cat", "--beam-groups", "2", "--top-k", "3"], "beam_groups: sampling search does not use it"),
         ([""], "there is nothing to translate"),
         (["the cat", "--max-length-ratio", "inf"], "max_length_ratio: inf is not possible"),
         (["the cat", "--threads", "-1"], "threads: -1 is not possible"),

@@ -54,7 +54,7 @@ def reference_logits(model: Predictor, tokens: list[int]) -> torch.Tensor:
 
 
 def test_a_mask_is_filled_with_the_most_likely_words(model: Predictor, subwords: SubwordTokenizer) -> None:
-    (gap,) = model.fill("the ___ sat on the mat", best=4)
+    (gap,) = model.fill("the ___ sat on the mat", nbest=4)
     before, after = subwords.encode(["the", "sat on the mat"])
     logits = reference_logits(model, [BEGIN, *before, MASK, *after, END])[1 + len(before)]
     logits[[PAD, BEGIN, END, MASK]] = -torch.inf
@@ -73,7 +73,7 @@ def test_masks_can_be_written_in_three_ways_and_occur_several_times(model: Predi
 
 
 def test_the_output_is_the_text_with_the_best_words(model: Predictor) -> None:
-    (gap,) = model.fill("a dog ___ in the park", best=2)
+    (gap,) = model.fill("a dog ___ in the park", nbest=2)
     result = model.translate("a dog ___ in the park", nbest=2)
     assert gap[0].token in result.tokens
     assert MASK not in result.tokens
@@ -95,7 +95,7 @@ def test_invalid_texts_are_reported(model: Predictor) -> None:
         model.fill("the ___ " + "cat and dog " * 30)
     assert "half a character" in model.translate("\ud800 ___").error
     with pytest.raises(ValueError, match="best"):
-        model.fill("the ___", best=0)
+        model.fill("the ___", nbest=0)
 
 
 def test_self_attention_is_captured(model: Predictor) -> None:

@@ -67,6 +67,18 @@ def test_streamed_text_equals_the_result(model: Predictor) -> None:
         model.stream("the cat", pieces.append, beam=3)
 
 
+def test_a_language_model_samples_unless_a_search_is_chosen(model: Predictor) -> None:
+    pieces: list[str] = []
+    sampled = model.translate("the cat", temperature=1.0, max_tokens=12)
+    assert model.generate("the cat", max_tokens=12).text == sampled.text
+    assert model.stream("the cat", pieces.append, max_tokens=12).text == sampled.text
+    assert "".join(pieces) == sampled.text
+    greedy = model.generate("the cat", search="greedy", max_tokens=12)
+    assert greedy.tokens == model.generate("the cat", beam=1, max_tokens=12).tokens
+    with pytest.raises(ValueError, match="required: this does not apply to a run for causal lm"):
+        model.generate("the cat", required=["dog"])
+
+
 def test_samples_depend_on_prompt_and_seed_and_are_batch_invariant(model: Predictor) -> None:
     texts = ["the cat", "a dog", "the cat sat", ""]
     together = [result.text for result in model.translate(texts, temperature=1.0, max_tokens=9)]

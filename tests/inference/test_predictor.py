@@ -85,13 +85,36 @@ def test_inputs_that_are_not_texts_are_rejected(bundle: Bundle, not_a_text: Any)
         ({"diversity_penalty": -1}, "diversity_penalty: -1.0 is not possible"),
         ({"top_k": 0}, "top_k: 0 is not possible"),
         ({"prefix": 5}, "prefix: 5 is not possible; it must be text"),
-        ({"required": ["a"], "temperature": 0.5}, "need beam search"),
+        ({"required": ["a"], "temperature": 0.5}, "required: this needs beam search; leave out temperature"),
+        ({"required": ["a"], "search": "greedy"}, "required: this needs beam search; leave out search"),
+        ({"diversity_penalty": 1.0, "beam": 4}, "diversity_penalty: this is for diverse beam search; set beam_groups"),
         ({"required": ["a"], "forbidden": ["a"]}, "'a' is both required and forbidden"),
     ],
 )
 def test_invalid_options_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Options.from_dict(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"search": "greedy", "beam": 5}, "beam: greedy search does not use it; leave it out, or leave out search"),
+        ({"search": "greedy", "nbest": 2}, "nbest: greedy search does not use it"),
+        ({"beam": 5, "temperature": 1.0, "top_k": 3}, "beam: .*leave it out, or leave out temperature and top_k"),
+        ({"seed": 1}, "seed: beam search does not use it; leave it out, or set temperature, top_k or top_p to sample"),
+        ({"search": "beam", "top_p": 0.5}, "top_p: beam search does not use it; .* set search to sampling"),
+    ],
+)
+def test_options_that_the_search_does_not_use_are_rejected(
+    bundle: Bundle, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        predictor_from_bundle(bundle).translate("a dog", **options)
+
+
+def test_an_option_that_is_changed_to_its_default_is_no_longer_set() -> None:
+    assert Options(nbest=3, beam=4).with_changes(nbest=1).model_fields_set == {"beam"}
 
 
 def test_one_text_a_list_and_a_stream(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ def test_an_exported_model_can_be_imported_again(exported: Any, tmp_path: Path, 
     for line in (line for line in LINES if " " in line):
         if name in ENCODERS:
             masked = line.replace(" ", " ___ ", 1)
-            a, b = (each.fill(masked, best=1)[0][0] for each in (first, second))
+            a, b = (each.fill(masked, nbest=1)[0][0] for each in (first, second))
             assert a.word == b.word
             assert a.probability == pytest.approx(b.probability, abs=1e-5)
         else:

@@ -57,15 +57,15 @@ def fill(
 
 def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options", as_json: bool) -> None:
     """Print the most likely words of every gap. Of several texts, an invalid one does not stop the others."""
-    predictor.check_options(options)
-    best = options.nbest if "nbest" in options.model_fields_set else DEFAULT_NBEST
+    predictor.resolve_options(options)
+    nbest = options.nbest if "nbest" in options.model_fields_set else DEFAULT_NBEST
     reads_lines = len(inputs) == 1 and (inputs[0] == "-" or FILE_NAME.fullmatch(inputs[0]))
     failed = count = 0
     for texts in _batches(inputs):
         for text in texts:
             count += 1
             try:
-                _print_gaps(text, predictor.fill(text, best=best), as_json)
+                _print_gaps(text, predictor.fill(text, nbest=nbest), as_json)
             except RegardError as error:
                 if not reads_lines and len(inputs) == 1:
                     raise

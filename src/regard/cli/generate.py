@@ -13,13 +13,10 @@ from regard.cli.decoding_options import add_decoding_command
 from regard.cli.printing import ResultPrinter
 from regard.cli.standard_input import input_batches
 from regard.cli.verbs import check_verb, option_groups
-from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.inference.options import Options
     from regard.inference.predictor import Predictor
-
-SEARCH_OPTIONS = ("search", "beam", "beam_groups")  # setting one of these selects search instead of sampling
 
 
 def add_to(app: typer.Typer) -> None:
@@ -59,9 +56,8 @@ def generate_texts(predictor: "Predictor", inputs: Sequence[str], options: "Opti
     """Print continuations of prompts; one that is sampled or searched greedily is streamed."""
     prompts = list(inputs) or [""]
     scores = options.scores
-    options = _with_default_sampling(options).with_wider_beam()
+    options = predictor.resolve_options(options)
     options = options if as_json else options.with_changes(scores=False)
-    predictor.check_options(options)
     if len(prompts) == 1 and prompts != ["-"] and not (scores or as_json) and predictor.streams(options):
         predictor.stream(prompts[0], _write_and_flush, options)
         typer.echo()
@@ -73,18 +69,6 @@ def generate_texts(predictor: "Predictor", inputs: Sequence[str], options: "Opti
             printer(result)
         sys.stdout.flush()
     printer.exit()
-
-
-def _with_default_sampling(options: "Options") -> "Options":
-    """Language models sample, unless a search is chosen. Raises RegardError if both are."""
-    chosen = [name for name in SEARCH_OPTIONS if name in options.model_fields_set]
-    if not chosen and not options.samples:
-        return options.with_changes(temperature=1.0)
-    if chosen and options.samples and options.search is None:
-        raise RegardError(
-            f"{chosen[0]}: this is for beam search; leave out temperature, top_k and top_p, which sample."
-        )
-    return options
 
 
 def _write_and_flush(text: str) -> None:

@@ -120,8 +120,6 @@ def predict(
     """Predict with any run: texts, lines of input, pictures or recordings, or a file that is written back."""
     predictor = RunLoader(run, engine, device, precision, threads, shortlist).load()
     check_verb(run, predictor.task, verb)
-    if "search" in predictor.task.options:
-        options = options.with_wider_beam()
     file_options = FileOptions(paragraphs, column, kind, source_language)
     output = None if output == Path("-") else output
     if (special := SPECIAL_VERBS.get(predictor.task.verb)) is not None:
@@ -178,7 +176,7 @@ def _predict_texts(
     several = path is not None or len(inputs) > 1 or list(inputs) == ["-"]
     printer = ResultPrinter(as_json, options.scores, options.alignment, numbered=options.nbest > 1 and several)
     if path is None:
-        predictor.check_options(options)
+        predictor.resolve_options(options)
         for texts in input_batches(inputs):
             _print_all(predictor.predict(texts, _options_to_compute(options, as_json)), printer)
         printer.exit()
@@ -188,7 +186,7 @@ def _predict_texts(
     layout = _document_layout(predictor, run, path, file_options, options)
     if not predictor.description.target_languages:
         options = options.with_changes(to="")  # --to names the language of the file here
-    predictor.check_options(options)
+    predictor.resolve_options(options)
     if _is_printed_by_lines(path, layout, output, options, as_json):
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             lines = (line.rstrip("\r\n") for line in file)

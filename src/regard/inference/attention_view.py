@@ -25,9 +25,9 @@ def build_attention_view(
 
     tree: with the other outputs of the beam, where outputs for texts are searched. Raises RegardError.
     """
-    predictor.check_options(options)
+    predictor.resolve_options(options)
     searches = predictor.task.options >= TEXT_SEARCH_GROUPS
-    tree = tree and searches and options.beam > 1
+    tree = tree and searches and options.search_name == "beam" and options.beam > 1
     result = None
     if searches and (tree or target is None):
         (result,) = predictor.results([source], options.with_changes(nbest=options.beam) if tree else options)

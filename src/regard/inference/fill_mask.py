@@ -46,15 +46,15 @@ class FillMaskPipeline:
         """Raise RegardError for an input that is not a text."""
         self.inputs.check(inputs)
 
-    def fill(self, text: str, *, best: int = 5) -> list[list[MaskPrediction]]:
+    def fill(self, text: str, *, nbest: int = 5) -> list[list[MaskPrediction]]:
         """For each mask of a text ([MASK], <mask> or ___) the most likely words, with the other masks unfilled. Raises
         RegardError for a text without a mask, or one that is too long."""
-        if best < 1:
-            raise RegardError(f"best: {best} is not possible; it must be at least 1.")
+        if nbest < 1:
+            raise RegardError(f"nbest: {nbest} is not possible; it must be at least 1.")
         (request,) = self._requests([text])
         if request.error:
             raise RegardError(f"{request.text[:60]!r}: {request.error}.")
-        (found,) = self._predict_masks([request], best)
+        (found,) = self._predict_masks([request], nbest)
         return found
 
     def results(self, inputs: Sequence[str], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
@@ -106,7 +106,7 @@ class FillMaskPipeline:
         return not self.inputs.within_max_length(MASK_PATTERN.sub(MASK_CHARACTER, text))
 
     @torch.inference_mode()
-    def _predict_masks(self, requests: Sequence[Request], best: int) -> list[list[list[MaskPrediction]]]:
+    def _predict_masks(self, requests: Sequence[Request], nbest: int) -> list[list[list[MaskPrediction]]]:
         """The most likely words for each mask of each text."""
         model = self.run.bundle.model
         device = next(model.parameters()).device
@@ -122,7 +122,7 @@ class FillMaskPipeline:
                 positions = (source[row] == MASK).nonzero()[:, 0]
                 logits = mask_reserved_tokens(model.logits(features[row, positions]))
                 logits[:, [END, MASK]] = -torch.inf  # no words
-                values, tokens = logits.log_softmax(-1).topk(min(best, logits.shape[-1] - MASK - 1), -1)
+                values, tokens = logits.log_softmax(-1).topk(min(nbest, logits.shape[-1] - MASK - 1), -1)
                 found[number] = [
                     [
                         MaskPrediction(self._display_text(token), float(value.exp()), token)

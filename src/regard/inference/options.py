@@ -1,7 +1,7 @@
 """Decoding options: one schema for Python keywords, the command line, the HTTP body and the page's form.
 
 Names, types, bounds and help texts are the fields below. Options belong to groups; a task accepts some of them. Setting
-an option that does not apply is an error, leaving it at its default never is. Imports no PyTorch.
+an option that does not apply to the task or to the search is an error. Imports no PyTorch.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from regard.errors import RegardError
 from regard.inference.results import SMALL_VOCABULARY, Sampling, SearchConfig
-from regard.inference.search_algorithm import selectable_searches
+from regard.inference.search_algorithm import ignored_options, selectable_searches
 from regard.renames import OPTIONS
 
 GROUPS = (  # of options; a task accepts some of them
@@ -123,41 +123,58 @@ class Options(BaseModel):
 
     @model_validator(mode="after")
     def _check_compatibility(self) -> Self:
-        if self.samples and self.beam_groups > 1:
-            raise ValueError("beam_groups: diverse beam search does not sample; leave out temperature, top_k and top_p")
-        if self.samples and (self.required or self.glossary):
-            raise ValueError("required words and a glossary need beam search; leave out temperature, top_k and top_p")
-        if self.search is not None and self.search != "sampling":
-            for name in SAMPLING:
-                if getattr(self, name) is not None:
-                    raise ValueError(f"{name}: it applies to search = sampling, not to {self.search}")
+        if self.search_name != "beam" and (self.required or self.glossary):
+            name = "required" if self.required else "glossary"
+            raise ValueError(f"{name}: this needs beam search; {self._leave_out_search}")
+        if "diversity_penalty" in self.model_fields_set and self.beam_groups == 1:
+            raise ValueError("diversity_penalty: this is for diverse beam search; set beam_groups above 1, too")
         for phrase in (*self.required, *self.glossary.values()):
             if phrase in self.forbidden:
                 raise ValueError(f"{phrase!r} is both required and forbidden; leave one out")
         return self
 
     def with_changes(self, **changes: Any) -> Self:
-        """The same options with some changed; what was set explicitly stays explicit."""
-        return self.from_dict({**{name: getattr(self, name) for name in self.model_fields_set}, **changes})
-
-    def with_wider_beam(self) -> Self:
-        """The same options, with a beam of at least `nbest` unless the beam was set explicitly."""
-        is_wide_enough = "beam" in self.model_fields_set or self.nbest <= self.beam
-        return self if is_wide_enough else self.with_changes(beam=self.nbest)
+        """The same options with some changed; what was set explicitly stays explicit. A default unsets an option."""
+        values = {name: getattr(self, name) for name in self.model_fields_set} | changes
+        unset = {name for name in changes if values[name] == type(self).model_fields[name].default}
+        return self.from_dict({name: value for name, value in values.items() if name not in unset})
 
     @property
     def samples(self) -> bool:
         """Whether tokens are sampled."""
+        return self.search_name == "sampling"
+
+    @property
+    def search_name(self) -> str:
+        """The search algorithm, chosen by the other options unless it is named."""
         if self.search is not None:
-            return self.search == "sampling"
-        return any(getattr(self, name) is not None for name in SAMPLING)
+            return self.search
+        return "sampling" if any(getattr(self, name) is not None for name in SAMPLING) else "beam"
+
+    @property
+    def _leave_out_search(self) -> str:
+        """The advice to leave out what chose the search."""
+        found = [name for name in SAMPLING if getattr(self, name) is not None]
+        if self.search is not None or not found:
+            return "leave out search"
+        return "leave out " + (f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else found[0])
 
     def check_groups(self, accepted: Collection[str], what: str) -> None:
         """Raise RegardError if an option was set that does not apply. what: such as "a run for tagging"."""
         for name in sorted(self.model_fields_set):
-            default = type(self).model_fields[name].default
-            if group_of(name) not in accepted and getattr(self, name) != default:
+            if group_of(name) not in accepted:
                 raise RegardError(f"{name}: this does not apply to {what}; leave it out.")
+
+    def check_search(self) -> None:
+        """Raise RegardError if an option was set that the search does not use."""
+        for name in ignored_options(self.search_name):
+            if name not in self.model_fields_set or getattr(self, name) is None:
+                continue
+            if name in (*SAMPLING, "seed"):
+                advice = "set search to sampling" if self.search else "set temperature, top_k or top_p to sample"
+            else:
+                advice = self._leave_out_search
+            raise RegardError(f"{name}: {self.search_name} search does not use it; leave it out, or {advice}.")
 
     @property
     def _beam(self) -> int:
@@ -173,6 +190,8 @@ class Options(BaseModel):
 
         max_length: of outputs, in tokens. vocabulary: the size of the target vocabulary. classes: it is a classifier.
         """
+        if not classes:
+            self.check_search()
         sampling = None
         if self.samples:
             sampling = Sampling(

@@ -51,6 +51,10 @@ class TaskProtocol(Protocol):
         """Where the inputs are in a table of a user."""
         ...
 
+    def default_options(self, options: Options) -> Options:
+        """Decoding options with the task's own defaults."""
+        ...
+
     def verbs(self, pipeline: Any) -> Mapping[str, Callable[..., Any]]:
         """The methods that a predictor of this task has besides `predict`, by name."""
         ...
@@ -100,16 +104,20 @@ class Predictor:
         self, inputs: Iterable[Any], options: Options | None = None, *, on_done: OnDone = ignore_progress
     ) -> list[Result]:
         """A result for each input, in order. on_done: called with how many more are finished."""
-        options = options or Options()
-        self.check_options(options)
+        options = self.resolve_options(options or Options())
         return self.pipeline.results(list(inputs), options, on_done)
 
-    def check_options(self, options: Options) -> None:
-        """Raise RegardError if an option was set that does not apply to this run, or is impossible for it."""
+    def resolve_options(self, options: Options) -> Options:
+        """The options with the task's defaults.
+
+        Raises RegardError if one was set that does not apply to this run, or is impossible for it.
+        """
         options.check_groups(self.task.options, f"a run for {self.task.title}")
         if options.alignment and not self.description.model.aligns:
             raise RegardError("alignment: this model does not read word by word; attention shows what it attends to.")
-        self.run.search_config(options)
+        resolved = self.task.default_options(options)
+        self.run.search_config(resolved)
+        return resolved
 
     def attend(
         self, source: Any, target: str | Result | None = None, *, attribution: bool = False, to: str = ""

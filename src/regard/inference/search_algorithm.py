@@ -40,11 +40,13 @@ class SearchAlgorithm(ABC):
     """One algorithm.
 
     streams: it never revises a token, so tokens can be reported as they are generated. automatic: the task or other
-    options choose it, never the option `search`.
+    options choose it, never the option `search`. ignores: decoding options that it does not use, so that setting one
+    is an error.
     """
 
     streams: bool = False
     automatic: bool = False
+    ignores: tuple[str, ...] = ("temperature", "top_k", "top_p", "seed")
 
     @abstractmethod
     def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
@@ -52,6 +54,16 @@ class SearchAlgorithm(ABC):
 
 
 SEARCHES: Registry[type[SearchAlgorithm]] = Registry("search", "regard.inference.search", deferred=True)
+
+
+def ignored_options(name: str) -> tuple[str, ...]:
+    """The decoding options that a search does not use. Imports no algorithm of the package."""
+    if name in SEARCHES.builtin_names():
+        constants = SEARCHES.declaration(name).constants
+    else:
+        constants = {"ignores": SEARCHES.get(name).ignores}
+    ignores: tuple[str, ...] = constants.get("ignores", SearchAlgorithm.ignores)
+    return ignores
 
 
 def selectable_searches() -> list[str]:

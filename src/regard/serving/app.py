@@ -93,7 +93,7 @@ class Service:
         check_limits(options, self.limits)
         if model.predictor is not None:
             try:
-                model.predictor.check_options(options)
+                model.predictor.resolve_options(options)
             except RegardError as error:
                 raise RequestError(400, str(error)) from None
             known = model.predictor.description.target_languages
@@ -115,7 +115,6 @@ class Service:
             model = self.pool.find(**selection)
         except ModelNotFoundError as error:
             raise RequestError(400, str(error)) from None
-        check_reads_text(model)
         options = self.validate_options(options, model)
         return model, await run_until_disconnect(request, translate_texts(model, texts, options, self.limits))
 

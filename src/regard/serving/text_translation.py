@@ -73,11 +73,6 @@ async def translate_texts(
     if model.batcher is None:
         raise RequestError(503, "the models are being loaded.", {"Retry-After": "2"})
     check_reads_text(model)
-    if model.predictor is not None:
-        try:
-            model.predictor.check_options(options)
-        except RegardError as error:
-            raise RequestError(400, str(error)) from None
     truncate = model.predictor is not None and model.predictor.description.truncate
     segmented = [[(text, "")] if truncate and text.strip() else _segments(text) for text in texts]
     sentences = [sentence for segments in segmented for sentence, _ in segments if sentence]

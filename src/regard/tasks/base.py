@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from regard.data.vocabulary import Vocabulary
     from regard.inference.inputs import Inputs
     from regard.inference.loaded_run import LoadedRun
+    from regard.inference.options import Options
     from regard.inference.pipeline import Pipeline
     from regard.inference.predictor import Predictor
     from regard.models.settings import ModelSettings
@@ -120,6 +121,10 @@ class Task(ABC):
                 f"--preset: this model has a head of the kind {model.decoder.kind}, and {self.name} needs a decoder "
                 "that generates tokens; leave it out, or choose another one."
             )
+
+    def default_options(self, options: "Options") -> "Options":
+        """Decoding options with the task's own defaults."""
+        return options
 
     def usage(self, run: Path) -> str:
         """The command that uses a run of this task, in a sentence."""

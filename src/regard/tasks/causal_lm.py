@@ -48,6 +48,11 @@ class CausalLM(Task):
         if not model.source.is_empty:
             raise RegardError("--preset: this model has a source, and a causal language model has none; leave it out.")
 
+    def default_options(self, options: "Options") -> "Options":
+        """It samples, unless a search is chosen."""
+        chosen = options.samples or options.model_fields_set & {"search", "beam", "beam_groups"}
+        return options if chosen else options.with_changes(temperature=1.0)
+
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)
 
@@ -63,7 +68,6 @@ class CausalLM(Task):
         ) -> "Result":
             """One text, reported incrementally as it is generated, the prompt first."""
             chosen = Options.from_dict(more) if options is None else options.with_changes(**more)
-            predictor.check_options(chosen)
-            return pipeline.stream(prompt, on_text, chosen)
+            return pipeline.stream(prompt, on_text, predictor.resolve_options(chosen))
 
         return {**super().verbs(predictor), "stream": stream, "streams": pipeline.streams}

@@ -10,6 +10,7 @@ class GreedySearch(SearchAlgorithm):
     """One hypothesis for each source."""
 
     streams = True
+    ignores = ("temperature", "top_k", "top_p", "seed", "beam", "nbest", "beam_groups", "diversity_penalty")
 
     def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
         owners = range(len(search_input.constraints.limits))

@@ -16,6 +16,7 @@ class SamplingSearch(SearchAlgorithm):
     """`nbest` samples for each source, in the order they were drawn."""
 
     streams = True
+    ignores = ("beam", "beam_groups", "diversity_penalty")
 
     def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
         keys, n, device = search_input.keys, search_input.config.nbest, search_input.encoded.states.device
