@@ -22,7 +22,7 @@ test-slow: $(VENV)/.developers $(VENV)/.pretrained  ## the tests that take minut
 	$(BIN)/python -m pytest -q -n $(THREADS) -m slow
 
 test-newer:  ## make test on every Python that is installed and newer than PYTHON
-	@$(PYTHON) tools/newer.py $(MAKE) test THREADS=$(THREADS)
+	@$(PYTHON) tools/newer_pythons.py $(MAKE) test THREADS=$(THREADS)
 
 lint: $(VENV)/.developers  ## ruff, mypy and clang-format
 	$(BIN)/ruff check .

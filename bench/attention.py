@@ -19,7 +19,7 @@ from x_transformers.x_transformers import Attention as TheirAttention
 from bench.measure import Claim, medians, report
 from regard import native
 from regard.attention import Additive, Attention, Window, attend
-from regard.attention.kernels.sparse import entmax
+from regard.attention.kernels.entmax import entmax
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)

@@ -17,7 +17,7 @@ from playwright.sync_api import sync_playwright
 from bench.measure import Claim, report
 from regard.alignment.alignment_head import AlignmentHead
 from regard.interpret.captured_attention import Axis, CapturedAttention, Kind, Weights
-from regard.views.page import write_page
+from regard.views.html_page import write_page
 
 LAYERS, HEADS = 6, 8
 PANS = """async () => {

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 import regard
-from regard.inference import text_embedding
+from regard.inference.pipelines import text_embedding
 
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
 ROUNDS = 5

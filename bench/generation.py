@@ -20,7 +20,7 @@ import transformers
 
 from bench.measure import Claim, medians, report
 from regard.inference.engines.torch import TorchEngine
-from regard.inference.results import Constraints, SearchConfig
+from regard.inference.search_config import Constraints, SearchConfig
 from regard.interop.family import family_of
 from regard.interop.tensor_map import TokenizerPair, load_tensors
 from regard.models.seq2seq import Seq2Seq

@@ -16,7 +16,7 @@ from bench.measure import Claim, report
 from regard.data.batch import load_batch
 from regard.data.batch_plan import plan_epoch
 from regard.data.corpus import prepare
-from regard.data.kinds.text_pairs import TextPairs
+from regard.data.dataset_kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings
 from regard.models.settings import TextSource
 

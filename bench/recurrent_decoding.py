@@ -20,13 +20,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from bench.measure import Claim, report
-from bench.training_candidates import SHAPES, VOCABULARY, joeynmt
+from bench.training_peers import SHAPES, VOCABULARY, joeynmt
 from bench.workers import Worker, interleaved, serve
 from regard.alignment.shortlist import FREQUENT_TOKENS, Shortlist
 from regard.data.batch import pad_sequences
-from regard.inference.batch_search import search
 from regard.inference.engines.native import NativeEngine
-from regard.inference.results import SearchConfig
+from regard.inference.search.batch_search import search
+from regard.inference.search_config import SearchConfig
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.folder import RunDescription

@@ -11,7 +11,7 @@ the same batches as ours and, beside that, with batches as JoeyNMT makes them
 import sys
 
 from bench.measure import Claim, report
-from bench.training_candidates import JOEYNMT_BATCHES, candidate_batches
+from bench.training_peers import JOEYNMT_BATCHES, candidate_batches
 from bench.workers import Worker, interleaved
 
 CANDIDATES = {
@@ -46,8 +46,7 @@ PROMISED: dict[str, dict[tuple[str, ...], float]] = {
 
 def run(size: str) -> list[Claim]:
     workers = {
-        f"{name}, {malloc}": Worker("bench.training_candidates", name, size, malloc)
-        for name, malloc in CANDIDATES[size]
+        f"{name}, {malloc}": Worker("bench.training_peers", name, size, malloc) for name, malloc in CANDIDATES[size]
     }
     seconds_taken = interleaved(workers, ROUNDS[size])
     speed = {

@@ -16,8 +16,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 import regard
-from regard.inference.attention import beam_branches
-from regard.views.page import write_page
+from regard.inference.attention_capture import beam_branches
+from regard.views.html_page import write_page
 
 FOLDER = Path(__file__).parent
 VIEWS = {  # name: view, theme, width, height

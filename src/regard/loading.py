@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.inference.engine_selection import open_engine, run_in_pytorch
+from regard.inference.engines.selection import open_engine, run_in_pytorch
 from regard.inference.predictor import Predictor
 from regard.runs.folder import open_run
 from regard.tasks.base import task_from_description

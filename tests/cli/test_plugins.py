@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from regard import plugins
 from regard.cli import app
 from regard.errors import RegardError
-from regard.inference.search_algorithm import SEARCHES
+from regard.inference.search.base import SEARCHES
 from regard.plugins import check_available
 from regard.registry import AXES
 from regard.tasks.base import TASKS
@@ -22,7 +22,7 @@ from regard.tasks.base import TASKS
 def plugin(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "my_search.py"
     path.write_text(
-        "from regard.inference.search_algorithm import SEARCHES\n\n"
+        "from regard.inference.search.base import SEARCHES\n\n"
         "@SEARCHES.register('my-search')\nclass MySearch:\n    pass\n"
     )
     yield path

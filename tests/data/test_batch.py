@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from regard.data.batch import Batch, collate_tokens, load_batch, pad_sequences, validation_batches
 from regard.data.batch_plan import default_batch_tokens, plan_epoch
 from regard.data.corpus import Corpus, prepare
-from regard.data.kinds.text_pairs import TextPairs
+from regard.data.dataset_kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings, SubwordSettings
 from regard.models.settings import TextSource
 from regard.special_tokens import BEGIN, END, PAD

@@ -13,7 +13,7 @@ import pytest
 
 from regard.data import preparation
 from regard.data.corpus import Corpus, prepare
-from regard.data.kinds.text_pairs import TextPairs
+from regard.data.dataset_kinds.text_pairs import TextPairs
 from regard.data.pair_dataset import PairDataset
 from regard.data.preparation import vocabulary_size
 from regard.data.settings import DataSettings

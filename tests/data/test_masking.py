@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from regard.data.batch import load_batch
 from regard.data.corpus import Corpus, prepare
-from regard.data.kinds.documents import MaskedDocuments
+from regard.data.dataset_kinds.documents import MaskedDocuments
 from regard.data.masking import MASK_RATE, RANDOM_RATE, MaskedPassages, mask_passages, mask_tokens
 from regard.data.settings import DataSettings, MaskSettings
 from regard.models.settings import TextSource

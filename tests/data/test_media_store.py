@@ -11,8 +11,8 @@ import pytest
 
 from regard.data.batch import load_batch
 from regard.data.corpus import Corpus, prepare, reopen
-from regard.data.kinds.label_pairs import LabelPairs
-from regard.data.kinds.text_pairs import TextPairs
+from regard.data.dataset_kinds.label_pairs import LabelPairs
+from regard.data.dataset_kinds.text_pairs import TextPairs
 from regard.data.labels import Labels
 from regard.data.settings import AugmentSettings, DataSettings, SubwordSettings
 from regard.models.settings import AudioSource, ImageSource, SourceSettings, TextSource

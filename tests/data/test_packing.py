@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from regard.data.batch import load_batch, plan_batches
 from regard.data.corpus import prepare
+from regard.data.dataset_kinds.documents import CausalDocuments
 from regard.data.formats.text import MAX_CHARACTERS
-from regard.data.kinds.documents import CausalDocuments
 from regard.data.packing import Passages, assign_rows, pack_sequences, plan_packed_batches
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.readers import read_documents

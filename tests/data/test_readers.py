@@ -416,7 +416,7 @@ def test_a_json_line_that_is_not_a_pair_is_rejected(line: str, tmp_path: Path) -
 
 PLUGIN = """
 from regard.data.example import Example
-from regard.data.files import read_lines
+from regard.data.input_files import read_lines
 from regard.data.readers import READERS, Reader
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from regard.data.segments import SEGMENT_SEPARATOR, add_special_tokens, encode_segments, has_segments, separate_segments
-from regard.models.embedding import Embedding
 from regard.models.settings import ImageSource, TextSource
+from regard.models.token_embedding import Embedding
 from regard.special_tokens import BEGIN, END
 
 STORY = "Mary went to the hall. John took the milk there."

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from regard.data.batch import load_batch
 from regard.data.corpus import prepare
+from regard.data.dataset_kinds.text_pairs import TextPairs
 from regard.data.example import Example, Layout
 from regard.data.input_validation import read_examples
-from regard.data.kinds.text_pairs import TextPairs
 from regard.data.readers import read_pairs
 from regard.data.settings import DataSettings, SubwordSettings
 from regard.data.word_links import alignment_targets, word_indices

@@ -3,8 +3,8 @@
 import torch
 
 from regard.inference.results import Hypothesis
-from regard.inference.search_algorithm import SEARCHES, SearchAlgorithm, SearchInput
-from regard.inference.stepwise import generate_stepwise
+from regard.inference.search.base import SEARCHES, SearchAlgorithm, SearchInput
+from regard.inference.search.stepwise import generate_stepwise
 
 
 @SEARCHES.register("second-start")

@@ -2,7 +2,7 @@
 
 from regard.data.settings import DataSettings
 from regard.inference.loaded_run import LoadedRun
-from regard.inference.pipeline import Pipeline
+from regard.inference.pipelines.base import Pipeline
 from regard.tasks.base import TASKS, TEXT_SEARCH, Task, sequence_pipeline
 
 

@@ -15,12 +15,13 @@ from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference import predictor as predictors
-from regard.inference import sequence_pipeline
-from regard.inference.batch_search import search
-from regard.inference.chunked_text import ChunkedText
+from regard.inference.inputs.chunked_text import ChunkedText
+from regard.inference.inputs.text import TextInputs
 from regard.inference.options import Options
-from regard.inference.results import Result, SearchConfig
-from regard.inference.text_inputs import TextInputs
+from regard.inference.pipelines import sequence as sequence_pipeline
+from regard.inference.results import Result
+from regard.inference.search.batch_search import search
+from regard.inference.search_config import SearchConfig
 from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle
 from regard.special_tokens import END

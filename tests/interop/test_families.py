@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from regard.data.batch import pad_sequences
-from regard.inference.results import SearchConfig
-from regard.inference.span_answers import SpanDecoder
-from regard.inference.token_level_pipeline import token_logits
+from regard.inference.pipelines.span_qa import SpanDecoder
+from regard.inference.pipelines.token_level import token_logits
+from regard.inference.search_config import SearchConfig
 from regard.loading import load
 from regard.special_tokens import BEGIN, END, MASK, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES

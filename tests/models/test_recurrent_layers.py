@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from regard.attention import Additive
-from regard.models.embedding import Embedding
 from regard.models.recurrent_layers import Cell, initialize, reverse_sequences
+from regard.models.token_embedding import Embedding
 
 KINDS = ["gru", "lstm"]
 PYTORCH_NAMES = ["weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0"]

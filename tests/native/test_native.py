@@ -90,7 +90,7 @@ def test_forked_child_can_use_threads() -> None:
     code = """
 import os, torch
 torch.set_num_threads(2)
-from regard.attention.kernels.sparse import entmax
+from regard.attention.kernels.entmax import entmax
 scores = torch.randn(64, 256)  # nothing here makes PyTorch itself start threads, which would not survive the fork
 alpha = torch.tensor(1.5)
 before = entmax(scores, alpha)

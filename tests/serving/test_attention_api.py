@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 import regard
 from regard.serving import batcher as batcher_module
 from regard.serving.batcher import Batcher, DeadlineExceeded, Overloaded
-from regard.views.page import write_page
+from regard.views.html_page import write_page
 from regard.views.storage import from_record
 from tests.browser import checked_page, needs_chromium
 from tests.serving.conftest import Server
@@ -123,7 +123,7 @@ def test_live_page_and_saved_page_show_the_same(
         page.fill("#live-source", "the cat sat on the mat")
     record = waiting.value.json()["attention"]
     page.wait_for_selector(".panel canvas")
-    monkeypatch.setattr("regard.views.page.pack_capture", lambda captured, name: record)
+    monkeypatch.setattr("regard.views.html_page.pack_capture", lambda captured, name: record)
     write_page([("", random_capture(1))], tmp_path / "saved.html")
 
     def views(shown: Page) -> list[tuple[str, str, str | None]]:

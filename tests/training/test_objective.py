@@ -13,7 +13,7 @@ from regard.models.dropout import Dropout
 from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.tasks.base import get_task
 from regard.training.loss import ForwardPass, Loss
-from regard.training.loss_terms.attention import Coverage, DoublyStochastic
+from regard.training.loss_terms.cross_attention import Coverage, DoublyStochastic
 from regard.training.objective import Objective, batch_loss, guided_head
 from regard.training.run import new_bundle
 from regard.training.settings import run_settings

@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser
 
-from regard.inference.media_inputs import MediaInputs
+from regard.inference.inputs.media import MediaInputs
 from regard.interpret.captured_attention import Axis, CapturedAttention, SourceMedia
 from regard.loading import predictor_from_bundle
 from regard.views.channel_attention import render_channel_attention, write_channel_attention
+from regard.views.html_page import write_page
 from regard.views.overlay import render_overlay, write_overlay
-from regard.views.page import write_page
 from regard.views.storage import load, save
 from tests.browser import checked_page, needs_chromium
 from tests.media import audio_bytes, image_bytes, media_bundle

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Position
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.interpret.captured_attention import Axis, BeamHypothesis, CapturedAttention, Kind, Weights
-from regard.views.page import write_page
+from regard.views.html_page import write_page
 from regard.views.storage import from_record
 from tests.browser import checked_page, needs_chromium
 from tests.views.modules import defined_globals
@@ -438,8 +438,8 @@ def test_a_model_without_attention_says_so(browser: Browser, tmp_path: Path) -> 
 def test_only_the_largest_weights_of_a_large_capture_are_kept(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.views.page.MAX_DENSE_WEIGHTS", 10)
-    monkeypatch.setattr("regard.views.page.TOP_WEIGHTS", 2)
+    monkeypatch.setattr("regard.views.html_page.MAX_DENSE_WEIGHTS", 10)
+    monkeypatch.setattr("regard.views.html_page.TOP_WEIGHTS", 2)
     captured = random_capture(12)
     with open_page(browser, tmp_path, captured) as page:
         page.check("#special")

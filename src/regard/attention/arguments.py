@@ -10,9 +10,9 @@ from regard.attention.call import Call
 from regard.attention.extents.base import Extent, resolve_extent
 from regard.attention.kernels.nan_guard import project_finite
 from regard.attention.normalizers.base import Normalizer, resolve_normalizer
-from regard.attention.number_types import is_integer, is_real
 from regard.attention.positions.base import Position, resolve_position
 from regard.attention.scores.base import PairwiseFunction, Score, resolve_score
+from regard.attention.type_checks import is_integer, is_real
 from regard.errors import RegardError
 
 RENAMED_KEYWORDS = {"normalise": "normalize"}

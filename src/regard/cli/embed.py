@@ -36,7 +36,7 @@ def embed(
     as_json: Json = False,
 ) -> None:
     """Vectors of texts: similar texts have similar ones. Without -o or --json, how similar the texts are."""
-    from regard.inference.text_embedding import count_truncated
+    from regard.inference.pipelines.text_embedding import count_truncated
 
     texts = _read_texts(texts)
     if output is not None and output.suffix.lower() != ".npy":
@@ -64,7 +64,7 @@ def embed(
 def _read_texts(inputs: Texts) -> Texts:
     """The texts that are given, the lines of one file, or those of standard input. Raises RegardError."""
     if len(inputs) == 1 and Path(inputs[0]).is_file():
-        from regard.data.files import read_lines
+        from regard.data.input_files import read_lines
 
         texts = [line for line, _ in read_lines(Path(inputs[0]))]
     elif len(inputs) == 1 and FILE_NAME.fullmatch(inputs[0]):

@@ -18,8 +18,8 @@ from regard.cli.verbs import check_verb, option_groups
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.inference.fill_mask import MaskPrediction
     from regard.inference.options import Options
+    from regard.inference.pipelines.fill_mask import MaskPrediction
     from regard.inference.predictor import Predictor
 
 FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|text)(\.gz)?")  # a file's name rather than a text
@@ -81,7 +81,7 @@ def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options"
 def _batches(inputs: Sequence[str]) -> Iterable[list[str]]:
     """Texts in batches: the ones given, the lines of one file, or the lines of standard input."""
     if len(inputs) == 1 and FILE_NAME.fullmatch(inputs[0]):
-        from regard.data.files import read_lines
+        from regard.data.input_files import read_lines
 
         return [[line for line, _ in read_lines(Path(inputs[0]))]]
     return input_batches(inputs)

@@ -181,7 +181,7 @@ def _predict_texts(
             _print_all(predictor.predict(texts, _options_to_compute(options, as_json)), printer)
         printer.exit()
         return
-    from regard.cli.files import predict_file
+    from regard.cli.predict_file import predict_file
 
     layout = _document_layout(predictor, run, path, file_options, options)
     if not predictor.description.target_languages:

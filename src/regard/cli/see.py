@@ -184,7 +184,7 @@ def _show(captures: "Captures", selection: "Selection", output_format: _OutputFo
 
 def _show_channels(run: Path, picture: str, output: Path | None, device: str) -> None:
     """Print or draw the weights of attention over channels and positions, block by block."""
-    from regard.inference.media_inputs import MediaInputs
+    from regard.inference.inputs.media import MediaInputs
     from regard.views.channel_attention import render_channel_attention, write_channel_attention
 
     inputs = getattr(RunLoader(run, device=device).load().pipeline, "inputs", None)
@@ -217,7 +217,7 @@ def _show_over_time(run: Path, output_format: _OutputFormat, selection: "Selecti
 
 
 def _write_page(captures: "Captures", selection: "Selection", output: Path, *, over_time: bool) -> None:
-    from regard.views.page import write_page
+    from regard.views.html_page import write_page
     from regard.views.panels import check_drawable
 
     check_drawable(captures)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from regard.data.kinds.base import DatasetKind
+from regard.data.dataset_kinds.base import DatasetKind
 from regard.data.media import medium_for
 from regard.data.placeholders import Protection, Treatment
 from regard.data.preparation import no_report, prepare_files

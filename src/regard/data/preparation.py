@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.dataset_kinds.base import DatasetKind
 from regard.data.example import Example
 from regard.data.input_validation import RATIO_SMOOTHING, RejectedExamples, read_examples, valid_examples
-from regard.data.kinds.base import DatasetKind
 from regard.data.media import medium_for
 from regard.data.media_store import MediaWriter
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, PlaceholderStatistics, Protection, Treatment

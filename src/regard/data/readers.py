@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from regard.data.example import Example, Layout
-from regard.data.files import open_file, suffix_of
+from regard.data.input_files import open_file, suffix_of
 from regard.errors import RegardError
 from regard.registry import Registry
 

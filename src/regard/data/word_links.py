@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.example import Example
-from regard.data.files import read_lines
+from regard.data.input_files import read_lines
 from regard.data.tokenizers.tokenizer import SPACE
 from regard.errors import RegardError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
-from regard.data.files import DamagedFileError, open_file
+from regard.data.input_files import DamagedFileError, open_file
 from regard.errors import RegardError
 
 # Elements that stand for codes of the translated document. The content of others, such as <hi> and <g>, is text.

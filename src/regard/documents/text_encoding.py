@@ -1,6 +1,6 @@
 """UTF-8 text of documents."""
 
-from regard.data.files import GZIP_MAGIC, UTF8_BYTE_ORDER_MARK, UTF16_BYTE_ORDER_MARKS
+from regard.data.input_files import GZIP_MAGIC, UTF8_BYTE_ORDER_MARK, UTF16_BYTE_ORDER_MARKS
 from regard.data.input_validation import LONE_SURROGATE
 from regard.errors import RegardError
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from regard.alignment.alignment_head import AlignmentHead
 from regard.data.input_validation import normalize_whitespace
 from regard.data.vocabulary import SourceProcessor, Vocabulary
-from regard.inference.engine import Engine
+from regard.inference.engines.base import Engine
 from regard.inference.options import Options
-from regard.inference.results import SearchConfig
+from regard.inference.search_config import SearchConfig
 from regard.runs.folder import RunDescription
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from regard.errors import RegardError
-from regard.inference.results import SMALL_VOCABULARY, Sampling, SearchConfig
-from regard.inference.search_algorithm import ignored_options, selectable_searches
+from regard.inference.search.base import ignored_options, selectable_searches
+from regard.inference.search_config import SMALL_VOCABULARY, Sampling, SearchConfig
 from regard.renames import OPTIONS
 
 GROUPS = (  # of options; a task accepts some of them

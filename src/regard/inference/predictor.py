@@ -12,7 +12,7 @@ from regard.data.media import Medium
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
-from regard.inference.pipeline import OnDone, Pipeline, ignore_progress
+from regard.inference.pipelines.base import OnDone, Pipeline, ignore_progress
 from regard.inference.results import Result
 from regard.runs.folder import RunDescription
 from regard.views.notebook import AttentionView

@@ -16,9 +16,9 @@ from torch import Tensor
 from regard.data.batch import collate_sources
 from regard.data.vocabulary import SourceInput
 from regard.interpret.captured_attention import Weights
-from regard.models.embedding import Embedding
 from regard.models.logits import mask_reserved_tokens
 from regard.models.stems import Stem
+from regard.models.token_embedding import Embedding
 from regard.runs.bundle import Bundle
 from regard.special_tokens import BEGIN
 

@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from regard import native
 from regard.attention import Additive, Bilinear
 from regard.models.bfloat16_matmul import Projection, uses_bfloat16, weight_gradient
-from regard.models.embedding import Embedding
+from regard.models.token_embedding import Embedding
 
 LSTMState = tuple[Tensor, Tensor]
 

@@ -14,8 +14,8 @@ from regard.attention import T5, Attention, Cache, Hard, Window
 from regard.attention.extents import Extent
 from regard.attention.normalizers import Normalizer
 from regard.models.dropout import Dropout
-from regard.models.embedding import Embedding
 from regard.models.outputs import EncoderOutput
+from regard.models.token_embedding import Embedding
 
 if TYPE_CHECKING:
     from regard.models.settings._shared import Transformer

@@ -12,7 +12,7 @@ from regard.serving.http_requests import RequestError, bearer_key, run_for_reque
 from regard.serving.limits import Limits
 from regard.serving.model_pool import ModelNotFoundError
 from regard.serving.request_schema import AttentionRequest
-from regard.views.page import pack_capture
+from regard.views.html_page import pack_capture
 from regard.views.storage import to_record
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             raise RequestError(400, str(error)) from None
         if model.batcher is None or model.predictor is None:
             raise RequestError(503, "the models are being loaded.", {"Retry-After": "2"})
-        from regard.inference.attention import beam_branches
+        from regard.inference.attention_capture import beam_branches
 
         predictor = model.predictor
         if not predictor.description.model.source.is_text:

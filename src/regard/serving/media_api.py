@@ -13,14 +13,14 @@ from fastapi import FastAPI, Header, Query, Request
 
 from regard.data.media import DecodedMedia
 from regard.errors import RegardError
-from regard.inference.media_inputs import MediaInputs
+from regard.inference.inputs.media import MediaInputs
 from regard.inference.options import GROUPS
 from regard.inference.predictor import Predictor
 from regard.serving.attention_api import check_attribution_size
 from regard.serving.http_requests import RequestError, applicable_options, bearer_key, run_for_request
 from regard.serving.model_pool import Model, ModelNotFoundError
 from regard.serving.request_schema import options_in_query, query_parameters
-from regard.views.page import pack_capture
+from regard.views.html_page import pack_capture
 from regard.views.storage import to_record
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from importlib import resources
 
 from fastapi import FastAPI, Response
 
-from regard.views.page import STYLES, fill_template
+from regard.views.html_page import STYLES, fill_template
 
 FOLDERS = ("views/page", "serving/page")
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css"}

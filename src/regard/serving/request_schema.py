@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from regard.errors import RegardError
 from regard.inference.options import Options, group_of
-from regard.inference.search_algorithm import selectable_searches
+from regard.inference.search.base import selectable_searches
 from regard.renames import OPTIONS
 from regard.serving.http_requests import RequestError
 from regard.serving.limits import Limits

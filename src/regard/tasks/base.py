@@ -15,14 +15,14 @@ from regard.registry import Registry
 from regard.renames import VALUES
 
 if TYPE_CHECKING:
+    from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.example import Layout
-    from regard.data.kinds.base import DatasetKind
     from regard.data.settings import DataSettings
     from regard.data.vocabulary import Vocabulary
-    from regard.inference.inputs import Inputs
+    from regard.inference.inputs.base import Inputs
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.options import Options
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
     from regard.inference.predictor import Predictor
     from regard.models.settings import ModelSettings
     from regard.runs.folder import RunDescription
@@ -93,7 +93,7 @@ class Task(ABC):
 
     def data(self) -> "DatasetKind":
         """How examples are stored, tokenized and batched."""
-        from regard.data.kinds.text_pairs import TextPairs
+        from regard.data.dataset_kinds.text_pairs import TextPairs
 
         return TextPairs()
 
@@ -223,21 +223,21 @@ def build_inputs(run: "LoadedRun") -> "Inputs":
     """The encoding of inputs of a run's modality."""
     source = run.description.model.source
     if source.is_text:
-        from regard.inference.text_inputs import TextInputs
+        from regard.inference.inputs.text import TextInputs
 
         return TextInputs(run)
     if source.is_empty:
-        from regard.inference.prompt_inputs import PromptInputs
+        from regard.inference.inputs.prompt import PromptInputs
 
         return PromptInputs(run)
-    from regard.inference.media_inputs import MediaInputs
+    from regard.inference.inputs.media import MediaInputs
 
     return MediaInputs(run)
 
 
 def sequence_pipeline(run: "LoadedRun") -> "Pipeline":
     """The pipeline of autoregressive models and of classifiers."""
-    from regard.inference.sequence_pipeline import SequencePipeline
+    from regard.inference.pipelines.sequence import SequencePipeline
 
     return SequencePipeline(run, build_inputs(run))
 
@@ -245,7 +245,7 @@ def sequence_pipeline(run: "LoadedRun") -> "Pipeline":
 def _embed(predictor: "Predictor") -> Callable[..., Any]:
     def embed(texts: Any, *, normalize: bool = True, **more: Any) -> Any:
         """One vector for each text, [N, width]; of one text, [width]."""
-        from regard.inference.text_embedding import embed_texts
+        from regard.inference.pipelines.text_embedding import embed_texts
 
         single = isinstance(texts, str)
         vectors = embed_texts(predictor.run, [texts] if single else list(texts), normalize=normalize, **more)

@@ -8,11 +8,11 @@ from regard.tasks.base import TASKS, Preset, Task, sequence_pipeline
 from regard.tasks.training_defaults import transformer
 
 if TYPE_CHECKING:
-    from regard.data.kinds.base import DatasetKind
+    from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.options import Options
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
     from regard.inference.predictor import Predictor
     from regard.inference.results import Result
     from regard.models.settings import ModelSettings
@@ -37,7 +37,7 @@ class CausalLM(Task):
     input_example = '"Once upon a time"'
 
     def data(self) -> "DatasetKind":
-        from regard.data.kinds.documents import CausalDocuments
+        from regard.data.dataset_kinds.documents import CausalDocuments
 
         return CausalDocuments()
 
@@ -58,7 +58,7 @@ class CausalLM(Task):
 
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
         from regard.inference.options import Options
-        from regard.inference.sequence_pipeline import SequencePipeline
+        from regard.inference.pipelines.sequence import SequencePipeline
 
         assert isinstance(predictor.pipeline, SequencePipeline)
         pipeline = predictor.pipeline

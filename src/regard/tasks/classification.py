@@ -9,11 +9,11 @@ from regard.tasks.base import TASKS, Preset, Task, sequence_pipeline
 from regard.tasks.training_defaults import RECURRENT
 
 if TYPE_CHECKING:
-    from regard.data.kinds.base import DatasetKind
+    from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.settings import DataSettings
     from regard.data.vocabulary import Vocabulary
     from regard.inference.loaded_run import LoadedRun
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
     from regard.models.settings import ModelSettings
 
 
@@ -39,7 +39,7 @@ class Classification(Task):
     )
 
     def data(self) -> "DatasetKind":
-        from regard.data.kinds.label_pairs import LabelPairs
+        from regard.data.dataset_kinds.label_pairs import LabelPairs
 
         return LabelPairs()
 

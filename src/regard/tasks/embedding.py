@@ -7,7 +7,7 @@ from regard.tasks.base import TASKS, Task
 
 if TYPE_CHECKING:
     from regard.inference.loaded_run import LoadedRun
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
     from regard.models.settings import ModelSettings
 
 
@@ -25,6 +25,6 @@ class TextEmbedding(Task):
         raise RegardError("--task: an encoder without a head has nothing to learn by; choose another task.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
-        from regard.inference.text_embedding import EmbeddingPipeline
+        from regard.inference.pipelines.text_embedding import EmbeddingPipeline
 
         return EmbeddingPipeline(run)

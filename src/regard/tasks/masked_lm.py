@@ -8,9 +8,9 @@ from regard.tasks.base import TASKS, Preset, Task
 from regard.tasks.training_defaults import transformer
 
 if TYPE_CHECKING:
-    from regard.data.kinds.base import DatasetKind
+    from regard.data.dataset_kinds.base import DatasetKind
     from regard.inference.loaded_run import LoadedRun
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
     from regard.inference.predictor import Predictor
     from regard.models.settings import ModelSettings
 
@@ -34,7 +34,7 @@ class MaskedLM(Task):
     input_example = '"A dog ___ in the park."'
 
     def data(self) -> "DatasetKind":
-        from regard.data.kinds.documents import MaskedDocuments
+        from regard.data.dataset_kinds.documents import MaskedDocuments
 
         return MaskedDocuments()
 
@@ -43,12 +43,12 @@ class MaskedLM(Task):
             raise RegardError("--preset: this model predicts no masked tokens; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
-        from regard.inference.fill_mask import FillMaskPipeline
+        from regard.inference.pipelines.fill_mask import FillMaskPipeline
 
         return FillMaskPipeline(run)
 
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
-        from regard.inference.fill_mask import FillMaskPipeline
+        from regard.inference.pipelines.fill_mask import FillMaskPipeline
 
         assert isinstance(predictor.pipeline, FillMaskPipeline)
         return {**super().verbs(predictor), "fill": predictor.pipeline.fill}

@@ -10,12 +10,12 @@ from regard.tasks.base import TASKS, Preset, Task
 from regard.tasks.training_defaults import TRANSFORMER
 
 if TYPE_CHECKING:
+    from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.example import Layout
-    from regard.data.kinds.base import DatasetKind
     from regard.data.settings import DataSettings
     from regard.data.vocabulary import Vocabulary
     from regard.inference.loaded_run import LoadedRun
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
     from regard.inference.predictor import Predictor
     from regard.models.settings import ModelSettings
 
@@ -40,7 +40,7 @@ class SpanQA(Task):
     input_example = "questions.tsv -o answers.tsv"
 
     def data(self) -> "DatasetKind":
-        from regard.data.kinds.span_pairs import SpanPairs
+        from regard.data.dataset_kinds.span_pairs import SpanPairs
 
         return SpanPairs()
 
@@ -72,14 +72,14 @@ class SpanQA(Task):
             raise RegardError("--preset: this model predicts no spans; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
-        from regard.inference.span_answers import SpanDecoder
-        from regard.inference.token_level_pipeline import TokenLevelPipeline
+        from regard.inference.pipelines.span_qa import SpanDecoder
+        from regard.inference.pipelines.token_level import TokenLevelPipeline
 
         return TokenLevelPipeline(run, SpanDecoder(run), example="a\ta")
 
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
-        from regard.inference.span_answers import answer
-        from regard.inference.token_level_pipeline import TokenLevelPipeline
+        from regard.inference.pipelines.span_qa import answer
+        from regard.inference.pipelines.token_level import TokenLevelPipeline
 
         assert isinstance(predictor.pipeline, TokenLevelPipeline)
         return {**super().verbs(predictor), "answer": partial(answer, predictor.pipeline)}

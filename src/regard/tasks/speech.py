@@ -11,7 +11,7 @@ from regard.tasks.training_defaults import RECURRENT, TRANSFORMER
 if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
 
 
 CHARACTER_TOKENS = {"subwords": {"kind": "character"}}

@@ -12,7 +12,7 @@ from regard.tasks.training_defaults import TRANSFORMER
 if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
 
 
 # Answers that are examined; how many are needed at least; the share of them that may be distinct.

@@ -9,7 +9,7 @@ from regard.tasks.training_defaults import RECURRENT
 
 if TYPE_CHECKING:
     from regard.inference.loaded_run import LoadedRun
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
 
 
 @TASKS.register("summarization")

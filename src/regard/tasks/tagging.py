@@ -10,10 +10,10 @@ from regard.tasks.base import TASKS, Preset, Task
 from regard.tasks.training_defaults import RECURRENT
 
 if TYPE_CHECKING:
-    from regard.data.kinds.base import DatasetKind
+    from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.vocabulary import Vocabulary
     from regard.inference.loaded_run import LoadedRun
-    from regard.inference.pipeline import Pipeline
+    from regard.inference.pipelines.base import Pipeline
     from regard.inference.predictor import Predictor
     from regard.models.settings import ModelSettings
 
@@ -30,7 +30,7 @@ class Tagging(Task):
     presets = (Preset("tagger", {**RECURRENT, "smoothing": 0.0, "metric": "entity_f1", "average": 0.99}),)
 
     def data(self) -> "DatasetKind":
-        from regard.data.kinds.tag_pairs import TagPairs
+        from regard.data.dataset_kinds.tag_pairs import TagPairs
 
         return TagPairs()
 
@@ -42,14 +42,14 @@ class Tagging(Task):
             raise RegardError("--preset: this model predicts no tags; leave it out.")
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
-        from regard.inference.tagger import TagDecoder
-        from regard.inference.token_level_pipeline import TokenLevelPipeline
+        from regard.inference.pipelines.tagging import TagDecoder
+        from regard.inference.pipelines.token_level import TokenLevelPipeline
 
         return TokenLevelPipeline(run, TagDecoder(run))
 
     def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
-        from regard.inference.tagger import tag
-        from regard.inference.token_level_pipeline import TokenLevelPipeline
+        from regard.inference.pipelines.tagging import tag
+        from regard.inference.pipelines.token_level import TokenLevelPipeline
 
         assert isinstance(predictor.pipeline, TokenLevelPipeline)
         return {**super().verbs(predictor), "tag": partial(tag, predictor.pipeline)}

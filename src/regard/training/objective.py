@@ -13,10 +13,10 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.special_tokens import PAD
 from regard.training.loss import LOSSES, ForwardPass, Loss
-from regard.training.loss_terms.attention import Coverage, DoublyStochastic, GuidedAlignment
 from regard.training.loss_terms.base import LossTerm
+from regard.training.loss_terms.cross_attention import Coverage, DoublyStochastic, GuidedAlignment
+from regard.training.loss_terms.hard_attention import HardAttention
 from regard.training.loss_terms.next_sentence import NextSentence
-from regard.training.loss_terms.reinforce import HardAttention
 from regard.training.precision import matmul_precision, resolve_precision
 from regard.training.settings import TrainingSettings
 

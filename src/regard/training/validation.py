@@ -7,7 +7,7 @@ import torch
 
 from regard.data.batch import load_batch, validation_batches
 from regard.data.corpus import Corpus
-from regard.data.kinds.base import Prompt
+from regard.data.dataset_kinds.base import Prompt
 from regard.evaluation.bleu_tokenizers import detect_tokenizer
 from regard.evaluation.metrics import METRICS, LossMetric, corpus_score
 from regard.inference.predictor import Predictor

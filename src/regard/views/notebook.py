@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Self
 
 from regard.interpret.captured_attention import CapturedAttention
-from regard.views.page import render_page
+from regard.views.html_page import render_page
 
 MIN_HEIGHT, MAX_HEIGHT = 500, 720  # pixels: room for the arcs, and less than a screen
 CONTROLS_HEIGHT = 350  # around the matrix: the controls, the labels of its columns, the status line

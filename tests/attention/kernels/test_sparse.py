@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regard import native
 from regard.attention import Entmax, reference
-from regard.attention.kernels.sparse import entmax
+from regard.attention.kernels.entmax import entmax
 
 
 @pytest.mark.parametrize("alpha", [1.05, 1.3, 1.5, 2.0, 2.5, 4.0])

@@ -11,7 +11,7 @@ from regard import native
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines.ctranslate2 import CTranslate2Engine
 from regard.inference.engines.torch import TorchEngine
-from regard.inference.results import Sampling, SearchConfig
+from regard.inference.search_config import Sampling, SearchConfig
 from regard.loading import load
 from regard.runs.bundle import Bundle, save_bundle
 from regard.runs.ctranslate2_conversion import convert_to_ctranslate2, unsupported_by_ctranslate2

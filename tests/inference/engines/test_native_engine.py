@@ -17,9 +17,9 @@ from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines import native as engines
 from regard.inference.engines.native import NativeEngine
+from regard.inference.engines.native_weights import Weights, build_weights, unsupported_reason
 from regard.inference.engines.torch import TorchEngine
-from regard.inference.native_weights import Weights, build_weights, unsupported_reason
-from regard.inference.results import Sampling, SearchConfig
+from regard.inference.search_config import Sampling, SearchConfig
 from regard.loading import load
 from regard.models.settings import ModelSettings
 from regard.models.shapes import SHAPES

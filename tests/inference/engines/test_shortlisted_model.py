@@ -9,7 +9,7 @@ from regard.alignment.shortlist import Shortlist
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.inference.engines.ctranslate2 import CTranslate2Engine
 from regard.inference.engines.torch import TorchEngine
-from regard.inference.results import SearchConfig
+from regard.inference.search_config import SearchConfig
 from regard.loading import load
 from regard.runs.bundle import save_bundle
 from regard.runs.folder import open_run

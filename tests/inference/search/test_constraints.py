@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.inference.batch_search import search
 from regard.inference.options import Options
-from regard.inference.results import Constraints, Sampling, SearchConfig
+from regard.inference.search.batch_search import search
+from regard.inference.search_config import Constraints, Sampling, SearchConfig
 from regard.special_tokens import BEGIN, END, PAD
 from tests.inference.search.test_search import (
     DECODER_KINDS,

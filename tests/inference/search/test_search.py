@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.inference.batch_search import search
 from regard.inference.options import Options
-from regard.inference.results import Hypothesis, SearchConfig
+from regard.inference.results import Hypothesis
+from regard.inference.search.batch_search import search
+from regard.inference.search_config import SearchConfig
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.attention import reference
 from regard.attention.extents import EXTENTS
 from regard.attention.extents.base import Extent
-from regard.attention.number_types import is_real
+from regard.attention.type_checks import is_real
 from regard.errors import RegardError
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from regard.attention import reference
 from regard.attention.extents import EXTENTS
 from regard.attention.extents.base import Extent, KeyRange
-from regard.attention.number_types import is_integer
+from regard.attention.type_checks import is_integer
 from regard.errors import RegardError
 
 

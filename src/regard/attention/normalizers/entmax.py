@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import reference
-from regard.attention.kernels.sparse import describe_kernel, entmax
+from regard.attention.kernels.entmax import describe_kernel, entmax
 from regard.attention.normalizers import NORMALIZERS
 from regard.attention.normalizers.base import Draw, Normalizer, mask_scores, mask_weights
 from regard.errors import RegardError

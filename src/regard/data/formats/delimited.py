@@ -8,7 +8,7 @@ from pathlib import Path
 
 from regard.data.column_detection import PREVIEW_ROWS, check_column, detect_columns, detect_header
 from regard.data.example import Example, Layout, append_question
-from regard.data.files import read_lines, suffix_of
+from regard.data.input_files import read_lines, suffix_of
 from regard.data.readers import READERS, Reader, TablePreview
 from regard.errors import RegardError
 

@@ -7,7 +7,7 @@ from typing import IO
 import numpy as np
 
 from regard.data.example import Example, Layout
-from regard.data.files import open_file
+from regard.data.input_files import open_file
 from regard.data.readers import READERS, Reader
 from regard.errors import RegardError
 

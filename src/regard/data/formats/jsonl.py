@@ -9,8 +9,8 @@ from typing import Any
 from regard.data.answer_spans import occurrence_index
 from regard.data.column_detection import CLASS_NAMES, join_names, match_fields
 from regard.data.example import Example, Layout, append_question
-from regard.data.files import read_lines
 from regard.data.formats.text import split_document
+from regard.data.input_files import read_lines
 from regard.data.readers import READERS, Reader, TablePreview
 from regard.errors import RegardError
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.data.example import Example, Layout
-from regard.data.files import open_file
+from regard.data.input_files import open_file
 from regard.data.readers import READERS, Reader
 from regard.errors import RegardError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.data.answer_spans import occurrence_index
 from regard.data.example import Example, Layout
-from regard.data.files import open_file
+from regard.data.input_files import open_file
 from regard.data.readers import READERS, Reader
 from regard.data.segments import SEGMENT_SEPARATOR
 from regard.errors import RegardError

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.data.example import Example, Layout
-from regard.data.files import read_lines
+from regard.data.input_files import read_lines
 from regard.data.readers import READERS, Reader
 from regard.errors import RegardError
 

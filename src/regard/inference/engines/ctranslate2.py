@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from regard.alignment.shortlist import Shortlist
 from regard.data.vocabulary import text_tokenizer
-from regard.inference.engine import ENGINES, Engine, available_cores, reason_not_on_cpu
-from regard.inference.results import Constraints, Hypothesis, SearchConfig
+from regard.inference.engines.base import ENGINES, Engine, available_cores, reason_not_on_cpu
+from regard.inference.results import Hypothesis
+from regard.inference.search_config import Constraints, SearchConfig
 from regard.runs.ctranslate2_conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import RunFolder
 from regard.special_tokens import END

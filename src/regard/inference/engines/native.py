@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from regard import native
 from regard.alignment.shortlist import Shortlist
 from regard.errors import RegardError
-from regard.inference.engine import ENGINES, Engine, available_cores, reason_not_on_cpu
-from regard.inference.native_weights import Weights, build_weights, unsupported_reason
-from regard.inference.results import Constraints, Hypothesis, SearchConfig
+from regard.inference.engines.base import ENGINES, Engine, available_cores, reason_not_on_cpu
+from regard.inference.engines.native_weights import Weights, build_weights, unsupported_reason
+from regard.inference.results import Hypothesis
+from regard.inference.search_config import Constraints, SearchConfig
 from regard.native import abi
 from regard.runs.folder import RunFolder
 

@@ -11,13 +11,14 @@ from regard.alignment.shortlist import Shortlist
 from regard.data.batch import collate_sources
 from regard.data.vocabulary import SourceInput
 from regard.errors import RegardError
-from regard.inference.batch_search import search
-from regard.inference.engine import ENGINES, Engine
-from regard.inference.int8_quantization import quantize_model
-from regard.inference.int8_quantization import unsupported_reason as unsupported_int8
-from regard.inference.results import Constraints, Hypothesis, SearchConfig
-from regard.inference.search_algorithm import OnToken
-from regard.inference.shortlisted_model import ShortlistedModel
+from regard.inference.engines.base import ENGINES, Engine
+from regard.inference.engines.int8_quantization import quantize_model
+from regard.inference.engines.int8_quantization import unsupported_reason as unsupported_int8
+from regard.inference.engines.shortlisted_model import ShortlistedModel
+from regard.inference.results import Hypothesis
+from regard.inference.search.base import OnToken
+from regard.inference.search.batch_search import search
+from regard.inference.search_config import Constraints, SearchConfig
 from regard.runs.bundle import Bundle, load_bundle
 from regard.runs.devices import resolve_device
 from regard.runs.folder import RunFolder

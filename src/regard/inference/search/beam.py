@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.inference.prefill import prefill
-from regard.inference.results import Hypothesis, SearchConfig
-from regard.inference.search_algorithm import SEARCHES, SearchAlgorithm, SearchInput
-from regard.inference.stepwise import scored_hypothesis
+from regard.inference.results import Hypothesis
+from regard.inference.search.base import SEARCHES, SearchAlgorithm, SearchInput
+from regard.inference.search.prefill import prefill
+from regard.inference.search.stepwise import scored_hypothesis
+from regard.inference.search_config import SearchConfig
 from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import BEGIN, END
 

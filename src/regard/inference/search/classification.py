@@ -3,7 +3,7 @@
 import torch
 
 from regard.inference.results import Hypothesis
-from regard.inference.search_algorithm import SEARCHES, SearchAlgorithm, SearchInput
+from regard.inference.search.base import SEARCHES, SearchAlgorithm, SearchInput
 from regard.special_tokens import BEGIN, END
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import torch
 
-from regard.inference.constraints import OutputConstraints
-from regard.inference.results import Hypothesis, SearchConfig
-from regard.inference.search_algorithm import SEARCHES, SearchAlgorithm, SearchInput
-from regard.inference.stepwise import scored_hypothesis
+from regard.inference.results import Hypothesis
+from regard.inference.search.base import SEARCHES, SearchAlgorithm, SearchInput
+from regard.inference.search.constraints import OutputConstraints
+from regard.inference.search.stepwise import scored_hypothesis
+from regard.inference.search_config import SearchConfig
 from regard.models.logits import mask_reserved_tokens
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq

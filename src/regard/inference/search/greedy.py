@@ -1,8 +1,8 @@
 """Greedy search: the most likely token at each step."""
 
 from regard.inference.results import Hypothesis
-from regard.inference.search_algorithm import SEARCHES, SearchAlgorithm, SearchInput
-from regard.inference.stepwise import generate_stepwise
+from regard.inference.search.base import SEARCHES, SearchAlgorithm, SearchInput
+from regard.inference.search.stepwise import generate_stepwise
 
 
 @SEARCHES.register("greedy")

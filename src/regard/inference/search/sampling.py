@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.inference.results import Hypothesis, Sampling
-from regard.inference.search_algorithm import SEARCHES, SearchAlgorithm, SearchInput
-from regard.inference.stepwise import generate_stepwise
+from regard.inference.results import Hypothesis
+from regard.inference.search.base import SEARCHES, SearchAlgorithm, SearchInput
+from regard.inference.search.stepwise import generate_stepwise
+from regard.inference.search_config import Sampling
 
 
 @SEARCHES.register("sampling")

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from regard.attention import Attention, Cache
 from regard.models.dropout import Dropout
-from regard.models.embedding import Embedding
 from regard.models.gated_convolution import SQRT_HALF, GatedConvolution, init_linear
 from regard.models.outputs import DecoderOutput, EncoderOutput
+from regard.models.token_embedding import Embedding
 
 if TYPE_CHECKING:
     from regard.models.settings.decoders.convolutional import ConvolutionalDecoder as ConvolutionalDecoderSettings

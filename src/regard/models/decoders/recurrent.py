@@ -26,9 +26,9 @@ from regard.attention.normalizers import Normalizer, Softmax
 from regard.attention.scores import SCORES, Score
 from regard.models import fused_bahdanau
 from regard.models.dropout import Dropout
-from regard.models.embedding import Embedding
 from regard.models.outputs import CopyDistribution, DecoderOutput, EncoderOutput
 from regard.models.recurrent_layers import Cell, initialize
+from regard.models.token_embedding import Embedding
 
 if TYPE_CHECKING:
     from regard.models.settings.decoders.recurrent import RecurrentDecoder as RecurrentDecoderSettings

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.dropout import Dropout
-from regard.models.embedding import Embedding
 from regard.models.gated_convolution import SQRT_HALF, GatedConvolution, init_linear
 from regard.models.outputs import EncoderOutput, masked_mean
+from regard.models.token_embedding import Embedding
 
 if TYPE_CHECKING:
     from regard.models.settings.encoders.convolutional import ConvolutionalEncoder as ConvolutionalEncoderSettings

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from regard.models.embedding import Embedding
 from regard.models.outputs import EncoderOutput, Packing, masked_mean
+from regard.models.token_embedding import Embedding
 from regard.models.transformer_layers import build_layers, depth_embedding, padding_mask
 
 if TYPE_CHECKING:

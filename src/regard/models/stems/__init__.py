@@ -1,6 +1,6 @@
 """Stems: a source (tokens, an image or frames) as a sequence of vectors that any encoder takes.
 
-For text the stem is `models/embedding.py`. Settings, which build the stem, are in `models/settings/sources/`.
+For text the stem is `models/token_embedding.py`. Settings, which build the stem, are in `models/settings/sources/`.
 """
 
 from typing import Protocol

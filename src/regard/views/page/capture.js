@@ -1,4 +1,4 @@
-// Captured attention, decoded when it is needed. src/regard/views/page.py encodes it.
+// Captured attention, decoded when it is needed. src/regard/views/html_page.py encodes it.
 
 import { decodeBase64 } from "./base64.js";
 

@@ -61,7 +61,7 @@ class TextSource(SourceSettings):
         return self.bos
 
     def build_stem(self, options: StemOptions, vocabulary: int) -> "Stem":
-        from regard.models.embedding import Embedding
+        from regard.models.token_embedding import Embedding
 
         return Embedding.from_options(
             vocabulary,

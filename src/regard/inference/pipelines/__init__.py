@@ -1,0 +1,1 @@
+"""Pipelines: how each kind of model gets from inputs to results."""

@@ -1,0 +1,48 @@
+"""The contract between a predictor and its pipeline: inputs in, results out, attention on request."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from regard.inference.inputs.base import Inputs
+from regard.inference.loaded_run import LoadedRun
+from regard.inference.options import Options
+from regard.inference.results import Result
+from regard.views.notebook import AttentionView
+
+OnDone = Callable[[int], None]  # called with how many more inputs are finished
+
+
+def ignore_progress(count: int) -> None:
+    """Does nothing."""
+
+
+class Pipeline(Protocol):
+    """How one kind of model predicts."""
+
+    run: LoadedRun
+
+    def check(self, inputs: Sequence[Any]) -> None:
+        """Raise RegardError for an input of another type."""
+        ...
+
+    def results(self, inputs: Sequence[Any], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
+        """A result for each input, in order."""
+        ...
+
+    def attend(
+        self, source: Any, target: str | Result | None = None, *, attribution: bool = False, to: str = ""
+    ) -> AttentionView:
+        """What the model attends to over a source and a target: a given one, a result, or its own prediction."""
+        ...
+
+    @property
+    def example(self) -> Any:
+        """An input to warm up with."""
+        ...
+
+
+@runtime_checkable
+class PipelineWithInputs(Pipeline, Protocol):
+    """A pipeline that encodes inputs of one kind for a search."""
+
+    inputs: Inputs
