@@ -26,7 +26,7 @@ from regard.interop.tensor_map import TokenizerPair, load_tensors
 from regard.models.seq2seq import Seq2Seq
 from regard.runs.bundle import Bundle
 from regard.runs.folder import RunDescription
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 PROMPT_LENGTH, NEW_TOKENS = 32, 32
 PROMISED = 1.5
@@ -52,7 +52,7 @@ class _NumberTokenizer:
 
 def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
     """The same weights in both."""
-    config = transformers.GPT2Config(bos_token_id=END, eos_token_id=END)
+    config = transformers.GPT2Config(bos_token_id=EOS, eos_token_id=EOS)
     hugging_face_model = transformers.GPT2LMHeadModel(config).eval()
     with tempfile.TemporaryDirectory() as folder:
         hugging_face_model.save_pretrained(folder)

@@ -20,7 +20,7 @@ from bench.measure import Claim, medians, report
 from regard.data.batch import Batch
 from regard.models.seq2seq import Seq2Seq
 from regard.settings import merge_settings
-from regard.special_tokens import BEGIN, END, MASK, PAD
+from regard.special_tokens import BOS, EOS, MASK, PAD
 from regard.tasks.presets import preset_settings
 from regard.training.malloc_tuning import raise_malloc_thresholds
 from regard.training.objective import Objective, batch_loss
@@ -65,7 +65,7 @@ def hugging_face_step(task: str, batch: Batch) -> Callable[[], object]:
         return training_step(list(model.parameters()), lambda: model(input_ids=batch.source, labels=labels).loss)
     gpt = transformers.GPT2Config(
         vocab_size=VOCABULARY, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_inner=FEEDFORWARD, n_positions=LENGTH,
-        bos_token_id=BEGIN, eos_token_id=END,
+        bos_token_id=BOS, eos_token_id=EOS,
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(gpt).train()
     return training_step(
@@ -78,7 +78,7 @@ def build_batch(task: str) -> Batch:
     text = torch.randint(MASK + 1, VOCABULARY, (ROWS, LENGTH))
     numbers = torch.arange(ROWS).numpy()
     if task == "language":
-        inputs = torch.cat([torch.full((ROWS, 1), BEGIN), text[:, :-1]], 1)
+        inputs = torch.cat([torch.full((ROWS, 1), BOS), text[:, :-1]], 1)
         empty_source = torch.zeros(ROWS, 0, dtype=torch.long)
         return Batch(empty_source, empty_source.bool(), inputs, text, numbers)
     masked = torch.rand(ROWS, LENGTH) < MASKED_FRACTION

@@ -31,7 +31,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.folder import RunDescription
 from regard.settings import merge_settings
-from regard.special_tokens import END, PAD
+from regard.special_tokens import EOS, PAD
 from regard.tasks.presets import preset_settings
 
 SENTENCES, LENGTH, OUTPUT_LENGTH = 64, 14, 16
@@ -44,7 +44,7 @@ def sources() -> Tensor:
     generator = torch.Generator().manual_seed(1)
     lengths = torch.randint(LENGTH - 6, LENGTH + 6, (SENTENCES,), generator=generator).sort(descending=True).values
     return pad_sequences(
-        [[*torch.randint(4, VOCABULARY, (int(n),), generator=generator).tolist(), END] for n in lengths.tolist()]
+        [[*torch.randint(4, VOCABULARY, (int(n),), generator=generator).tolist(), EOS] for n in lengths.tolist()]
     )
 
 
@@ -60,7 +60,7 @@ def regard_search(beam: int, kind: str) -> Callable[[], object]:
     settings = ModelSettings.parse(merge_settings(preset_settings("bahdanau")["model"], {"tie": "none"}))
     model = Seq2Seq(settings, source_vocabulary_size=VOCABULARY, target_vocabulary_size=VOCABULARY).eval()
     with torch.no_grad():
-        model.output.bias[END] = -1e4
+        model.output.bias[EOS] = -1e4
     source = sources()
     config = SearchConfig(beam, max_length=OUTPUT_LENGTH, max_length_ratio=100.0, patient=False)
     if kind == "torch":

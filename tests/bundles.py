@@ -7,7 +7,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
 from regard.runs.folder import RunDescription
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from tests.models.variants import DECODERS, ENCODERS
 
 LINES = ["the cat sat on the mat", "a dog ran in the park", "the dog and the cat", "Katze und Hund im Park"] * 5
@@ -30,6 +30,6 @@ def random_bundle(
         for parameter in model.parameters():
             parameter.normal_(0, 0.4)
         if model.output.bias is not None:
-            model.output.bias[END] += 3
+            model.output.bias[EOS] += 3
     description = RunDescription.model_validate({"max_tokens": 12, "model": settings, **fields})
     return Bundle(description, model.eval(), subwords, subwords)

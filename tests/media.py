@@ -19,7 +19,7 @@ from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, new_model
 from regard.runs.folder import RunDescription
 from regard.settings import merge_settings
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from tests.models.variants import small_preset
 
 LINES = ["a red circle left of two blue squares", "three green crosses above a black triangle", "one two three"] * 5
@@ -51,7 +51,7 @@ def media_bundle(
         for parameter in model.parameters():
             parameter.normal_(0, 0.3)
         if model.output.bias is not None:
-            model.output.bias[END] += 2
+            model.output.bias[EOS] += 2
     description = {"max_tokens": 10, "model": settings, "target_languages": languages, "truncate": bool(labels)}
     return Bundle(RunDescription.model_validate(description), model.eval(), medium, vocabulary)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.special_tokens import END, truncate
+from regard.special_tokens import EOS, truncate
 
 TOKENS = st.lists(st.integers(5, 50), max_size=12)
 
@@ -17,7 +17,7 @@ def test_a_text_is_truncated_at_its_end(text: list[int], max_tokens: int) -> Non
 def test_the_question_and_its_nearest_context_are_kept(
     context: list[int], question: list[int], max_tokens: int
 ) -> None:
-    tokens = [*context, END, *question]
+    tokens = [*context, EOS, *question]
     truncated = truncate(tokens, max_tokens)
     assert len(truncated) == min(max_tokens, len(tokens))
     assert truncated == tokens[len(tokens) - len(truncated) :]

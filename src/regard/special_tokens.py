@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
 MASK = 4  # in the vocabulary of a masked language model
 SEPARATOR_CHARACTER = "\uf8f0"  # between the segments of a text; a private-use character
 MASK_CHARACTER = "\uf8f3"  # in place of a masked token; a private-use character
@@ -13,4 +13,4 @@ def truncate(tokens: Sequence[int], max_tokens: int) -> list[int]:
     text nearest to it."""
     if len(tokens) <= max_tokens:
         return list(tokens)
-    return list(tokens[len(tokens) - max_tokens :] if END in tokens else tokens[:max_tokens])
+    return list(tokens[len(tokens) - max_tokens :] if EOS in tokens else tokens[:max_tokens])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from regard.alignment.aligner import candidate_heads, find_alignment_head, pharaoh, symmetrize, word_alignment
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.lexicon import learn_lexicon
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 VOCABULARY = 40
 
@@ -42,8 +42,8 @@ def test_the_alignment_head_is_found_without_gold_alignments(shifted: bool) -> N
     for _ in range(300):
         source = rng.integers(4, VOCABULARY, 6).tolist()
         order = rng.permutation(6)
-        target = [*(source[at] + VOCABULARY for at in order), END]
-        pairs.append(([*source, END], target))
+        target = [*(source[at] + VOCABULARY for at in order), EOS]
+        pairs.append(([*source, EOS], target))
         cross = [rng.dirichlet(np.full(7, 0.3), (4, 7)).astype(np.float32) for _ in range(2)]
         head = np.zeros((7, 7), np.float32)
         head[np.arange(6) + shifted, order] = 1
@@ -54,7 +54,7 @@ def test_the_alignment_head_is_found_without_gold_alignments(shifted: bool) -> N
     found, means = find_alignment_head(examples, lexicon)
     assert found == expected
     assert len(means) == len(candidate_heads([4, 4]))
-    assert find_alignment_head([([4, END], [5, END], [])], lexicon) == (None, {})
+    assert find_alignment_head([([4, EOS], [5, EOS], [])], lexicon) == (None, {})
 
 
 def test_symmetrization_by_hand() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from regard.alignment import lexicon as lexicons
 from regard.alignment.lexicon import learn_lexicon
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 
 def test_probabilities_equal_model_1_computed_by_hand() -> None:
@@ -47,7 +47,7 @@ def test_reading_pairs_stops_at_the_limit_of_cooccurrences() -> None:
         nonlocal read
         for _ in range(1000):
             read += 1
-            yield [4, 5, 6, END], [7, 8, END]
+            yield [4, 5, 6, EOS], [7, 8, EOS]
 
     learn_lexicon(many_pairs(), target_vocabulary_size=9, max_cooccurrences=100)
     assert read < 12

@@ -8,7 +8,7 @@ from safetensors.numpy import save_file
 
 from regard.alignment.lexicon import learn_lexicon
 from regard.alignment.shortlist import FREQUENT_TOKENS, MAX_CANDIDATES, Shortlist, build_shortlist, load_shortlist
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 VOCABULARY = 400
 
@@ -20,7 +20,7 @@ def synthetic_pairs(count: int, seed: int = 0) -> list[tuple[list[int], list[int
     for _ in range(count):
         source = rng.integers(4, VOCABULARY, rng.integers(3, 12)).tolist()
         target = rng.permutation([token + VOCABULARY for token in source]).tolist()
-        pairs.append(([*source, END], [*target, 4 + int(rng.integers(0, 3)), END]))
+        pairs.append(([*source, EOS], [*target, 4 + int(rng.integers(0, 3)), EOS]))
     return pairs
 
 

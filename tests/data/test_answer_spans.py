@@ -22,7 +22,7 @@ from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.models.settings import TextSource
-from regard.special_tokens import BEGIN, END
+from regard.special_tokens import BOS, EOS
 
 SOURCE = TextSource(bos=True, segments=2)
 LINES = ["the cat sat on the mat", "a dog ran to the park, and the cat saw it.", "Where did the dog run?"] * 4
@@ -58,8 +58,8 @@ def test_windows_cover_the_passage_within_the_limit(
     for window in found:
         whole = add_special_tokens(window.tokens, SOURCE)
         assert len(whole) <= max_tokens
-        assert whole[0] == BEGIN
-        assert whole[window.passage_start - 1] == END
+        assert whole[0] == BOS
+        assert whole[window.passage_start - 1] == EOS
         assert whole[window.passage_start : -1] == window.tokens[window.passage_start - 1 :]
         covered |= set(window.offsets)
         for at, span in enumerate(window.offsets):

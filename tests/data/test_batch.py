@@ -16,7 +16,7 @@ from regard.data.corpus import Corpus, prepare
 from regard.data.dataset_kinds.text_pairs import TextPairs
 from regard.data.settings import DataSettings, SubwordSettings
 from regard.models.settings import TextSource
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 from tests.data.files import write
 
 Lengths = NDArray[np.int32]
@@ -119,11 +119,11 @@ def test_padding_is_at_the_end(sequences: list[list[int]]) -> None:
 
 
 def test_a_batch_by_hand() -> None:
-    batch = collate_tokens([[7, 8, END], [9, END]], [[5, END], [6, 7, 8, END]], np.array([4, 2]))
-    assert batch.source.tolist() == [[7, 8, END], [9, END, PAD]]
+    batch = collate_tokens([[7, 8, EOS], [9, EOS]], [[5, EOS], [6, 7, 8, EOS]], np.array([4, 2]))
+    assert batch.source.tolist() == [[7, 8, EOS], [9, EOS, PAD]]
     assert batch.mask.tolist() == [[True, True, True], [True, True, False]]
-    assert batch.decoder_input.tolist() == [[BEGIN, 5, PAD, PAD], [BEGIN, 6, 7, 8]]
-    assert batch.labels.tolist() == [[5, END, PAD, PAD], [6, 7, 8, END]]
+    assert batch.decoder_input.tolist() == [[BOS, 5, PAD, PAD], [BOS, 6, 7, 8]]
+    assert batch.labels.tolist() == [[5, EOS, PAD, PAD], [6, 7, 8, EOS]]
     assert (batch.tokens, batch.source_tokens) == (6, 5)
     assert batch.indices.tolist() == [4, 2]
 
@@ -149,10 +149,10 @@ def check_shape(batch: Batch, numbers: list[int]) -> None:
     assert batch.decoder_input.shape == batch.labels.shape
     assert len(batch.source) == len(batch.labels) == len(numbers)
     assert torch.equal(batch.mask, batch.source != PAD)
-    assert (batch.decoder_input[:, 0] == BEGIN).all()
-    assert ((batch.labels == END).sum(1) == 1).all()
-    assert ((batch.source == END).sum(1) == 1).all()
-    words = (batch.labels != PAD) & (batch.labels != END)  # a label is the next decoder input
+    assert (batch.decoder_input[:, 0] == BOS).all()
+    assert ((batch.labels == EOS).sum(1) == 1).all()
+    assert ((batch.source == EOS).sum(1) == 1).all()
+    words = (batch.labels != PAD) & (batch.labels != EOS)  # a label is the next decoder input
     assert torch.equal(batch.labels[:, :-1][words[:, :-1]], batch.decoder_input[:, 1:][words[:, :-1]])
     assert torch.equal((batch.labels != PAD).sum(1), (batch.decoder_input != PAD).sum(1))
 

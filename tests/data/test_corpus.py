@@ -20,7 +20,7 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.models.settings import TextSource
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from tests.data.files import is_one_sentence, write
 
 WORDS = ["red", "green", "blue", "small", "large", "old", "new", "cat", "dog", "house", "tree", "river"]
@@ -76,7 +76,7 @@ def test_tokens_decode_to_the_texts(kind: str, joint: bool, pairs: list[tuple[st
         assert len(split.source_lengths) == len(split.target_lengths) == len(split)
         for at in range(len(split)):
             source, target = split.tokens(at)
-            assert source[-1] == target[-1] == END
+            assert source[-1] == target[-1] == EOS
             assert (len(source), len(target)) == (split.source_lengths[at], split.target_lengths[at])
             decoded = corpus.source_processor.decode([source])[0], corpus.target_vocabulary.decode([target])[0]
             assert decoded == split.texts(at)

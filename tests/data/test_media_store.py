@@ -16,7 +16,7 @@ from regard.data.dataset_kinds.text_pairs import TextPairs
 from regard.data.labels import Labels
 from regard.data.settings import AugmentSettings, DataSettings, SubwordSettings
 from regard.models.settings import AudioSource, ImageSource, SourceSettings, TextSource
-from regard.special_tokens import BEGIN, PAD
+from regard.special_tokens import BOS, PAD
 from tests.media import audio_bytes, sample_image
 
 IMAGES = ImageSource(size=32)
@@ -105,7 +105,7 @@ def test_a_folder_with_one_folder_per_class(tmp_path: Path) -> None:
     assert len(corpus.train) + len(corpus.valid) == 12
     batch = load_batch(corpus, corpus.train, np.arange(3))
     assert batch.labels.shape == (3, 1)
-    assert (batch.decoder_input == BEGIN).all()
+    assert (batch.decoder_input == BOS).all()
     assert batch.source.shape == (3, 3, 32, 32)
 
 

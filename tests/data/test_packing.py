@@ -16,7 +16,7 @@ from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.readers import read_documents
 from regard.data.settings import DataSettings
 from regard.models.settings import NoSource
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=30)
 
@@ -40,7 +40,7 @@ def test_every_token_is_predicted_once_from_the_token_before(
     found = passages(tmp_path_factory.mktemp("p"), documents, max_tokens)
     sequences = [found.inputs_and_labels(number) for number in range(len(found))]
     pairs = [pair for inputs, labels in sequences for pair in zip(inputs, labels, strict=True)]
-    assert pairs == [pair for each in documents for pair in zip([BEGIN, *each], [*each, END], strict=True)]
+    assert pairs == [pair for each in documents for pair in zip([BOS, *each], [*each, EOS], strict=True)]
     assert all(1 <= len(inputs) <= max_tokens for inputs, _ in sequences)
     assert found.target_lengths.tolist() == [len(inputs) for inputs, _ in sequences]
 

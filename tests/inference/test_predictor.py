@@ -24,7 +24,7 @@ from regard.inference.search.batch_search import search
 from regard.inference.search_config import SearchConfig
 from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from tests.bundles import LINES, random_bundle
 from tests.models.variants import DECODERS
 
@@ -41,7 +41,7 @@ def test_results_are_in_the_order_of_the_inputs(bundle: Bundle) -> None:
         if not text:
             assert (result.text, result.tokens, result.error) == ("", [], "")
             continue
-        tokens = [*bundle.source_processor.encode([text])[0], END]
+        tokens = [*bundle.source_processor.encode([text])[0], EOS]
         assert (result.chunk_count > 1) == (len(tokens) > 12)
         if result.chunk_count > 1:
             continue
@@ -167,7 +167,7 @@ def test_outputs_do_not_depend_on_the_batch_size(
 def test_every_text_gets_an_output(bundle: Bundle, text: str) -> None:
     result = predictor_from_bundle(bundle).translate(text, beam=1)
     assert result.source == text
-    assert result.tokens[-1:] == ([END] if result.source_tokens else [])
+    assert result.tokens[-1:] == ([EOS] if result.source_tokens else [])
     assert not result.error
 
 
@@ -202,7 +202,7 @@ def test_a_search_has_the_limits_that_suit_the_model(subwords: SubwordTokenizer)
     options = Options(beam=4, nbest=2, length_penalty=0.5, coverage_penalty=0.1)
     assert translator.run.search_config(options) == SearchConfig(4, 0.5, 0.1, 2, 1.25, 9)
     result = translator.translate("the cat", options)
-    assert result.source_tokens[-1] == END
+    assert result.source_tokens[-1] == EOS
     assert len(result.tokens) <= 9
 
 
@@ -284,7 +284,7 @@ def test_outputs_are_no_longer_than_the_position_embeddings(subwords: SubwordTok
         patch.setitem(DECODERS, decoder, {**DECODERS[decoder], "max_positions": max_positions})
         bundle = random_bundle(subwords, "recurrent", decoder)
     with torch.no_grad():
-        bundle.model.output.bias[END] = -1e4  # never ends by itself
+        bundle.model.output.bias[EOS] = -1e4  # never ends by itself
     assert len(predictor_from_bundle(bundle).translate("the cat", beam=2).tokens) <= max_positions
 
 
@@ -303,7 +303,7 @@ def word_model(subwords: SubwordTokenizer) -> Bundle:
         bundle.model.output.bias[:] = -100
         for word in ("the", "cat", "dog", "park", "mat", "on", "Hund", "Katze"):
             bundle.model.output.bias[subwords.encode([word])[0]] = 0
-        bundle.model.output.bias[END] = -1
+        bundle.model.output.bias[EOS] = -1
     return bundle
 
 

@@ -12,7 +12,7 @@ from regard.data.batch import pad_sequences
 from regard.interop.fairseq import convert_checkpoint, fairseq_sinusoids
 from regard.interop.folder_import import import_folder
 from regard.loading import load
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 from tests.interop.huggingface_models import LINES
 
 transformers = pytest.importorskip("transformers")
@@ -70,8 +70,8 @@ def test_a_checkpoint_predicts_what_fsmt_predicts(tmp_path: Path) -> None:
     bundle = import_folder(tmp_path / "plain", tmp_path / "run")
     assert bundle.description.source_language == "en"
     source, target = bundle.source_processor, bundle.target_vocabulary
-    ours = pad_sequences([[*each, END] for each in source.encode([line.lower() for line in LINES])])
-    before = pad_sequences([[BEGIN, *each[:9]] for each in target.encode(LINES[::-1])])
+    ours = pad_sequences([[*each, EOS] for each in source.encode([line.lower() for line in LINES])])
+    before = pad_sequences([[BOS, *each[:9]] for each in target.encode(LINES[::-1])])
     mask = ours != PAD
     entries, target_entries = (torch.from_numpy(side.original_ids) for side in (source, target))
     with torch.no_grad():

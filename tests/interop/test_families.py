@@ -10,7 +10,7 @@ from regard.inference.pipelines.span_qa import SpanDecoder
 from regard.inference.pipelines.token_level import token_logits
 from regard.inference.search_config import SearchConfig
 from regard.loading import load
-from regard.special_tokens import BEGIN, END, MASK, PAD
+from regard.special_tokens import BOS, EOS, MASK, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES
 
 pytest.importorskip("transformers")
@@ -38,7 +38,7 @@ ENCODERS = [
 def sequences(bundle: Any) -> torch.Tensor:
     """regard's tokens of texts of several lengths, padded."""
     tokens = bundle.source_processor.encode(LINES)
-    return pad_sequences([[BEGIN, *each[:40], END] for each in tokens])
+    return pad_sequences([[BOS, *each[:40], EOS] for each in tokens])
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
@@ -79,7 +79,7 @@ def test_sequence_classifiers_have_the_same_logits(imported: Any, kind: str) -> 
     entries = torch.from_numpy(bundle.source_processor.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long()).logits
-        found = bundle.model.logits(bundle.model(ours, mask, ours[:, :1]).features)[:, 0, END + 1 :]
+        found = bundle.model.logits(bundle.model(ours, mask, ours[:, :1]).features)[:, 0, EOS + 1 :]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     assert bundle.target_vocabulary.labels == ("bad", "fair", "good")
 
@@ -120,7 +120,7 @@ def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None
     assert bundle.source_processor.to_original_ids(encoded.rows[0]) == batch["input_ids"][0].tolist()
     (logits,) = token_logits(answerer.run, encoded.rows)
     boundary_logits = torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
-    torch.testing.assert_close(logits[:, END + 1 :], boundary_logits, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits[:, EOS + 1 :], boundary_logits, rtol=1e-4, atol=1e-4)
     first = encoded.context[0][0].passage_start
     assert [list(each) for each in encoded.context[0][0].offsets] == offsets[first:-1]
 
@@ -128,7 +128,7 @@ def test_span_classifiers_have_the_same_logits(imported: Any, kind: str) -> None
 def test_two_segments_have_the_same_states(imported: Any) -> None:
     theirs, bundle, _, _ = imported("bert BertForMaskedLM")
     first, second = bundle.source_processor.encode(LINES[:2])
-    ours = torch.tensor([[BEGIN, *first, END, *second, END]])
+    ours = torch.tensor([[BOS, *first, EOS, *second, EOS]])
     entries = torch.from_numpy(bundle.source_processor.original_ids)
     types = torch.tensor([[0] * (len(first) + 2) + [1] * (len(second) + 1)])
     with torch.no_grad():
@@ -155,9 +155,9 @@ def test_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["marian MarianMTModel", "pegasus PegasusForConditionalGeneration"])
 def test_encoder_decoders_have_the_same_logits(imported: Any, kind: str) -> None:
     theirs, bundle, _, _ = imported(kind)
-    ours = pad_sequences([[*each[:40], END] for each in bundle.source_processor.encode(LINES)])
+    ours = pad_sequences([[*each[:40], EOS] for each in bundle.source_processor.encode(LINES)])
     mask = ours != PAD
-    before = pad_sequences([[BEGIN, *each[:20]] for each in bundle.target_vocabulary.encode(LINES[::-1])])
+    before = pad_sequences([[BOS, *each[:20]] for each in bundle.target_vocabulary.encode(LINES[::-1])])
     entries = torch.from_numpy(bundle.source_processor.original_ids)
     with torch.no_grad():
         expected = theirs(input_ids=entries[ours], attention_mask=mask.long(), decoder_input_ids=entries[before])
@@ -196,7 +196,7 @@ def test_marian_tokenizes_source_and_target_alike(imported: Any) -> None:
 def predicted_tokens(side: Any, row: Any, prefix_length: int) -> list[int]:
     """The generated tokens up to the end of sequence, as regard's tokens."""
     tokens = [int(each) for each in side._token_ids[row[prefix_length:].numpy()]]
-    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+    return tokens[: tokens.index(EOS) + 1] if EOS in tokens else tokens
 
 
 @pytest.mark.parametrize("kind", ["gpt2 GPT2LMHeadModel", "gpt_neox GPTNeoXForCausalLM"])
@@ -232,7 +232,7 @@ def test_gpt2_continues_an_empty_text_alike(imported: Any) -> None:
 def test_encoder_decoders_translate_alike(imported: Any, kind: str) -> None:
     theirs, bundle, _, run = imported(kind)
     side = bundle.target_vocabulary
-    sources = [[*each[:30], END] for each in bundle.source_processor.encode(LINES)]
+    sources = [[*each[:30], EOS] for each in bundle.source_processor.encode(LINES)]
     ours = pad_sequences(sources)
     entries = torch.from_numpy(side.original_ids)
     engine = load(run, engine="torch").run.engine

@@ -18,7 +18,7 @@ from regard.loading import load
 from regard.models.settings import ModelSettings, NoSource
 from regard.runs.bundle import Bundle, load_bundle, new_model, save_bundle
 from regard.runs.folder import RunDescription
-from regard.special_tokens import BEGIN, END, MASK, MASK_CHARACTER, PAD
+from regard.special_tokens import BOS, EOS, MASK, MASK_CHARACTER, PAD
 from tests.interop.huggingface_models import HARD_TEXTS, LINES
 from tests.interop.test_onnx import run_graph
 
@@ -103,8 +103,8 @@ def test_texts_are_tokenized_and_detokenized_identically(exported: Any, name: st
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
     bundle = load_bundle(folder / "run")
     ours = bundle.target_vocabulary.encode([normalize_whitespace(text) for text in HARD_TEXTS])
-    begin = [BEGIN] if name not in TRANSLATORS else []
-    end = [END] if name not in DECODERS else []
+    begin = [BOS] if name not in TRANSLATORS else []
+    end = [EOS] if name not in DECODERS else []
     for text, tokens in zip(HARD_TEXTS, ours, strict=True):
         assert tokenizer(text)["input_ids"] == [*begin, *tokens, *end]
         assert tokenizer.decode(tokens, skip_special_tokens=True) == bundle.target_vocabulary.decode([tokens])[0]
@@ -114,14 +114,14 @@ def test_texts_are_tokenized_and_detokenized_identically(exported: Any, name: st
 def test_translation_models_predict_the_same(exported: Any, name: str) -> None:
     folder = exported(name)
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
-    source = pad_sequences([[*each[:60], END] for each in run.target_vocabulary.encode(LINES)])
-    before = pad_sequences([[BEGIN, *each[:20]] for each in run.target_vocabulary.encode(LINES[::-1])])
+    source = pad_sequences([[*each[:60], EOS] for each in run.target_vocabulary.encode(LINES)])
+    before = pad_sequences([[BOS, *each[:20]] for each in run.target_vocabulary.encode(LINES[::-1])])
     mask = source != PAD
     with torch.no_grad():
         expected = theirs(input_ids=source, attention_mask=mask.long(), decoder_input_ids=before).logits
         found = run.model.logits(run.model(source, mask, before).features)
     is_token = before != PAD
-    torch.testing.assert_close(found[is_token][:, END:], expected[is_token][:, END:], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found[is_token][:, EOS:], expected[is_token][:, EOS:], rtol=1e-4, atol=1e-4)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
     translator = load(folder / "run", engine="torch")
     for line in LINES[:3]:
@@ -139,7 +139,7 @@ def test_language_models_have_the_same_logits(exported: Any, name: str) -> None:
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
     no_source = torch.zeros(1, 0, dtype=torch.long)
     for line in LINES:
-        tokens = torch.tensor([[BEGIN, *run.target_vocabulary.encode([line])[0][:60]]])
+        tokens = torch.tensor([[BOS, *run.target_vocabulary.encode([line])[0][:60]]])
         with torch.no_grad():
             expected = theirs(input_ids=tokens).logits
             found = run.model.logits(run.model(no_source, no_source.bool(), tokens).features)
@@ -150,7 +150,7 @@ def test_language_models_have_the_same_logits(exported: Any, name: str) -> None:
 def test_masked_lms_have_the_same_logits(exported: Any, name: str) -> None:
     folder = exported(name)
     theirs, run = open_in_transformers(folder, name), load_bundle(folder / "run")
-    rows = pad_sequences([[BEGIN, *each[:60], END] for each in run.target_vocabulary.encode(LINES)])
+    rows = pad_sequences([[BOS, *each[:60], EOS] for each in run.target_vocabulary.encode(LINES)])
     rows[:, 3] = MASK
     mask = rows != PAD
     with torch.no_grad():
@@ -228,7 +228,7 @@ def test_the_tokenizer_lowercases_if_the_run_does(tmp_path: Path) -> None:
     save_bundle(tmp_path, Bundle(description, new_model(model, tokenizer, tokenizer), tokenizer, tokenizer))
     export_run(tmp_path, "huggingface", tmp_path / "out")
     exported_tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert exported_tokenizer("A DOG runs")["input_ids"] == [*tokenizer.encode(["a dog runs"])[0], END]
+    assert exported_tokenizer("A DOG runs")["input_ids"] == [*tokenizer.encode(["a dog runs"])[0], EOS]
     assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "pegasus"
 
 
@@ -237,7 +237,7 @@ def test_onnx_gives_the_same_numbers(exported: Any, tmp_path: Path, name: str) -
     run = exported(name) / "run"
     export_run(run, "onnx", tmp_path / "onnx")
     bundle = load_bundle(run)
-    rows = pad_sequences([[BEGIN, *each[:20], END] for each in bundle.target_vocabulary.encode(LINES)])
+    rows = pad_sequences([[BOS, *each[:20], EOS] for each in bundle.target_vocabulary.encode(LINES)])
     mask = rows != PAD
     with torch.no_grad():
         if name in ENCODERS:

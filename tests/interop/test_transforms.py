@@ -31,12 +31,12 @@ from regard.interop.transforms import (
     VocabularyRows,
     Zeros,
 )
-from regard.special_tokens import BEGIN, END, PAD, UNKNOWN
+from regard.special_tokens import BOS, EOS, PAD, UNK
 
 SPECIAL: list[tuple[int | None, ...]] = [
     (0, 1, 2, 3),
-    (11, 1, 11, 0),  # BEGIN is PAD, as in Marian
-    (None, None, 4, 4),  # no padding and no unknown token; BEGIN is END, as in GPT-2
+    (11, 1, 11, 0),  # BOS is PAD, as in Marian
+    (None, None, 4, 4),  # no padding and no unknown token; BOS is EOS, as in GPT-2
     (7, 5, 3, 9, 2),  # with a mask token
 ]
 
@@ -116,14 +116,14 @@ def test_load_and_export_do_not_change_their_arguments(name: str) -> None:
 def test_vocabulary_rows_are_in_the_order_of_our_tokens() -> None:
     rows = torch.arange(12.0)[:, None]
     (ours,) = VocabularyRows(tokenizer((7, 5, 3, 9))).load(rows)
-    assert ours[[PAD, UNKNOWN, BEGIN, END], 0].tolist() == [7, 5, 3, 9]
-    assert ours[END + 1 :, 0].tolist() == [0, 1, 2, 4, 6, 8, 10, 11]
+    assert ours[[PAD, UNK, BOS, EOS], 0].tolist() == [7, 5, 3, 9]
+    assert ours[EOS + 1 :, 0].tolist() == [0, 1, 2, 4, 6, 8, 10, 11]
 
 
 def test_where_two_tokens_share_an_entry_of_theirs_end_is_exported() -> None:
     transform = VocabularyRows(tokenizer((None, None, 4, 4)))
     ours = transform.load(torch.zeros(12, 1))[0]
-    ours[BEGIN], ours[END] = 1, 2
+    ours[BOS], ours[EOS] = 1, 2
     assert transform.export(ours)[0][4, 0] == 2
 
 

@@ -16,7 +16,7 @@ from regard.interpret import attribution, forced_pass
 from regard.interpret.attribution import compute_attribution
 from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from tests.bundles import random_bundle
 from tests.media import audio_bytes, image_bytes, media_bundle
 
@@ -37,7 +37,7 @@ SOURCES = {"images": image_bytes, "speech": audio_bytes}
 def example(bundle: Bundle, kind: str) -> tuple[NDArray[Any], list[int]]:
     """A source and an output."""
     assert isinstance(bundle.source_processor, Medium)
-    return bundle.source_processor.read(SOURCES[kind]()), [5, 6, 7, END] if bundle.target_vocabulary.has_eos else [5]
+    return bundle.source_processor.read(SOURCES[kind]()), [5, 6, 7, EOS] if bundle.target_vocabulary.has_eos else [5]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_attribution_of_tokens_is_the_derivative(subwords: SubwordTokenizer) -> 
     """The derivative of the log-probability with respect to the scale of one token's embedding."""
     bundle = random_bundle(subwords, "transformer", "transformer")
     bundle.model.double()
-    source, output = [*bundle.source_processor.encode(["the dog ran"])[0], END], [5, 6, 7, END]
+    source, output = [*bundle.source_processor.encode(["the dog ran"])[0], EOS], [5, 6, 7, EOS]
     found = compute_attribution(bundle, source, output)
     table = bundle.model.encoder.embedding.weight
     assert len(set(source)) == len(source), "each token has a row of its own to change"
@@ -91,8 +91,8 @@ def test_attribution_of_a_sentence_is_the_sum_over_its_tokens(subwords: SubwordT
     source_settings = {"kind": "text", "segments": 8, "sentence_segments": True, "unit": "sentence"}
     bundle = random_bundle(subwords, "no position", "transformer", source=source_settings, max_tokens=40)
     bundle.model.double()
-    segments = [[*segment, END] for segment in bundle.source_processor.encode(["the dog ran", "a cat", "the mat"])]
-    source, output = [token for segment in segments for token in segment], [5, 6, 7, END]
+    segments = [[*segment, EOS] for segment in bundle.source_processor.encode(["the dog ran", "a cat", "the mat"])]
+    source, output = [token for segment in segments for token in segment], [5, 6, 7, EOS]
     found = compute_attribution(bundle, source, output)["source"]
     assert found.shape == (len(output), len(segments))
     vectors, first = bundle.model.encoder.embedding.attribution_point, 0

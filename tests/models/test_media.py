@@ -10,7 +10,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ImageSource, ModelSettings
 from regard.models.shapes import SHAPES
 from regard.settings import merge_settings
-from regard.special_tokens import BEGIN, END
+from regard.special_tokens import BOS, EOS
 from tests.models.variants import is_classifier, small_preset, source_kind
 
 VOCABULARY = 13
@@ -70,9 +70,9 @@ def sources(model: Seq2Seq, lengths: list[int], *, padding: int = 0, seed: int =
 
 def targets(model: Seq2Seq, count: int, length: int = 5) -> Tensor:
     if model.settings.decoder.predicts == "classes":
-        return torch.full((count, 1), BEGIN)
+        return torch.full((count, 1), BOS)
     tokens = torch.randint(4, VOCABULARY, (count, length), generator=torch.Generator().manual_seed(1))
-    tokens[:, 0] = BEGIN
+    tokens[:, 0] = BOS
     return tokens
 
 
@@ -179,9 +179,9 @@ def test_classifier_predicts_no_special_tokens() -> None:
     model = random_model("classifier")
     source, mask = sources(model, [7, 4])
     with torch.no_grad():
-        logits, _ = model.step(torch.tensor([BEGIN, BEGIN]), model.start(model.encode(source, mask)))
-    assert (logits[:, : END + 1] == -torch.inf).all()
-    assert logits[:, END + 1 :].isfinite().all()
+        logits, _ = model.step(torch.tensor([BOS, BOS]), model.start(model.encode(source, mask)))
+    assert (logits[:, : EOS + 1] == -torch.inf).all()
+    assert logits[:, EOS + 1 :].isfinite().all()
 
 
 @pytest.mark.parametrize("pool", ["attention", "mean", "max", "none"])

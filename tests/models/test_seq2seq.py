@@ -13,7 +13,7 @@ from regard.models.outputs import EncoderOutput, masked_mean
 from regard.models.parameter_count import count_parameters
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
-from regard.special_tokens import BEGIN
+from regard.special_tokens import BOS
 from tests.models.variants import (
     ALL_MODELS,
     DECODERS,
@@ -346,6 +346,6 @@ def test_position_beyond_learned_positions_raises(decoder: str) -> None:
         model(source, mask, targets)
     state = model.start(model.encode(source, mask))
     for _ in range(3):
-        state = model.step(torch.tensor([BEGIN]), state)[1]
+        state = model.step(torch.tensor([BOS]), state)[1]
     with pytest.raises(ValueError, match="position 3 is beyond the 3 positions"):
-        model.step(torch.tensor([BEGIN]), state)
+        model.step(torch.tensor([BOS]), state)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regard.attention import reference
 from regard.models.token_embedding import Embedding
-from regard.special_tokens import END, PAD
+from regard.special_tokens import EOS, PAD
 
 POSITIONS = ["none", "sinusoidal", "learned", "rotary"]
 
@@ -62,7 +62,7 @@ def reference_sentence_sums(table: torch.Tensor, sentences: list[list[int]]) -> 
     E = table.shape[1]
     vectors = []
     for tokens_of_sentence in sentences:
-        total = table[END].clone()
+        total = table[EOS].clone()
         for position, token in enumerate(tokens_of_sentence, 1):
             for k in range(1, E + 1):
                 fraction = position / max(1, len(tokens_of_sentence))
@@ -75,7 +75,7 @@ def test_sentence_vectors_are_weighted_sums_numbered_from_the_last() -> None:
     torch.manual_seed(1)
     embedding = Embedding(9, 6, segments=3, count_back=True, sentences_only=True)
     first, second = [[4, 5, 6], [7], [], [8, 4]], [[5, 5]]
-    rows = [[token for sentence in each for token in (*sentence, END)] for each in (first, second)]
+    rows = [[token for sentence in each for token in (*sentence, EOS)] for each in (first, second)]
     tokens = torch.tensor([rows[0], rows[1] + [PAD] * (len(rows[0]) - len(rows[1]))])
     x, mask = embedding.read(tokens, tokens != PAD)
     assert mask.tolist() == [[True] * 4, [True] + [False] * 3]

@@ -9,7 +9,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.models.shapes import SHAPES, Model
 from regard.settings import merge_settings
-from regard.special_tokens import BEGIN, PAD
+from regard.special_tokens import BOS, PAD
 
 Component = dict[str, Any]
 SOURCE_VOCABULARY, TARGET_VOCABULARY = 11, 13  # entries of the vocabularies
@@ -189,7 +189,7 @@ def random_batch(
     padding: int = 0,
     vocabulary: int = SOURCE_VOCABULARY,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Sources, their mask, and targets that begin with BEGIN; `padding` more positions of padding on both."""
+    """Sources, their mask, and targets that begin with BOS; `padding` more positions of padding on both."""
     generator = torch.Generator().manual_seed(seed)
     source = torch.full((len(source_lengths), max(source_lengths) + padding), PAD)
     targets = torch.full((len(target_lengths), max(target_lengths) + padding), PAD)
@@ -197,5 +197,5 @@ def random_batch(
         source[row, :length] = torch.randint(4, vocabulary, (length,), generator=generator)
     for row, length in enumerate(target_lengths):
         targets[row, :length] = torch.randint(4, vocabulary, (length,), generator=generator)
-    targets[:, 0] = BEGIN
+    targets[:, 0] = BOS
     return source, source != PAD, targets

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save
 
 from regard.alignment.lexicon import Lexicon
 from regard.errors import RegardError
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 MAX_CANDIDATES = 300  # of each source subword: with 100, Multi30k lost 0.26 BLEU
 FREQUENT_TOKENS = 150  # that are always candidates
@@ -34,12 +34,12 @@ class Shortlist:
         is_candidate = np.zeros(self._max_token + 2, np.bool_)
         is_candidate[self.candidates[np.asarray(source, np.int64)]] = True
         is_candidate[self.always] = True
-        is_candidate[: END + 1] = True
+        is_candidate[: EOS + 1] = True
         return np.flatnonzero(is_candidate[:-1]).astype(np.int32)  # the last entry is that of the padding, -1
 
     @cached_property
     def _max_token(self) -> int:
-        return int(max(self.candidates.max(initial=END), self.always.max(initial=END)))
+        return int(max(self.candidates.max(initial=EOS), self.always.max(initial=EOS)))
 
     def to_bytes(self) -> bytes:
         """A safetensors file's content."""
@@ -74,7 +74,7 @@ def build_shortlist(lexicon: Lexicon, *, source_vocabulary_size: int, joint: boo
     joint: source and target have one vocabulary, so a source subword is a candidate itself: names are copied.
     """
     frequent = np.argsort(-lexicon.counts, kind="stable")[:FREQUENT_TOKENS]
-    always = np.unique(np.concatenate([np.arange(END + 1), frequent]))
+    always = np.unique(np.concatenate([np.arange(EOS + 1), frequent]))
     table = np.full((source_vocabulary_size, MAX_CANDIDATES), -1, np.int32)
     _fill_most_likely(table, lexicon)
     if joint:

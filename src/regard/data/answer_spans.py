@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from regard.data.segments import add_special_tokens, max_content_tokens
 from regard.models.settings import SourceSettings
-from regard.special_tokens import END, SEPARATOR_CHARACTER
+from regard.special_tokens import EOS, SEPARATOR_CHARACTER
 
 if TYPE_CHECKING:
     from regard.data.tokenizers.tokenizer import SubwordTokenizer
@@ -59,7 +59,7 @@ def passage_windows(
     size = max(1, max_content - len(question_tokens))
     stride = max(1, size - size // OVERLAP_DIVISOR)
     starts = range(0, max(1, len(tokens) - size // OVERLAP_DIVISOR), stride)
-    prefix = [*question_tokens, *[END] * separators]
+    prefix = [*question_tokens, *[EOS] * separators]
     return [Window([*prefix, *tokens[at : at + size]], passage_start, offsets[at : at + size]) for at in starts]
 
 

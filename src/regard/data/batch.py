@@ -17,7 +17,7 @@ from regard.data.settings import DataSettings
 from regard.data.vocabulary import SourceInput, SourceProcessor, text_tokenizer
 from regard.data.word_links import alignment_targets
 from regard.models.outputs import Packing
-from regard.special_tokens import BEGIN, PAD
+from regard.special_tokens import BOS, PAD
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def collate_tokens(sources: list[list[int]], targets: list[list[int]], numbers: 
 
 
 def _batch(source: tuple[Tensor, Tensor], targets: list[list[int]], numbers: NDArray[np.int64]) -> Batch:
-    shifted = pad_sequences([[BEGIN, *target[:-1]] for target in targets])
+    shifted = pad_sequences([[BOS, *target[:-1]] for target in targets])
     return Batch(*source, shifted, pad_sequences(targets), numbers)
 
 

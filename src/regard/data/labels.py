@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from regard.data.settings import SubwordSettings
 from regard.errors import RegardError
-from regard.special_tokens import UNKNOWN
+from regard.special_tokens import UNK
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 MAX_LABELS = 10_000  # targets with more are texts, not classes
@@ -82,7 +82,7 @@ class Labels:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Each label's token; the unknown token for labels that are not in the vocabulary."""
-        return [[self._tokens.get(text, UNKNOWN)] for text in texts]
+        return [[self._tokens.get(text, UNK)] for text in texts]
 
     def check(self, label: str) -> None:
         """Raise RegardError, with the known labels, for an unknown label."""
@@ -135,7 +135,7 @@ class TagLabels(Labels):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Each tag's token; the unknown token for tags that are not in the vocabulary."""
-        return [[self._tokens.get(tag, UNKNOWN) for tag in text.split()] for text in texts]
+        return [[self._tokens.get(tag, UNK) for tag in text.split()] for text in texts]
 
     def check(self, label: str) -> None:
         """Raise RegardError, with the known tags, for unknown tags."""

@@ -19,7 +19,7 @@ from regard.data.packing import Passages, pack_sequences
 from regard.data.ragged_array import Ragged
 from regard.data.settings import MaskSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.special_tokens import BEGIN, END, MASK, PAD
+from regard.special_tokens import BOS, EOS, MASK, PAD
 
 MASK_RATE, RANDOM_RATE = 0.8, 0.1  # of the selected tokens: replaced by the mask token, by a random one
 
@@ -94,7 +94,7 @@ def mask_passages(passages: MaskedPassages, numbers: Sequence[int], settings: Ma
     rows = pack_sequences([(example.inputs, example.labels) for example in examples], passages.max_tokens)
     next_sentence = torch.full_like(rows.inputs, -1)
     if passages.segments == 2:
-        next_sentence[rows.inputs == BEGIN] = torch.tensor([int(example.is_next) for example in examples])
+        next_sentence[rows.inputs == BOS] = torch.tensor([int(example.is_next) for example in examples])
     return MaskedBatch(*rows, next_sentence)
 
 
@@ -109,8 +109,8 @@ def _mask_passage(
         is_next = bool(rng.random() < 0.5)
         if not is_next:
             second = passages.tokens(int(rng.integers(len(passages))))[: len(second)]
-        tokens = [*first, END, *second]
-    inputs, labels = mask_tokens([BEGIN, *tokens, END], passages.word_starts, settings, rng)
+        tokens = [*first, EOS, *second]
+    inputs, labels = mask_tokens([BOS, *tokens, EOS], passages.word_starts, settings, rng)
     return MaskedExample(inputs, labels, is_next)
 
 
@@ -123,7 +123,7 @@ def mask_tokens(
     """
     inputs = np.array(tokens)
     labels = np.full(len(inputs), PAD)
-    candidates = np.flatnonzero((inputs != BEGIN) & (inputs != END))
+    candidates = np.flatnonzero((inputs != BOS) & (inputs != EOS))
     count = max(1, round(settings.probability * len(candidates)))
     if settings.whole_words:
         word = np.cumsum(word_starts[inputs[candidates]])  # the word that each token belongs to

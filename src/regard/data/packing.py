@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.ragged_array import Ragged, decode_text
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Passages:
     def inputs_and_labels(self, number: int) -> tuple[list[int], list[int]]:
         """The input tokens of a passage, and the next token of each."""
         document, start, end = map(int, self.spans[number])
-        tokens = [BEGIN, *map(int, self.documents[document]), END]
+        tokens = [BOS, *map(int, self.documents[document]), EOS]
         return tokens[start:end], tokens[start + 1 : end + 1]
 
 

@@ -11,7 +11,7 @@ from regard.data.ragged_array import Ragged, decode_text
 from regard.data.segments import add_special_tokens
 from regard.data.vocabulary import SourceInput
 from regard.models.settings import SourceSettings, TextSource
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class PairDataset:
     def tokens(self, number: int) -> tuple[SourceInput, list[int]]:
         """Source and target as the model has them: tokens with special tokens, or an array."""
         at = int(self.index[number])
-        target = [*map(int, self.target[at]), *([END] if self.has_eos else [])]
+        target = [*map(int, self.target[at]), *([EOS] if self.has_eos else [])]
         if self.medium is not None and self.source_rows is not None:
             return self.medium.reshape(self.source[int(self.source_rows[at])]), target
         return add_special_tokens([*map(int, self.source[at])], self.source_settings), target
@@ -75,7 +75,7 @@ class PairDataset:
         """The label at each position of the source: a tag where a word begins, PAD elsewhere."""
         assert self.first_tokens is not None
         source, tags = self.tokens(number)
-        offset = int(source[0] == BEGIN)
+        offset = int(source[0] == BOS)
         labels = [PAD] * len(source)
         for position, tag in zip(self.first_tokens[int(self.index[number])].tolist(), tags, strict=True):
             labels[position + offset] = tag

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from regard.data.sentence_splitting import split_sentences
 from regard.models.settings import SourceSettings
-from regard.special_tokens import BEGIN, END, SEPARATOR_CHARACTER, UNKNOWN, truncate
+from regard.special_tokens import BOS, EOS, SEPARATOR_CHARACTER, UNK, truncate
 
 if TYPE_CHECKING:
     from regard.data.tokenizers.tokenizer import SubwordTokenizer
@@ -42,7 +42,7 @@ def encode_segments(texts: Sequence[str], source: SourceSettings, encode: Encode
     for each in segments:
         tokens = next(flat)
         for _ in each[1:]:
-            tokens = [*tokens, *[END] * source.segment_separators, *next(flat)]
+            tokens = [*tokens, *[EOS] * source.segment_separators, *next(flat)]
         sequences.append(tokens)
     return sequences
 
@@ -62,15 +62,15 @@ def encode_words(texts: Sequence[str], tokenizer: "SubwordTokenizer") -> tuple[l
         first_tokens.append([])
         for _ in each:
             first_tokens[-1].append(len(tokens[-1]))
-            tokens[-1] += next(flat) or [UNKNOWN]
+            tokens[-1] += next(flat) or [UNK]
     return tokens, first_tokens
 
 
 def add_special_tokens(tokens: Sequence[int], source: SourceSettings, max_tokens: int | None = None) -> list[int]:
     """A source with its begin token, if the model has one, and its end token; shortened to `max_tokens` in all."""
-    begin = [BEGIN] if source.starts_with_bos else []
+    begin = [BOS] if source.starts_with_bos else []
     content = tokens if max_tokens is None else truncate(tokens, max_content_tokens(source, max_tokens))
-    return [*begin, *content, END]
+    return [*begin, *content, EOS]
 
 
 def max_content_tokens(source: SourceSettings, max_tokens: int) -> int:

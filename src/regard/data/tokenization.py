@@ -17,7 +17,7 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import SourceSettings, TextSource
-from regard.special_tokens import UNKNOWN, truncate
+from regard.special_tokens import UNK, truncate
 
 REPORT_EVERY = 10_000
 
@@ -121,7 +121,7 @@ class Tokenization:
                 else:
                     tokens = encode_segments(batch, source, vocabulary.encode)
                 for at, sequence in zip(numbers, tokens, strict=True):
-                    if not vocabulary.has_eos and UNKNOWN in sequence and selected[at]:
+                    if not vocabulary.has_eos and UNK in sequence and selected[at]:
                         self.rejected.add(origins.example(self.folder, name, at), "a label that training has not")
                         usable[at] = False
                     stored = truncate(sequence, limit) if truncates else sequence

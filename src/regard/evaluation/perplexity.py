@@ -17,7 +17,7 @@ from regard.evaluation.report import Progress
 from regard.inference.predictor import Predictor
 from regard.loading import load
 from regard.models.logits import mask_reserved_tokens
-from regard.special_tokens import BEGIN, END, MASK, PAD
+from regard.special_tokens import BOS, EOS, MASK, PAD
 
 BATCH_TOKENS = 2048
 MASKING_ROUNDS = 7  # every token is masked once; training masks about a seventh, too
@@ -46,10 +46,10 @@ def compute_perplexity(model: Predictor, documents: Sequence[str], advance: Call
     device = next(bundle.model.parameters()).device
     keeps_whitespace = bool(getattr(tokenizer, "keeps_whitespace", False))
     texts = [text if keeps_whitespace else normalize_whitespace(model.run.normalize_case(text)) for text in documents]
-    has_begin = getattr(model.description.model.source, "bos", True)
+    has_bos = getattr(model.description.model.source, "bos", True)
     chunks: list[tuple[list[int], list[int]]] = []
     for tokens in tokenizer.encode(texts):
-        sequence = [*([BEGIN] if has_begin else []), *tokens, END]
+        sequence = [*([BOS] if has_bos else []), *tokens, EOS]
         for at in range(0, len(sequence) - 1, limit):
             targets = sequence[at + 1 : at + 1 + limit]
             chunks.append((sequence[at : at + len(targets)], targets))
@@ -112,7 +112,7 @@ def compute_masked_perplexity(
         batch = order[: max(1, BATCH_TOKENS // len(chunks[order[0]]))]
         order = order[len(batch) :]
         input_tokens = pad_sequences([chunks[number] for number in batch]).to(device)
-        maskable = (input_tokens != PAD) & (input_tokens != BEGIN) & (input_tokens != END)
+        maskable = (input_tokens != PAD) & (input_tokens != BOS) & (input_tokens != EOS)
         position = torch.arange(input_tokens.shape[1], device=device)
         for offset in range(MASKING_ROUNDS):
             masked = maskable & (position % MASKING_ROUNDS == offset)

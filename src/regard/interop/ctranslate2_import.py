@@ -22,7 +22,7 @@ from regard.interop.transforms import Identity, JoinRows, Sinusoids, SplitRows, 
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
 from regard.runs.ctranslate2_conversion import norm_epsilon, sinusoids
-from regard.special_tokens import BEGIN, PAD
+from regard.special_tokens import BOS, PAD
 
 SIDES = ("encoder", "decoder")
 ACTIVATIONS = ("relu", "gelu-tanh", "silu", "gelu")  # by their number
@@ -63,19 +63,19 @@ def import_ctranslate2(folder: Path, run: Path) -> Bundle:
     if settings.tie == "none" and OUTPUT_BIAS not in theirs:
         theirs[OUTPUT_BIAS] = torch.zeros(tokenizers.target.description["size"])
     bundle, _ = build_bundle(mapping, theirs, tokenizers, str(path))
-    _reset_begin(bundle, zero_start=zero_start)
+    _reset_bos(bundle, zero_start=zero_start)
     save_run(run, bundle)
     return bundle
 
 
 @torch.no_grad()
-def _reset_begin(bundle: Bundle, *, zero_start: bool) -> None:
-    """Zero the bias of tokens that are never predicted, and the embedding of BEGIN if the model starts from zero."""
+def _reset_bos(bundle: Bundle, *, zero_start: bool) -> None:
+    """Zero the bias of tokens that are never predicted, and the embedding of BOS if the model starts from zero."""
     model = bundle.model
     if model.output.bias is not None:
-        model.output.bias[[PAD, BEGIN]] = 0
+        model.output.bias[[PAD, BOS]] = 0
     if zero_start:
-        model.decoder.embedding.weight[BEGIN] = 0
+        model.decoder.embedding.weight[BOS] = 0
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def _mapping(file: ModelFile, settings: ModelSettings, tokenizers: TokenizerPair
     components = {"encoder": settings.encoder, "decoder": settings.decoder}
     for side, component in components.items():
         tensors += _side_mapping(file, side, component)
-    # Where positions are computed, the table has one more row than a source can have positions: for BEGIN.
+    # Where positions are computed, the table has one more row than a source can have positions: for BOS.
     computed = any(getattr(component, "position", "") == "sinusoidal" for component in components.values())
     max_length = min(len(_positions(file, side)) for side in SIDES) - computed
     return ModelMapping(settings, tensors, max_length=max_length)

@@ -44,7 +44,7 @@ class Family(ABC):
     # The special tokens, by their names in tokenizer_config.json, where a folder does not define them.
     special_tokens: ClassVar[Mapping[str, str | None]] = {}
     # The names of the tokens that begin and end a text.
-    begin_and_end: ClassVar[tuple[str, str]] = ("bos_token", "eos_token")
+    bos_and_eos: ClassVar[tuple[str, str]] = ("bos_token", "eos_token")
     # Whether an imported model can be exported again unchanged.
     exports_imported: ClassVar[bool] = True
     # The architecture of trained runs that can be exported as this family; None if none can be.
@@ -60,7 +60,7 @@ class Family(ABC):
 
     def tokenizers(self, folder: Path) -> TokenizerPair:
         """The tokenizers, from the files in the model's folder. Raises RegardError."""
-        tokenizer = import_tokenizer(folder, self.config, self.special_tokens, self.begin_and_end)
+        tokenizer = import_tokenizer(folder, self.config, self.special_tokens, self.bos_and_eos)
         return TokenizerPair(tokenizer, tokenizer)
 
     def languages(self, folder: Path) -> tuple[str | None, str | None]:

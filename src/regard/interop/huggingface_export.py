@@ -31,7 +31,7 @@ from regard.models.settings import EncoderSettings, ModelSettings, TransformerDe
 from regard.runs.bundle import Bundle, load_bundle, module_tensors, read_tensors, serialize_tensors
 from regard.runs.ctranslate2_conversion import NEVER_PREDICTED
 from regard.runs.folder import RunFolder
-from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
+from regard.special_tokens import BOS, EOS, MASK, PAD, UNK
 
 
 def export_huggingface(opened: RunFolder) -> dict[str, bytes]:
@@ -109,7 +109,7 @@ def export_trained(bundle: Bundle) -> dict[str, bytes]:
     files["config.json"] = json.dumps(family.config, indent=2).encode()
     files["model.safetensors"] = serialize_tensors(theirs, {"format": "pt"})
     if model.decoder.autoregressive:
-        start = {"decoder_start_token_id": BEGIN} if architecture == "encoder-decoder" else {}
+        start = {"decoder_start_token_id": BOS} if architecture == "encoder-decoder" else {}
         files["generation_config.json"] = json.dumps({**SPECIAL_TOKEN_IDS, **start}, indent=2).encode()
     return files
 
@@ -129,7 +129,7 @@ def _family_for(bundle: Bundle) -> Family:
 
 def _as_imported(vocabulary: SubwordTokenizer, tokenizer: bytes, *, masks: bool) -> ImportedTokenizer:
     """A run's vocabulary, as it is when its exported tokenizer is imported."""
-    special = [PAD, UNKNOWN, BEGIN, END, *([MASK] if masks else [])]
+    special = [PAD, UNK, BOS, EOS, *([MASK] if masks else [])]
     description = {"kind": "metaspace", "size": len(vocabulary), "special": special}
     return ImportedTokenizer.from_description({**description, "tokenizer": json.loads(tokenizer)})
 

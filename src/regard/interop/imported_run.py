@@ -13,7 +13,7 @@ from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle, check_tensors, copy_tensors_into, new_model, save_bundle
 from regard.runs.ctranslate2_conversion import NEVER_PREDICTED
 from regard.runs.folder import RunDescription
-from regard.special_tokens import UNKNOWN
+from regard.special_tokens import UNK
 from regard.tasks.base import task_from_description
 
 DEFAULT_MAX_LENGTH = 512  # tokens, for a model that does not define it
@@ -38,7 +38,7 @@ def build_bundle(
         if not bool(torch.isfinite(value).all()):
             raise RegardError(f"{where}: {name} has numbers that are not finite; copy the model again.")
     settings, (source, target) = mapping.settings, tokenizers
-    if settings.decoder.autoregressive and UNKNOWN in target.missing:
+    if settings.decoder.autoregressive and UNK in target.missing:
         # Their vocabulary has no unknown token; ours has one, which must never be predicted.
         settings = settings.model_copy(update={"output_bias": True})
         ours["output.bias"] = torch.zeros(len(target))

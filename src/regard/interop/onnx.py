@@ -20,7 +20,7 @@ from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
-from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
+from regard.special_tokens import BOS, EOS, MASK, PAD, UNK
 
 OPSET = 17
 EXAMPLE_LENGTH = 7  # tokens of the source from which a graph is traced
@@ -86,7 +86,7 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
     ):
         raise RegardError("onnx: only Transformers can be exported, without copying.")
     files = _trace(bundle.model.eval(), settings)
-    special = {"pad": PAD, "unknown": UNKNOWN, "begin": BEGIN, "end": END}
+    special = {"pad": PAD, "unknown": UNK, "begin": BOS, "end": EOS}
     if settings.decoder.masked_lm:
         special["mask"] = MASK
     record = {"files": sorted(files), "special": special, "max_tokens": bundle.description.max_tokens}
@@ -113,10 +113,10 @@ def _trace(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
 
 
 def _graphs(model: Seq2Seq, settings: ModelSettings) -> dict[str, bytes]:
-    tokens = torch.full((2, EXAMPLE_LENGTH), END)
+    tokens = torch.full((2, EXAMPLE_LENGTH), EOS)
     mask = torch.ones(2, EXAMPLE_LENGTH, dtype=torch.bool)
     mask[1, 4:] = False  # so that the traced graph applies the mask
-    prefix = torch.full((2, 5), BEGIN)
+    prefix = torch.full((2, 5), BOS)
     architecture = settings.architecture
     if architecture == "decoder":
         return {"decoder.onnx": _graph(_DecoderOnly(model), (prefix,), {"tokens": STEPS}, {"logits": BATCH})}

@@ -12,7 +12,7 @@ import sentencepiece
 from regard.data.tokenizers.tokenizer import SPACE, SubwordTokenizer
 from regard.errors import RegardError
 from regard.models.settings import Architecture
-from regard.special_tokens import BEGIN, END, MASK, PAD, UNKNOWN
+from regard.special_tokens import BOS, EOS, MASK, PAD, UNK
 
 BLANKS = r"[ \t\r\n\u2028\u2029]+"
 UNUSED_SCORE = -10.0  # relative to the lowest score, for pieces that never occur in a tokenized text
@@ -26,7 +26,7 @@ def tokenizer_files(
     names = subwords.pieces(_special_tokens(masks=masks))
     special = dict(zip(("pad_token", "unk_token", "bos_token", "eos_token", "mask_token"), names, strict=False))
     if architecture == "encoder":
-        special |= {"cls_token": names[BEGIN], "sep_token": names[END]}
+        special |= {"cls_token": names[BOS], "sep_token": names[EOS]}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": max_length,
@@ -41,7 +41,7 @@ def tokenizer_files(
 
 
 def _special_tokens(*, masks: bool) -> list[int]:
-    return [PAD, UNKNOWN, BEGIN, END, *([MASK] if masks else [])]
+    return [PAD, UNK, BOS, EOS, *([MASK] if masks else [])]
 
 
 def _tokenizer(
@@ -85,7 +85,7 @@ def _model(processor: Any, pieces: list[str]) -> dict[str, Any]:
         return {
             "type": "BPE",
             "dropout": None,
-            "unk_token": pieces[UNKNOWN],
+            "unk_token": pieces[UNK],
             "continuing_subword_prefix": None,
             "end_of_word_suffix": None,
             "fuse_unk": False,
@@ -97,7 +97,7 @@ def _model(processor: Any, pieces: list[str]) -> dict[str, Any]:
     lowest = min(scores.values())
     return {
         "type": "Unigram",
-        "unk_id": UNKNOWN,
+        "unk_id": UNK,
         "byte_fallback": True,
         "vocab": [[piece, scores.get(token, lowest + UNUSED_SCORE)] for token, piece in enumerate(pieces)],
     }
@@ -157,14 +157,14 @@ def _template(architecture: Architecture, pieces: list[str]) -> dict[str, Any]:
     def text(name: str, segment: int) -> dict[str, Any]:
         return {"Sequence": {"id": name, "type_id": segment}}
 
-    before = [special(BEGIN)] if architecture != "encoder-decoder" else []
-    after = [special(END)] if architecture != "decoder" else []
+    before = [special(BOS)] if architecture != "encoder-decoder" else []
+    after = [special(EOS)] if architecture != "decoder" else []
     single = [*before, text("A", 0), *after]
     return {
         "type": "TemplateProcessing",
         "single": single,
         "pair": [*single, text("B", 1), *after],
         "special_tokens": {
-            pieces[token]: {"id": pieces[token], "ids": [token], "tokens": [pieces[token]]} for token in (BEGIN, END)
+            pieces[token]: {"id": pieces[token], "ids": [token], "tokens": [pieces[token]]} for token in (BOS, EOS)
         },
     }

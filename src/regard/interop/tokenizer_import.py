@@ -36,11 +36,11 @@ def read_json(path: Path) -> Any:
 
 
 def import_tokenizer(
-    folder: Path, config: Mapping[str, Any], special_tokens: Mapping[str, str | None], begin_and_end: tuple[str, str]
+    folder: Path, config: Mapping[str, Any], special_tokens: Mapping[str, str | None], bos_and_eos: tuple[str, str]
 ) -> ImportedTokenizer:
     """The tokenizer of a model's folder.
 
-    special_tokens: the special tokens where its files do not define them. begin_and_end: which of them begin and
+    special_tokens: the special tokens where its files do not define them. bos_and_eos: which of them begin and
     end a text. Raises RegardError.
     """
     tokenizer = _read_tokenizer(folder, special_tokens)
@@ -48,8 +48,8 @@ def import_tokenizer(
     if kind not in TOKENIZER_KINDS:
         raise RegardError(f"{folder}: its tokenizer is of the kind {kind!r}, known are {', '.join(TOKENIZER_KINDS)}.")
     names: dict[str, str | None] = {**special_tokens, **_special_tokens_in(folder, SPECIAL_TOKENS)}
-    own = _special_tokens_in(folder, begin_and_end)
-    for name, own_name in zip(("bos_token", "eos_token"), begin_and_end, strict=True):
+    own = _special_tokens_in(folder, bos_and_eos)
+    for name, own_name in zip(("bos_token", "eos_token"), bos_and_eos, strict=True):
         names[name] = own.get(own_name, special_tokens.get(name))
     size = int(config["vocab_size"])
     special = _special_entries(folder, tokenizer, names, config.get("decoder_start_token_id"), size)

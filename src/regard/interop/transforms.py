@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.data.tokenizers.imported_tokenizer import ImportedTokenizer
 from regard.errors import RegardError
 from regard.runs.ctranslate2_conversion import sinusoids
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 Tensors = tuple[Tensor, ...]
 
@@ -93,7 +93,7 @@ class VocabularyRows:
         return tuple(tensor[entries] for tensor in theirs)
 
     def export(self, *ours: Tensor) -> Tensors:
-        # Where several of our tokens are one of theirs, the last is exported: END is predicted, BEGIN is input only.
+        # Where several of our tokens are one of theirs, the last is exported: EOS is predicted, BOS is input only.
         present = [token for token in range(len(self.tokenizer)) if token not in self.tokenizer.missing]
         entries = torch.from_numpy(self.tokenizer.original_ids[present])
         found = []
@@ -109,10 +109,10 @@ class ClassRows:
     """A row for each class; in ours after rows of zeros for the special tokens."""
 
     def load(self, *theirs: Tensor) -> Tensors:
-        return tuple(torch.cat([tensor.new_zeros(END + 1, *tensor.shape[1:]), tensor]) for tensor in theirs)
+        return tuple(torch.cat([tensor.new_zeros(EOS + 1, *tensor.shape[1:]), tensor]) for tensor in theirs)
 
     def export(self, *ours: Tensor) -> Tensors:
-        return tuple(tensor[END + 1 :] for tensor in ours)
+        return tuple(tensor[EOS + 1 :] for tensor in ours)
 
 
 @dataclass(frozen=True)

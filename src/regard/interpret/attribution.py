@@ -20,7 +20,7 @@ from regard.models.logits import mask_reserved_tokens
 from regard.models.stems import Stem
 from regard.models.token_embedding import Embedding
 from regard.runs.bundle import Bundle
-from regard.special_tokens import BEGIN
+from regard.special_tokens import BOS
 
 MAX_STEPS_PER_PASS = 64  # each step needs a copy of the source
 MAX_SOURCE_VALUES = 1 << 20  # of all copies in one pass: the activations of convolutions take many times as much
@@ -35,7 +35,7 @@ def compute_attribution(bundle: Bundle, source: SourceInput, output: Sequence[in
     if hasattr(model.decoder, "embedding"):  # a classifier's decoder has no input tokens
         embeddings["before"] = model.decoder.embedding.attribution_point
     encoder_input, mask = (each.to(device) for each in collate_sources(bundle.source_processor, [source]))
-    decoder_input = torch.tensor([[BEGIN, *output[:-1]]], device=device)
+    decoder_input = torch.tensor([[BOS, *output[:-1]]], device=device)
     targets = torch.tensor(output, device=device)
     found: dict[str, list[Tensor]] = {"source": [], "before": []}
     steps_per_pass = max(1, min(MAX_STEPS_PER_PASS, MAX_SOURCE_VALUES // max(1, encoder_input.numel())))

@@ -15,7 +15,7 @@ from regard.data.vocabulary import SourceInput, SourceProcessor, Vocabulary
 from regard.interpret.captured_attention import SPACE, Axis, CapturedAttention, Kind, SourceMedia, Weights
 from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
 from regard.runs.bundle import Bundle
-from regard.special_tokens import BEGIN, END, MASK_CHARACTER
+from regard.special_tokens import BOS, EOS, MASK_CHARACTER
 
 MASK_LABEL = "___"  # of a masked token
 MAX_SELECTION_EXAMPLES = 500  # by which the alignment head is chosen
@@ -27,7 +27,7 @@ def token_axis(vocabulary: Vocabulary, tokens: Sequence[int], originals: tuple[s
     if not vocabulary.has_eos:
         return Axis(tuple(label.removeprefix(SPACE) for label in labels), (False,) * len(labels), "labels")
     last = len(tokens) - 1
-    separators = [token == END and index < last for index, token in enumerate(tokens)]  # ends of segments, not of all
+    separators = [token == EOS and index < last for index, token in enumerate(tokens)]  # ends of segments, not of all
     labels = [label.replace(MASK_CHARACTER, MASK_LABEL) for label in labels]
     shown = ["|" if separates else label for separates, label in zip(separators, labels, strict=True)]
     languages = [language_of(label.removeprefix(SPACE)) for label in labels]
@@ -37,7 +37,7 @@ def token_axis(vocabulary: Vocabulary, tokens: Sequence[int], originals: tuple[s
         for label, language, following in zip(labels, languages, [*languages[1:], ""], strict=True)
     ]
     special = [
-        (token in (BEGIN, END) and not separates) or is_language
+        (token in (BOS, EOS) and not separates) or is_language
         for token, separates, is_language in zip(tokens, separators, language_tokens, strict=True)
     ]
     return Axis(
@@ -74,7 +74,7 @@ def _segments(tokens: Sequence[int]) -> list[list[int]]:
     segments: list[list[int]] = [[]]
     for token in tokens:
         segments[-1].append(token)
-        if token == END:
+        if token == EOS:
             segments.append([])
     return segments[:-1]
 
@@ -100,7 +100,7 @@ def build_captured_attention(
     return CapturedAttention(
         positions,
         token_axis(sides[1], target, originals),
-        token_axis(sides[1], [BEGIN, *target[:-1]], originals),
+        token_axis(sides[1], [BOS, *target[:-1]], originals),
         weights,
         attribution=attribution or {},
         alignment_weights=head.select(cross) if head else None,

@@ -14,7 +14,7 @@ from regard.interpret.captured_attention import KINDS, Kind, Weights
 from regard.models.logits import mask_reserved_tokens
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
-from regard.special_tokens import BEGIN
+from regard.special_tokens import BOS
 
 MAX_BATCH_SIZE = 64  # outputs in one pass
 MAX_BATCH_WEIGHTS = 1 << 26  # attention weights in memory at once
@@ -50,7 +50,7 @@ def run_forced_pass(
         batch_sources, batch_outputs = sources[start : start + batch_size], outputs[start : start + batch_size]
         source, mask = (each.to(device) for each in collate_sources(bundle.source_processor, batch_sources))
         targets = pad_sequences([list(each) for each in batch_outputs]).to(device)
-        decoder_input = pad_sequences([[BEGIN, *each[:-1]] for each in batch_outputs]).to(device)
+        decoder_input = pad_sequences([[BOS, *each[:-1]] for each in batch_outputs]).to(device)
         decoded = bundle.model(source, mask, decoder_input, need_weights=attention)
         log_probabilities = torch.zeros(targets.shape)
         if scores:

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from regard.special_tokens import BEGIN, PAD
+from regard.special_tokens import BOS, PAD
 
 
 def mask_reserved_tokens(logits: Tensor) -> Tensor:
     """Set padding and the beginning-of-sequence token to minus infinity in logits [..., V], in place."""
-    logits[..., [PAD, BEGIN]] = -torch.inf
+    logits[..., [PAD, BOS]] = -torch.inf
     return logits

@@ -10,7 +10,7 @@ from regard.errors import RegardError
 from regard.models.copy_mechanism import CopyState, mix_copy_distribution
 from regard.models.outputs import DecoderOutput, EncoderOutput, Packing, State
 from regard.models.settings import ModelSettings
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 
 class Seq2Seq(nn.Module):
@@ -72,7 +72,7 @@ class Seq2Seq(nn.Module):
         """features [..., E] -> [..., V]"""
         scores: Tensor = self.output(features)
         if not self.settings.decoder.predicts_tokens:
-            scores[..., : END + 1] = -torch.inf  # special tokens are no labels
+            scores[..., : EOS + 1] = -torch.inf  # special tokens are no labels
         return scores
 
     def scores(self, decoded: DecoderOutput, source: Tensor) -> Tensor:

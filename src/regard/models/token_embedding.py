@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.attention import Learned, Sinusoidal
 from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 if TYPE_CHECKING:
     from regard.models.settings.components import StemOptions
@@ -19,8 +19,8 @@ class Embedding(nn.Module):
     """dropout(norm(scale * table[token] + position)), the norm only if there is one.
 
     position: "sinusoidal", "learned" (for the first `max_positions`), or anything else for none. segments: of a text,
-    each of which ends with END and adds an embedding of its own (Devlin et al. 2018, arXiv:1810.04805). count_back:
-    segments are numbered from the last one back, and the END of each adds the sum of its tokens, as a vector of the
+    each of which ends with EOS and adds an embedding of its own (Devlin et al. 2018, arXiv:1810.04805). count_back:
+    segments are numbered from the last one back, and the EOS of each adds the sum of its tokens, as a vector of the
     whole sentence (Sukhbaatar et al. 2015, arXiv:1503.08895, section 4.1). sentences_only: `read` returns only
     these.
     """
@@ -88,8 +88,8 @@ class Embedding(nn.Module):
     def _segment_index(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         """The segment of each token [B, T]. Texts packed into one row are distinguished by their positions."""
         assert self.segment is not None
-        is_end = (tokens == END).long()
-        index = is_end.cumsum(1) - is_end  # END belongs to the segment that it ends
+        is_end = (tokens == EOS).long()
+        index = is_end.cumsum(1) - is_end  # EOS belongs to the segment that it ends
         if positions is not None:
             first = torch.arange(tokens.shape[1], device=tokens.device) - positions
             index = index - index.gather(1, first)
@@ -98,11 +98,11 @@ class Embedding(nn.Module):
         return index.clamp(0, len(self.segment) - 1)
 
     def read(self, tokens: Tensor, mask: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """tokens and mask [B, T] -> [B, T, width] and the mask; with sentences_only, the positions of END alone."""
+        """tokens and mask [B, T] -> [B, T, width] and the mask; with sentences_only, the positions of EOS alone."""
         x = self(tokens, positions=positions)
         if not self.sentences_only:
             return x, mask
-        is_end = tokens == END
+        is_end = tokens == EOS
         counts = is_end.sum(1)
         max_count = int(counts.max())
         present = torch.arange(max_count, device=x.device) < counts[:, None]
@@ -113,19 +113,19 @@ class Embedding(nn.Module):
         """Values of tokens [B, T], summed over what `read` returns as one position."""
         if not self.sentences_only:
             return values
-        is_end = (tokens == END).long()
+        is_end = (tokens == EOS).long()
         sums = values.new_zeros(len(values), int(is_end.sum(1).max()))
         return sums.scatter_add(1, is_end.cumsum(1) - is_end, values)
 
 
 def _sentence_sums(x: Tensor, tokens: Tensor) -> Tensor:
-    """[B, T, E], zero except at each END: the sum of the tokens x [B, T, E] of its segment, each weighted by its
+    """[B, T, E], zero except at each EOS: the sum of the tokens x [B, T, E] of its segment, each weighted by its
     position, differently in each dimension, so that the order is not lost."""
     B, T, E = x.shape
-    is_end = tokens == END
+    is_end = tokens == EOS
     segment = is_end.cumsum(1) - is_end.long()
     position = torch.arange(T, device=x.device).expand(B, T)
-    last = torch.where(is_end, position, -1).cummax(1).values  # the last END up to this position
+    last = torch.where(is_end, position, -1).cummax(1).values  # the last EOS up to this position
     first = torch.cat([last.new_full((B, 1), -1), last[:, :-1]], 1) + 1  # where the segment of each position starts
     count = x.new_zeros(B, T + 1).scatter_add(1, segment, (~is_end).to(x.dtype))  # tokens of each segment
     j = ((position - first + 1) / count.gather(1, segment).clamp_min(1))[..., None]

@@ -29,9 +29,9 @@ class SpecialToken(IntEnum):
     """`regard_special_token`: the first entries of every vocabulary."""
 
     PAD = 0
-    UNKNOWN = 1
-    BEGIN = 2
-    END = 3
+    UNK = 1
+    BOS = 2
+    EOS = 3
 
 
 class Architecture(IntEnum):

@@ -99,7 +99,7 @@ static void rescore_top_k(const regard_model *m, const float *feature, const int
 static int64_t add_candidates(const RowTopK *s, float end_logit, float log_prob, int32_t row, int last, Candidate *list,
                               int64_t count, int64_t limit) {
     float base = log_prob - (s->maximum + logf(s->sum));
-    if (last) return insert_candidate(list, count, limit, (Candidate){base + end_logit, row, REGARD_TOKEN_END});
+    if (last) return insert_candidate(list, count, limit, (Candidate){base + end_logit, row, REGARD_TOKEN_EOS});
     for (int64_t i = 0; i < s->count && i < limit; i++)
         count = insert_candidate(list, count, limit, (Candidate){base + s->best[i].score, row, s->best[i].token});
     return count;
@@ -115,7 +115,7 @@ static int finish_hypothesis(Beam *b, const int32_t *tokens, int64_t length, flo
     int32_t *copy = malloc(length * sizeof(int32_t));
     if (!copy) return -1;
     memcpy(copy, tokens, (length - 1) * sizeof(int32_t));
-    copy[length - 1] = REGARD_TOKEN_END;
+    copy[length - 1] = REGARD_TOKEN_EOS;
     if (count == K) free(b->best[K - 1].tokens);
     int64_t at = count < K ? count : K - 1;
     while (at > 0 && score > length_normalized(b->best[at - 1].log_prob, b->best[at - 1].length, penalty))
@@ -137,7 +137,7 @@ static int advance(Beam *b, const Candidate *list, int64_t count, int64_t step, 
     for (int64_t i = 0; i < count; i++) {
         const Candidate *c = list + i;
         const int32_t *prefix = b->tokens + c->row * L;
-        if (c->token == REGARD_TOKEN_END) {
+        if (c->token == REGARD_TOKEN_EOS) {
             if (i < K && finish_hypothesis(b, prefix, step + 1, c->score, K, penalty)) return -1;
             continue;
         }
@@ -257,16 +257,16 @@ static void rank_tokens(const regard_model *m, const Linear *w, const int32_t *s
         for (int64_t row = 0; row < n; row++) {
             float *logits = s->logits + row * LOGIT_BLOCK;
             if (!first) { /* every shortlist begins with the special tokens */
-                logits[REGARD_TOKEN_PAD] = logits[REGARD_TOKEN_BEGIN] = -INFINITY;
-                s->end_logits[first_row + row] = logits[REGARD_TOKEN_END];
+                logits[REGARD_TOKEN_PAD] = logits[REGARD_TOKEN_BOS] = -INFINITY;
+                s->end_logits[first_row + row] = logits[REGARD_TOKEN_EOS];
             }
             update_top_k(s->rows + first_row + row, logits, count, first, limit + spare);
         }
     }
     for (int64_t row = 0; row < n && spare; row++) {
-        const float *end_weight = m->output_rows + REGARD_TOKEN_END * D;
+        const float *end_weight = m->output_rows + REGARD_TOKEN_EOS * D;
         rescore_top_k(m, x + row * D, shortlist, s->rows + first_row + row);
-        s->end_logits[first_row + row] = dot(x + row * D, end_weight, D) + m->output_bias[REGARD_TOKEN_END];
+        s->end_logits[first_row + row] = dot(x + row * D, end_weight, D) + m->output_bias[REGARD_TOKEN_EOS];
     }
 }
 

@@ -43,7 +43,7 @@ struct regard_model {
 
 /* The token before this step. */
 static inline int64_t previous_token(const Beam *b, int64_t row, int64_t step) {
-    return step ? b->tokens[row * b->max_length + step - 1] : REGARD_TOKEN_BEGIN;
+    return step ? b->tokens[row * b->max_length + step - 1] : REGARD_TOKEN_BOS;
 }
 
 /* ---- the output layer (model.c) ---- */

@@ -397,7 +397,7 @@ regard_model *recurrent_model_new(WeightReader *r) {
     m->encoder_lstm = weights_integer(r, "encoder", "lstm", 0, 1);
     m->bidirectional = weights_integer(r, "encoder", "bidirectional", 0, 1);
     m->reverse = weights_integer(r, "encoder", "reverse", 0, 1);
-    int64_t source_vocabulary = weights_integer(r, "encoder", "vocabulary_size", REGARD_TOKEN_END + 1, MAX_SIZE);
+    int64_t source_vocabulary = weights_integer(r, "encoder", "vocabulary_size", REGARD_TOKEN_EOS + 1, MAX_SIZE);
     m->E = weights_integer(r, "decoder", "embedding_width", 1, MAX_SIZE);
     m->D = weights_integer(r, "decoder", "width", 1, MAX_SIZE);
     m->layers = weights_integer(r, "decoder", "layers", 1, MAX_SIZE);
@@ -405,7 +405,7 @@ regard_model *recurrent_model_new(WeightReader *r) {
     m->attend = weights_integer(r, "decoder", "attend", 0, REGARD_ATTEND_AFTER);
     m->context_every_step = weights_integer(r, "decoder", "context_every_step", 0, 1);
     m->input_feeding = weights_integer(r, "decoder", "input_feeding", 0, 1);
-    int64_t target_vocabulary = weights_integer(r, "decoder", "vocabulary_size", REGARD_TOKEN_END + 1, MAX_SIZE);
+    int64_t target_vocabulary = weights_integer(r, "decoder", "vocabulary_size", REGARD_TOKEN_EOS + 1, MAX_SIZE);
     m->hard = weights_integer(r, "attention", "hard", 0, 1);
     m->extent = weights_integer(r, "attention", "extent", 0, REGARD_EXTENT_LOCAL_P);
     m->score = weights_integer(r, "attention", "score", 0, REGARD_SCORE_DOT);

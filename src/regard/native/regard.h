@@ -49,9 +49,9 @@ typedef enum regard_status {
 /* The first entries of every vocabulary. */
 typedef enum regard_special_token {
     REGARD_TOKEN_PAD = 0,
-    REGARD_TOKEN_UNKNOWN = 1,
-    REGARD_TOKEN_BEGIN = 2,
-    REGARD_TOKEN_END = 3,
+    REGARD_TOKEN_UNK = 1,
+    REGARD_TOKEN_BOS = 2,
+    REGARD_TOKEN_EOS = 3,
 } regard_special_token;
 
 typedef enum regard_architecture {
@@ -421,7 +421,7 @@ REGARD_API void regard_model_free(regard_model *model);
 typedef struct regard_search_request {
     int64_t struct_size; /* sizeof(regard_search_request) */
     int64_t source_count;
-    const int64_t *source_tokens;     /* all sources, one after the other, each with its REGARD_TOKEN_END */
+    const int64_t *source_tokens;     /* all sources, one after the other, each with its REGARD_TOKEN_EOS */
     const int64_t *source_offsets;    /* [source_count + 1]: source b is from source_offsets[b] to [b + 1] */
     const int64_t *max_lengths;       /* [source_count]: of each output, with its end; at most max_length */
     const int32_t *shortlist_tokens;  /* the tokens that each source's output may have, one list after the other, each

@@ -64,7 +64,7 @@ static void read_stack(WeightReader *r, Stack *s, int64_t D, const NormSettings 
                  .feedforward_width = weights_integer(r, side, "feedforward_width", 1, MAX_SIZE),
                  .activation = weights_integer(r, side, "activation", 0, REGARD_ACTIVATION_GEGLU),
                  .pre_norm = weights_integer(r, side, "pre_norm", 0, 1),
-                 .vocabulary_size = weights_integer(r, side, "vocabulary_size", REGARD_TOKEN_END + 1, MAX_SIZE),
+                 .vocabulary_size = weights_integer(r, side, "vocabulary_size", REGARD_TOKEN_EOS + 1, MAX_SIZE),
                  .positions = weights_integer(r, side, "positions", 0, MAX_SIZE),
                  .embedding_scale = weights_number(r, side, "embedding_scale")};
     if (!r->status && D % s->heads)

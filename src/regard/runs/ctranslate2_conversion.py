@@ -19,7 +19,7 @@ from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings, TransformerDecoder, TransformerEncoder
 from regard.runs.folder import RunFolder, model_fingerprint, stored_names
-from regard.special_tokens import BEGIN, END, PAD, UNKNOWN
+from regard.special_tokens import BOS, EOS, PAD, UNK
 
 PRECISIONS = ("float32", "int8")
 FINGERPRINT_FILE = "made_from"  # in the converted folder: the fingerprint of the model it was converted from
@@ -169,7 +169,7 @@ def build_spec(run: RunFolder) -> Any:
     bias = np.zeros(len(run.target_vocabulary), np.float32)
     if model.tie == "none" or model.output_bias:
         bias += _weight(arrays, "output.bias")
-    bias[[PAD, BEGIN]] = NEVER_PREDICTED
+    bias[[PAD, BOS]] = NEVER_PREDICTED
     spec.decoder.projection.bias = bias
     _fill_vocabularies(spec, run)
     spec.config.layer_norm_epsilon = norm_epsilon(encoder.norm)
@@ -210,8 +210,8 @@ def _fill_vocabularies(spec: Any, run: RunFolder) -> None:
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
     config = spec.config
-    config.bos_token, config.eos_token, config.unk_token = (target[token] for token in (BEGIN, END, UNKNOWN))
-    config.decoder_start_token = target[BEGIN]
+    config.bos_token, config.eos_token, config.unk_token = (target[token] for token in (BOS, EOS, UNK))
+    config.decoder_start_token = target[BOS]
     config.add_source_bos = config.add_source_eos = False
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from regard.tasks.base import TASKS, Preset, Task, sequence_pipeline
 from regard.tasks.training_defaults import RECURRENT
 
@@ -66,7 +66,7 @@ class Classification(Task):
             raise RegardError("--preset: this model predicts no class; leave it out, or choose a classifier.")
 
     def describe_target(self, vocabulary: "Vocabulary") -> str:
-        return f"{len(vocabulary) - END - 1:,} classes"
+        return f"{len(vocabulary) - EOS - 1:,} classes"
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from regard.tasks.base import TASKS, Preset, Task
 from regard.tasks.training_defaults import RECURRENT
 
@@ -35,7 +35,7 @@ class Tagging(Task):
         return TagPairs()
 
     def describe_target(self, vocabulary: "Vocabulary") -> str:
-        return f"{len(vocabulary) - END - 1:,} classes"
+        return f"{len(vocabulary) - EOS - 1:,} classes"
 
     def check(self, model: "ModelSettings") -> None:
         if model.decoder.predicts != "tags":

@@ -14,7 +14,7 @@ from regard.data.settings import SubwordSettings
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer, train_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.special_tokens import BEGIN, END, PAD, UNKNOWN
+from regard.special_tokens import BOS, EOS, PAD, UNK
 
 KINDS = ["bpe", "unigram", "character", "word"]
 TEXT = [
@@ -53,7 +53,7 @@ def normalize_spaces(text: str) -> str:
 def test_decoding_restores_the_text(kind: str, text: str, vocabularies: dict[str, SubwordTokenizer]) -> None:
     subwords = vocabularies[kind]
     (tokens,) = subwords.encode([text])
-    assert not {PAD, UNKNOWN, BEGIN, END} & set(tokens)
+    assert not {PAD, UNK, BOS, EOS} & set(tokens)
     assert all(0 <= token < len(subwords) for token in tokens)
     assert subwords.decode([tokens]) == [normalize_spaces(text)]
 
@@ -88,7 +88,7 @@ def test_training_without_text_is_refused() -> None:
 def test_special_tokens_are_left_out_when_decoding(vocabularies: dict[str, SubwordTokenizer]) -> None:
     subwords = vocabularies["bpe"]
     (tokens,) = subwords.encode(["the cat"])
-    assert subwords.decode([[BEGIN, *tokens, END, PAD, PAD], [], [END]]) == ["the cat", "", ""]
+    assert subwords.decode([[BOS, *tokens, EOS, PAD, PAD], [], [EOS]]) == ["the cat", "", ""]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,7 +121,7 @@ def test_samples_decode_to_the_same_text(
 ) -> None:
     subwords = SentencePieceTokenizer(vocabularies[kind].model)
     (tokens,) = subwords.sample([text], settings(kind, rate), key)
-    assert not {PAD, UNKNOWN, BEGIN, END} & set(tokens)
+    assert not {PAD, UNK, BOS, EOS} & set(tokens)
     assert subwords.decode([tokens]) == [normalize_spaces(text)]
 
 

@@ -16,7 +16,7 @@ from regard.loading import load
 from regard.runs.bundle import Bundle, save_bundle
 from regard.runs.ctranslate2_conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_run
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from tests.bundles import LINES, random_bundle
 
 SUPPORTED_KINDS = [
@@ -33,9 +33,9 @@ def save_random_model(
     bundle = random_bundle(subwords, encoder, decoder, tie=tie, max_tokens=40)
     with torch.no_grad():
         if tie == "none":
-            bundle.model.output.bias[END] += end_bias
+            bundle.model.output.bias[EOS] += end_bias
         else:
-            bundle.model.output.weight[END] *= 2 + end_bias / 4
+            bundle.model.output.weight[EOS] *= 2 + end_bias / 4
     save_bundle(folder, bundle)
     return bundle
 
@@ -45,7 +45,7 @@ def save_random_model(
 def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, kind: str, tie: str
 ) -> None:
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS)]
     lengths: set[int] = set()
     for end_bias in (-3, -2, -1, 0, 1, 2):
         bundle = save_random_model(subwords, tmp_path, kind, kind, tie, end_bias)
@@ -90,7 +90,7 @@ def test_unsupported_searches_are_reported(subwords: SubwordTokenizer, tmp_path:
 def test_ctranslate2_is_batch_invariant(subwords: SubwordTokenizer, tmp_path: Path, precision: str) -> None:
     save_random_model(subwords, tmp_path, "transformer", "transformer")
     engine = CTranslate2Engine(open_run(tmp_path), precision=precision, threads=1)
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 4)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS * 4)]
     for config in (SearchConfig(1, max_length=20), SearchConfig(4, max_length=20, patient=False)):
         together = [hypotheses[0].tokens for hypotheses in engine.search(sources, config)]
         assert [hypotheses[0].tokens for hypotheses in engine.search(sources[::-1], config)][::-1] == together

@@ -25,7 +25,7 @@ from regard.models.settings import ModelSettings
 from regard.models.shapes import SHAPES
 from regard.runs.bundle import save_bundle
 from regard.runs.folder import open_run
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from tests.bundles import LINES
 from tests.inference.engines.test_ctranslate2_engine import SUPPORTED_KINDS, TEXTS, save_random_model
 from tests.inference.engines.test_shortlisted_model import random_shortlist
@@ -44,7 +44,7 @@ CONFIGS = [
 def test_every_supported_transformer_gives_the_same_hypotheses_as_pytorch(
     subwords: SubwordTokenizer, tmp_path: Path, kind: str, tie: str
 ) -> None:
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS)]
     lengths: set[int] = set()
     compared = different = 0
     for end_bias in (-3, -1, 0, 2):
@@ -86,7 +86,7 @@ def test_every_supported_recurrent_model_gives_the_same_hypotheses_as_pytorch(
     assert is_supported(encoder, decoder) == (not any(name in decoder for name in unsupported))
     if not is_supported(encoder, decoder):
         return
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS)]
     compared = different = 0
     for end_bias in (-3, 0, 2):
         bundle = save_random_model(subwords, tmp_path, encoder, decoder, "none", end_bias)
@@ -106,7 +106,7 @@ def test_recurrent_models_with_tied_embeddings_give_the_same_hypotheses_as_pytor
     subwords: SubwordTokenizer, tmp_path: Path, tie: str
 ) -> None:
     bundle = save_random_model(subwords, tmp_path, "recurrent", "luong input feeding", tie)
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS)]
     engine, reference = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
     for expected, found in zip(reference.search(sources, CONFIGS[1]), engine.search(sources, CONFIGS[1]), strict=True):
         assert [h.tokens for h in found] == [h.tokens for h in expected]
@@ -119,7 +119,7 @@ def test_recurrent_presets_are_supported(name: str) -> None:
 
 def test_encoder_and_decoder_may_differ(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     bundle = save_random_model(subwords, tmp_path, "swiglu", "post norm", "none", 0)
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS)]
     engine, reference = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
     for expected, found in zip(reference.search(sources, CONFIGS[1]), engine.search(sources, CONFIGS[1]), strict=True):
         assert [h.tokens for h in found] == [h.tokens for h in expected]
@@ -135,7 +135,7 @@ def test_the_best_tokens_of_a_large_vocabulary_are_found(tmp_path: Path, beam: i
         bundle.model.output.weight[2000:2030] = bundle.model.output.weight[7]
         bundle.model.output.bias[2000:2030] = bundle.model.output.bias[7] + 2
     save_bundle(tmp_path, bundle)
-    sources = [[*tokens, END] for tokens in tokenizer.encode(["w1 w5", "w2599", "w7 w7 w8 w1024"])]
+    sources = [[*tokens, EOS] for tokens in tokenizer.encode(["w1 w5", "w2599", "w7 w7 w8 w1024"])]
     config = SearchConfig(beam, nbest=beam, max_length=3, patient=False)
     engine, reference = NativeEngine(open_run(tmp_path), threads=1), TorchEngine(bundle)
     for expected, found in zip(reference.search(sources, config), engine.search(sources, config), strict=True):
@@ -153,7 +153,7 @@ def test_results_are_batch_invariant_bit_for_bit(
 ) -> None:
     save_random_model(subwords, tmp_path, *encoder_decoder, "none", -1)
     shortlist = random_shortlist(len(subwords)) if with_shortlist else None
-    sources = [[*tokens, END] for tokens in subwords.encode([*TEXTS, *LINES])] * 3
+    sources = [[*tokens, EOS] for tokens in subwords.encode([*TEXTS, *LINES])] * 3
     single_threaded = NativeEngine(open_run(tmp_path), precision=precision, threads=1, shortlist=shortlist)
     multi_threaded = NativeEngine(open_run(tmp_path), precision=precision, threads=3, shortlist=shortlist)
     for config in CONFIGS[:2]:
@@ -166,7 +166,7 @@ def test_results_are_batch_invariant_bit_for_bit(
 
 def test_int8_is_close_to_float32(subwords: SubwordTokenizer, tmp_path: Path) -> None:
     save_random_model(subwords, tmp_path, "transformer", "transformer", "none", -1)
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS)]
     config = SearchConfig(1, max_length=6)
     reference = NativeEngine(open_run(tmp_path), threads=1).search(sources, config)
     quantized = NativeEngine(open_run(tmp_path), precision="int8", threads=1).search(sources, config)
@@ -180,7 +180,7 @@ def test_only_shortlisted_tokens_are_generated(
 ) -> None:
     bundle = save_random_model(subwords, tmp_path, *encoder_decoder, "target", 0)
     shortlist = random_shortlist(len(subwords))
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS)]
     engine, reference = NativeEngine(open_run(tmp_path), threads=1, shortlist=shortlist), TorchEngine(bundle, shortlist)
     for config in CONFIGS:
         for source, expected, found in zip(
@@ -194,8 +194,8 @@ def test_a_shortlist_of_special_tokens_only_ends_at_once(subwords: SubwordTokeni
     save_random_model(subwords, tmp_path, "transformer", "transformer")
     special_tokens_only = Shortlist(np.full((len(subwords), 1), -1, np.int32), np.arange(4, dtype=np.int32))
     engine = NativeEngine(open_run(tmp_path), threads=1, shortlist=special_tokens_only)
-    for hypotheses in engine.search([[5, END], [6, 7, END]], SearchConfig(3, max_length=4)):
-        assert all(set(h.tokens) <= {1, END} for h in hypotheses)
+    for hypotheses in engine.search([[5, EOS], [6, 7, EOS]], SearchConfig(3, max_length=4)):
+        assert all(set(h.tokens) <= {1, EOS} for h in hypotheses)
 
 
 def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_weights_that_are_not_finite_are_reported(subwords: SubwordTokenizer, tm
     engine = NativeEngine(open_run(tmp_path), threads=1)
     for config in CONFIGS[:2]:
         with pytest.raises(ValueError, match="its weights are damaged"):
-            engine.search([[5, END]], config)
+            engine.search([[5, EOS]], config)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def shuffle(names: Iterable[str], order: random.Random) -> list[str]:
 def test_tensors_and_settings_are_found_by_name_in_any_order(
     subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS)]
     for encoder_decoder in ENCODER_DECODER.values():
         save_random_model(subwords, tmp_path, *encoder_decoder, "none", -1)
         opened = open_run(tmp_path)
@@ -355,7 +355,7 @@ def test_many_sources_are_searched_in_batches(
     subwords: SubwordTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_random_model(subwords, tmp_path, "transformer", "transformer", "none", -1)
-    sources = [[*tokens, END] for tokens in subwords.encode(TEXTS * 5)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(TEXTS * 5)]
     in_one_batch = NativeEngine(open_run(tmp_path), threads=2).search(sources, CONFIGS[1])
     monkeypatch.setattr(engines, "MIN_SOURCES_SMALL", 3)
     assert NativeEngine(open_run(tmp_path), threads=2).search(sources, CONFIGS[1]) == in_one_batch
@@ -366,13 +366,13 @@ def test_a_model_is_freed_with_its_engine(subwords: SubwordTokenizer, tmp_path: 
     save_random_model(subwords, tmp_path, "transformer", "transformer")
     opened, freed = open_run(tmp_path), []
     kept_engine = NativeEngine(opened, threads=1)
-    before = kept_engine.search([[5, END]], CONFIGS[0])
+    before = kept_engine.search([[5, EOS]], CONFIGS[0])
     library = native.library()
     assert library is not None
     for _ in range(20):
         engine = NativeEngine(opened, threads=1)
-        assert engine.search([[5, END]], CONFIGS[0]) == before
+        assert engine.search([[5, EOS]], CONFIGS[0]) == before
         freed.append(engine._model.value)
         del engine
     assert len(set(freed)) < 20, "freed memory is used again"
-    assert kept_engine.search([[5, END]], CONFIGS[0]) == before
+    assert kept_engine.search([[5, EOS]], CONFIGS[0]) == before

@@ -13,7 +13,7 @@ from regard.inference.search_config import SearchConfig
 from regard.loading import load
 from regard.runs.bundle import save_bundle
 from regard.runs.folder import open_run
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from tests.bundles import LINES, random_bundle
 
 SOURCES = [*LINES[:4], "the dog ran", "cat", "park on the mat"]
@@ -41,7 +41,7 @@ def test_pytorch_generates_only_shortlisted_tokens_and_is_batch_invariant(
     bundle = random_bundle(subwords, "recurrent", decoder)
     shortlist = random_shortlist(len(subwords))
     engine = TorchEngine(bundle, shortlist)
-    sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(SOURCES)]
     together = engine.search(sources, config)
     unrestricted = TorchEngine(bundle).search(sources, config)
     for source, found, unrestricted_hypotheses in zip(sources, together, unrestricted, strict=True):
@@ -61,7 +61,7 @@ def test_pytorch_generates_only_shortlisted_tokens_and_is_batch_invariant(
 def test_a_shortlist_of_the_whole_vocabulary_does_not_affect_outputs(subwords: SubwordTokenizer) -> None:
     bundle = random_bundle(subwords, "recurrent", "transformer")
     everything = Shortlist(np.zeros((len(subwords), 1), np.int32), np.arange(len(subwords), dtype=np.int32))
-    sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(SOURCES)]
     for config in CONFIGS.values():
         restricted = TorchEngine(bundle, everything).search(sources, config)
         full = TorchEngine(bundle).search(sources, config)
@@ -77,7 +77,7 @@ def test_ctranslate2_with_a_shortlist_gives_the_same_tokens_as_pytorch(
     (tmp_path / "shortlist.safetensors").write_bytes(shortlist.to_bytes())
     engine = CTranslate2Engine(open_run(tmp_path), precision="float32", threads=2, shortlist=True)
     reference = TorchEngine(bundle, shortlist)
-    sources = [[*tokens, END] for tokens in subwords.encode(SOURCES)]
+    sources = [[*tokens, EOS] for tokens in subwords.encode(SOURCES)]
     for config in (CONFIGS["greedy"], CONFIGS["beam"]):
         for source, expected, found in zip(
             sources, reference.search(sources, config), engine.search(sources, config), strict=True

@@ -14,7 +14,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
 from regard.runs.folder import RunDescription
-from regard.special_tokens import BEGIN, END, MASK, MASK_CHARACTER, PAD
+from regard.special_tokens import BOS, EOS, MASK, MASK_CHARACTER, PAD
 from tests.bundles import LINES
 
 
@@ -56,8 +56,8 @@ def reference_logits(model: Predictor, tokens: list[int]) -> torch.Tensor:
 def test_a_mask_is_filled_with_the_most_likely_words(model: Predictor, subwords: SubwordTokenizer) -> None:
     (gap,) = model.fill("the ___ sat on the mat", nbest=4)
     before, after = subwords.encode(["the", "sat on the mat"])
-    logits = reference_logits(model, [BEGIN, *before, MASK, *after, END])[1 + len(before)]
-    logits[[PAD, BEGIN, END, MASK]] = -torch.inf
+    logits = reference_logits(model, [BOS, *before, MASK, *after, EOS])[1 + len(before)]
+    logits[[PAD, BOS, EOS, MASK]] = -torch.inf
     probabilities, tokens = logits.softmax(-1).topk(4)
     assert [prediction.token for prediction in gap] == tokens.tolist()
     assert [prediction.probability for prediction in gap] == pytest.approx(probabilities.tolist(), rel=1e-4)
@@ -110,7 +110,7 @@ def test_an_embedding_is_the_mean_of_the_encoder_states(model: Predictor, subwor
     texts = ["the cat sat on the mat", "a dog", "the dog and the cat ran in the park"]
     found = model.embed(texts, normalize=False)
     for text, vector in zip(texts, found, strict=True):
-        source = torch.tensor([[BEGIN, *subwords.encode([text])[0], END]])
+        source = torch.tensor([[BOS, *subwords.encode([text])[0], EOS]])
         with torch.no_grad():
             expected = model.run.bundle.model.encode(source, source != PAD).states[0].mean(0)
         np.testing.assert_allclose(vector, expected.numpy(), atol=1e-5)
@@ -123,11 +123,11 @@ def test_masked_perplexity_masks_every_token_once(model: Predictor, subwords: Su
     found = compute_masked_perplexity(model, texts, lambda count: None)
     total, correct, count = 0.0, 0, 0
     for tokens in subwords.encode(texts):
-        framed = [BEGIN, *tokens, END]
+        framed = [BOS, *tokens, EOS]
         for masking_round in range(MASKING_ROUNDS):
             masked = [n for n in range(1, len(framed) - 1) if n % MASKING_ROUNDS == masking_round]
             logits = reference_logits(model, [MASK if n in masked else token for n, token in enumerate(framed)])
-            logits[:, [PAD, BEGIN]] = -torch.inf
+            logits[:, [PAD, BOS]] = -torch.inf
             for position in masked:
                 total += float(logits[position].log_softmax(-1)[framed[position]])
                 correct += int(logits[position].argmax()) == framed[position]

@@ -14,7 +14,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
 from regard.runs.bundle import Bundle
 from regard.runs.folder import RunDescription
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +39,10 @@ def reference_greedy(model: Predictor, text: str, count: int) -> list[int]:
     for _ in range(count):
         source, mask = torch.zeros(1, 0, dtype=torch.long), torch.ones(1, 0, dtype=torch.bool)
         with torch.no_grad():
-            logits = network.logits(network(source, mask, torch.tensor([[BEGIN, *tokens]])).features[0, -1])
-        logits[[PAD, BEGIN]] = -torch.inf
+            logits = network.logits(network(source, mask, torch.tensor([[BOS, *tokens]])).features[0, -1])
+        logits[[PAD, BOS]] = -torch.inf
         tokens.append(int(logits.argmax()))
-        if tokens[-1] == END:
+        if tokens[-1] == EOS:
             break
     return tokens
 
@@ -52,7 +52,7 @@ def test_greedy_search_takes_the_most_likely_token_at_each_step(model: Predictor
     expected = reference_greedy(model, text, 6)
     found = model.translate(text, beam=1, max_tokens=6).tokens
     assert found[: len(expected)] == expected
-    assert found[-1] == END
+    assert found[-1] == EOS
     assert len(found) <= len(model.run.target_tokens(text)) + 7
 
 
@@ -112,13 +112,13 @@ def test_perplexity_equals_the_mean_over_tokens(model: Predictor) -> None:
     total, tokens = 0.0, 0
     network, max_length = model.run.bundle.model, model.run.max_source_tokens
     for text in texts:
-        sequence = [BEGIN, *model.run.target_tokens(text), END]
+        sequence = [BOS, *model.run.target_tokens(text), EOS]
         for at in range(0, len(sequence) - 1, max_length):
             before, after = sequence[at : at + max_length], sequence[at + 1 : at + 1 + max_length]
             source, mask = torch.zeros(1, 0, dtype=torch.long), torch.ones(1, 0, dtype=torch.bool)
             with torch.no_grad():
                 logits = network.logits(network(source, mask, torch.tensor([before[: len(after)]])).features[0])
-            logits[:, [PAD, BEGIN]] = -torch.inf
+            logits[:, [PAD, BOS]] = -torch.inf
             total += float(logits.double().log_softmax(-1)[range(len(after)), after].sum())
             tokens += len(after)
     assert found.tokens == tokens

@@ -19,7 +19,7 @@ from regard.inference.pipelines.span_qa import MAX_ANSWER_TOKENS, _best_span_of_
 from regard.inference.predictor import Predictor
 from regard.loading import predictor_from_bundle
 from regard.runs.bundle import load_bundle, save_bundle
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 from regard.tasks.base import get_task
 from regard.training.objective import Objective, batch_loss
 from regard.training.run import new_bundle, train
@@ -81,13 +81,13 @@ def test_labels_of_a_batch_are_the_positions_of_its_answers(prepared: tuple[Corp
     for row, number in enumerate(numbers.tolist()):
         text, answer = corpus.train.texts(number)
         first, last = (int(position) - 1 for position in batch.labels[row])
-        assert batch.source[row, 0] == BEGIN
+        assert batch.source[row, 0] == BOS
         if not answer:
             assert (first, last) == (0, 0)
             continue
         answer_tokens = batch.source[row, first : last + 1].tolist()
         assert corpus.source_processor.decode([answer_tokens]) == [answer]
-        question = batch.source[row, 1 : batch.source[row].tolist().index(END)].tolist()
+        question = batch.source[row, 1 : batch.source[row].tolist().index(EOS)].tolist()
         assert corpus.source_processor.decode([question]) == [split_question(text)[1]]
 
 
@@ -109,7 +109,7 @@ def test_the_span_loss_equals_its_formula(
             features = model.decoder(tokens, model.encode(tokens, tokens != PAD)).features[0]
             logits = (features @ model.output.weight.T + model.output.bias).double()
             for boundary in (0, 1):
-                logs = logits[:, END + 1 + boundary].log_softmax(0)
+                logs = logits[:, EOS + 1 + boundary].log_softmax(0)
                 position = int(batch.labels[row, boundary]) - 1
                 entropy -= float(logs[position])
                 expected -= float((1 - smoothing) * logs[position] + smoothing * logs.mean())
@@ -129,10 +129,10 @@ def test_the_best_span_has_the_highest_score_of_all_spans(seed: int, count: int,
     if all(begin == end for begin, end in offsets):
         return
     window = Window([], before, offsets)
-    scores = torch.randn(before + count + 1, END + 3, generator=torch.Generator().manual_seed(seed))
+    scores = torch.randn(before + count + 1, EOS + 3, generator=torch.Generator().manual_seed(seed))
     found = _best_span_of_window(window, 0, scores)
     possible = [
-        (float(scores[a, END + 1].double() + scores[b, END + 2].double()), a, b)
+        (float(scores[a, EOS + 1].double() + scores[b, EOS + 2].double()), a, b)
         for a in range(before, before + count)
         for b in range(a, min(a + MAX_ANSWER_TOKENS, before + count))
         if all(offsets[at - before][0] < offsets[at - before][1] for at in (a, b))

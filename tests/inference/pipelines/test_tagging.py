@@ -13,7 +13,7 @@ from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
 from regard.inference.predictor import Predictor
 from regard.loading import predictor_from_bundle
-from regard.special_tokens import BEGIN, PAD
+from regard.special_tokens import BOS, PAD
 from regard.tasks.base import get_task
 from regard.training.run import new_bundle
 from regard.training.settings import run_settings
@@ -57,7 +57,7 @@ def test_a_batch_has_a_tag_at_the_first_token_of_each_word(prepared: tuple[Corpu
         text, tags = corpus.train.texts(number)
         tag_tokens = [token for token in batch.labels[row].tolist() if token != PAD]
         assert corpus.target_vocabulary.decode([tag_tokens]) == [tags]
-        assert batch.source[row, 0] == BEGIN
+        assert batch.source[row, 0] == BOS
         labeled_positions = (batch.labels[row] != PAD).nonzero()[:, 0].tolist()
         pieces = corpus.source_processor.pieces(batch.source[row].tolist())
         assert all(pieces[position].startswith("▁") for position in labeled_positions)

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.inference.options import Options
 from regard.inference.search.batch_search import search
 from regard.inference.search_config import Constraints, Sampling, SearchConfig
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 from tests.inference.search.test_search import (
     DECODER_KINDS,
     confident_model,
@@ -77,7 +77,7 @@ def test_constrained_searches_are_batch_invariant(decoder: str, config: SearchCo
 def test_no_ngram_is_repeated(decoder: str, config: SearchConfig) -> None:
     model = confident_model(("recurrent", decoder))
     with torch.no_grad():
-        model.output.bias[END] = -1e4  # never ends before the limit
+        model.output.bias[EOS] = -1e4  # never ends before the limit
     source, mask, _ = random_batch([7, 3], [1, 1])
     repeats = 0
     for n in (1, 2, 3):
@@ -100,7 +100,7 @@ def test_samples_follow_their_probabilities(decoder: str) -> None:
     model = confident_model(("recurrent", decoder))
     source, mask, _ = random_batch([4], [1])
     logs = next_log_probabilities(model, source, mask, [[]])[0]
-    logs[[PAD, BEGIN]] = -torch.inf
+    logs[[PAD, BOS]] = -torch.inf
     for options, temperature, allowed in (
         (Sampling(), 1.0, 99),
         (Sampling(temperature=0.5), 0.5, 99),
@@ -123,7 +123,7 @@ def test_top_p_samples_from_the_smallest_nucleus() -> None:
     model = confident_model(("recurrent", "bahdanau"))
     source, mask, _ = random_batch([4], [1])
     probabilities = next_log_probabilities(model, source, mask, [[]])[0].exp()
-    probabilities[[PAD, BEGIN]] = 0
+    probabilities[[PAD, BOS]] = 0
     probabilities /= probabilities.sum()
     ranked = probabilities.sort(descending=True)
     for top_p in (0.05, 0.5, 0.9):
@@ -165,15 +165,15 @@ def reference_diverse_beam(model, source: Tensor, mask: Tensor, config: SearchCo
     for step in range(config.max_length):
         chosen_counts: Counter[int] = Counter()
         for group, (total, tokens) in enumerate(hypotheses):
-            if tokens[-1:] == [END]:
+            if tokens[-1:] == [EOS]:
                 continue
             logs = next_log_probabilities(model, source, mask, [tokens])[0]
-            logs[[PAD, BEGIN]] = -torch.inf
+            logs[[PAD, BOS]] = -torch.inf
             if step == config.max_length - 1:
-                logs[[token for token in range(len(logs)) if token != END]] = -torch.inf
+                logs[[token for token in range(len(logs)) if token != EOS]] = -torch.inf
             penalties = torch.tensor([config.diversity_penalty * chosen_counts[token] for token in range(len(logs))])
             token = int((logs - penalties).argmax())
-            if token != END:
+            if token != EOS:
                 chosen_counts[token] += 1
             hypotheses[group] = (total + float(logs[token]), [*tokens, token])
     ranked = sorted(hypotheses, key=lambda hypothesis: -hypothesis[0] / len(hypothesis[1]))
@@ -209,7 +209,7 @@ def test_diverse_beam_search_gives_more_diverse_outputs() -> None:
 def test_required_phrases_are_placed_where_they_score_best(decoder: str) -> None:
     """The best of all outputs that contain the phrase, found by exhaustive search."""
     size, max_length = 2, 5
-    all_outputs = [[*tokens, END] for n in range(max_length) for tokens in itertools.product([1, 4, 5], repeat=n)]
+    all_outputs = [[*tokens, EOS] for n in range(max_length) for tokens in itertools.product([1, 4, 5], repeat=n)]
     for seed, phrase in enumerate([(4,), (5, 4), (4, 4)]):
         model = tiny_model(decoder, size, seed)
         source, mask, _ = random_batch([5], [1], seed)

@@ -17,7 +17,7 @@ from regard.inference.search_config import SearchConfig
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 from tests.models.variants import (
     BASE_ENCODERS,
     DECODERS,
@@ -47,7 +47,7 @@ def confident_model(pair: Pair, seed: int = 0) -> Seq2Seq:
     model = random_model(pair, seed=seed, std=0.5)
     if model.output.bias is not None:
         with torch.no_grad():
-            model.output.bias[END] += 2.5
+            model.output.bias[EOS] += 2.5
     return model
 
 
@@ -79,12 +79,12 @@ def log_probabilities(model: Seq2Seq, source: Tensor, mask: Tensor, tokens: list
     max_length = max(map(len, tokens))
     before, after = torch.full((len(tokens), max_length), PAD), torch.full((len(tokens), max_length), PAD)
     for row, sequence in enumerate(tokens):
-        before[row, : len(sequence)] = torch.tensor([BEGIN, *sequence[:-1]])
+        before[row, : len(sequence)] = torch.tensor([BOS, *sequence[:-1]])
         after[row, : len(sequence)] = torch.tensor(sequence)
     rows = len(tokens)
     sources = source.expand(rows, -1)
     logits = model.scores(model(sources, mask.expand(rows, -1), before), sources)
-    logits[..., [PAD, BEGIN]] = -torch.inf  # never generated
+    logits[..., [PAD, BOS]] = -torch.inf  # never generated
     logs = logits.log_softmax(-1)
     each = logs.double().gather(-1, after[..., None])[..., 0]
     return [each[row, : len(sequence)].sum().item() for row, sequence in enumerate(tokens)]
@@ -93,21 +93,21 @@ def log_probabilities(model: Seq2Seq, source: Tensor, mask: Tensor, tokens: list
 @torch.no_grad()
 def next_log_probabilities(model: Seq2Seq, source: Tensor, mask: Tensor, prefixes: list[list[int]]) -> Tensor:
     """Log-probabilities [n, V] of the next token after each prefix; the prefixes are equally long."""
-    before = torch.tensor([[BEGIN, *prefix] for prefix in prefixes])
+    before = torch.tensor([[BOS, *prefix] for prefix in prefixes])
     rows = len(prefixes)
     sources = source.expand(rows, -1)
     logits = model.scores(model(sources, mask.expand(rows, -1), before), sources)[:, -1]
-    logits[:, [PAD, BEGIN]] = -torch.inf
+    logits[:, [PAD, BOS]] = -torch.inf
     return logits.log_softmax(-1).double()
 
 
 def reference_greedy(model: Seq2Seq, source: Tensor, mask: Tensor, limit: int) -> list[int]:
     tokens: list[int] = []
-    while len(tokens) < limit - 1 and END not in tokens:
+    while len(tokens) < limit - 1 and EOS not in tokens:
         logs = next_log_probabilities(model, source, mask, [tokens])[0]
-        logs[[PAD, BEGIN]] = -torch.inf
+        logs[[PAD, BOS]] = -torch.inf
         tokens.append(int(logs.argmax()))
-    return tokens if END in tokens else [*tokens, END]
+    return tokens if EOS in tokens else [*tokens, EOS]
 
 
 def reference_beam(
@@ -129,11 +129,11 @@ def reference_beam(
             (total + logs[row, token].item(), [*tokens, token])
             for row, (total, tokens) in enumerate(unfinished)
             for token in range(logs.shape[1])
-            if token == END or (token not in (PAD, BEGIN) and not last)
+            if token == EOS or (token not in (PAD, BOS) and not last)
         ]
         continuations = sorted(continuations, reverse=True)[: 2 * beam]
-        found += [hypothesis for hypothesis in continuations[:beam] if hypothesis[1][-1] == END]
-        unfinished = [hypothesis for hypothesis in continuations if hypothesis[1][-1] != END][:beam]
+        found += [hypothesis for hypothesis in continuations[:beam] if hypothesis[1][-1] == EOS]
+        unfinished = [hypothesis for hypothesis in continuations if hypothesis[1][-1] != EOS][:beam]
     return sorted(((score(hypothesis), hypothesis[1]) for hypothesis in found), reverse=True)[:beam]
 
 
@@ -162,7 +162,7 @@ def test_beam_search_equals_the_reference_implementation(decoder: str, beam: int
 
 
 def test_bad_hypotheses_that_end_early_do_not_end_a_patient_search() -> None:
-    """Twelve tokens with high probability, in a vocabulary so small that END is always a candidate."""
+    """Twelve tokens with high probability, in a vocabulary so small that EOS is always a candidate."""
 
     class ConstantState:
         def select(self, index: Tensor, *, same_sources: bool = False) -> "ConstantState":
@@ -181,21 +181,21 @@ def test_bad_hypotheses_that_end_early_do_not_end_a_patient_search() -> None:
         def step(self, tokens: Tensor, state: ConstantState) -> tuple[Tensor, ConstantState]:
             self.steps += 1
             probabilities = torch.full((len(tokens), 7), 0.02)
-            probabilities[:, END if self.steps > 12 else 4] = 0.88
+            probabilities[:, EOS if self.steps > 12 else 4] = 0.88
             return probabilities.log(), state
 
     for beam in (2, 5):
         model: Any = Model()
-        ((best,),) = search(model, torch.tensor([[4, END]]), torch.ones(1, 2, dtype=torch.bool), SearchConfig(beam))
-        assert best.tokens == [4] * 12 + [END]
+        ((best,),) = search(model, torch.tensor([[4, EOS]]), torch.ones(1, 2, dtype=torch.bool), SearchConfig(beam))
+        assert best.tokens == [4] * 12 + [EOS]
 
 
 @pytest.mark.parametrize("decoder", ["cho", "bahdanau", "luong input feeding", "convolutional", "transformer"])
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 def test_a_beam_that_is_wide_enough_finds_the_best_of_all_outputs(decoder: str, length_penalty: float) -> None:
     size, max_length = 2, 4
-    allowed = [1, *range(4, 4 + size)]  # UNKNOWN may be generated, PAD and BEGIN never
-    all_outputs = [[*tokens, END] for n in range(max_length) for tokens in itertools.product(allowed, repeat=n)]
+    allowed = [1, *range(4, 4 + size)]  # UNK may be generated, PAD and BOS never
+    all_outputs = [[*tokens, EOS] for n in range(max_length) for tokens in itertools.product(allowed, repeat=n)]
     for seed in range(3):
         model = tiny_model(decoder, size, seed)
         source, mask, _ = random_batch([5], [1], seed)
@@ -252,8 +252,8 @@ def test_hypotheses_are_sorted_distinct_complete_and_within_the_limit(
         assert scores == sorted(scores, reverse=True)
         assert len({tuple(h.tokens) for h in hypotheses}) == len(hypotheses)
         for hypothesis in hypotheses:
-            assert hypothesis.tokens.index(END) == len(hypothesis.tokens) - 1 < max_length
-            assert not {PAD, BEGIN} & set(hypothesis.tokens)
+            assert hypothesis.tokens.index(EOS) == len(hypothesis.tokens) - 1 < max_length
+            assert not {PAD, BOS} & set(hypothesis.tokens)
             assert hypothesis.score == hypothesis.log_probability / len(hypothesis.tokens)
         row_slice = slice(row, row + 1)
         forced = log_probabilities(model, source[row_slice], mask[row_slice], [h.tokens for h in hypotheses])
@@ -270,7 +270,7 @@ def test_the_length_limit_grows_with_the_source_and_is_positive(per_token: float
 def test_each_source_has_its_own_length_limit() -> None:
     model = confident_model(("recurrent", "bahdanau"))
     with torch.no_grad():
-        model.output.bias[END] = -1e4  # never ends by itself
+        model.output.bias[EOS] = -1e4  # never ends by itself
     source, mask, _ = random_batch([7, 1, 3], [1, 1, 1])
     for beam in (1, 3):
         found = search(model, source, mask, SearchConfig(beam, tokens_per_source_token=6.0, max_length=60))
@@ -291,7 +291,7 @@ def test_the_coverage_penalty_equals_its_formula(pair: tuple[str, str]) -> None:
             row_slice = slice(row, row + 1)
             scores = {}
             for hypothesis in hypotheses:
-                before = torch.tensor([[BEGIN, *hypothesis.tokens[:-1]]])
+                before = torch.tensor([[BOS, *hypothesis.tokens[:-1]]])
                 with torch.no_grad():
                     cross = model(source[row_slice], mask[row_slice], before, need_weights=True).cross_attention
                 penalty = 0.0

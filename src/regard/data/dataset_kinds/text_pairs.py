@@ -18,7 +18,7 @@ from regard.data.target_languages import language_of, strip_language_tag
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Vocabulary, text_tokenizer
 from regard.models.settings import SourceSettings
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 if TYPE_CHECKING:
     from regard.data.batch import Batch
@@ -83,7 +83,7 @@ def _sampled(
     texts = [dataset.texts(number) for number in numbers]
     if corpus.protection.uses_symbols:
         texts = [corpus.protection.protect_pair(*pair) or pair for pair in texts]
-    eos = [END] if dataset.has_eos else []
+    eos = [EOS] if dataset.has_eos else []
     segmented = corpus.target_vocabulary.sample([target for _, target in texts], sampling, key + 1)
     targets = [[*each, *eos] for each in segmented]
     if dataset.medium is None:

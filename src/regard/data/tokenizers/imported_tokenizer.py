@@ -17,7 +17,7 @@ import sentencepiece
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.tokenizer import SPACE, SubwordTokenizer
 from regard.errors import RegardError
-from regard.special_tokens import BEGIN, END, MASK, MASK_CHARACTER, PAD, UNKNOWN
+from regard.special_tokens import BOS, EOS, MASK, MASK_CHARACTER, PAD, UNK
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 KINDS = ("wordpiece", "bytes", "metaspace", "sentencepiece", "words")
@@ -47,9 +47,9 @@ class ImportedTokenizer(SubwordTokenizer):
         # The original id of each of our tokens: first the special ones, then the rest in their own order.
         self.original_ids = np.array([*(0 if original is None else original for original in special), *rest], np.int64)
         self.missing = [token for token, original in enumerate(special) if original is None]
-        self._token_ids = np.full(self.description["size"], UNKNOWN, np.int64)  # by original id
+        self._token_ids = np.full(self.description["size"], UNK, np.int64)  # by original id
         self._token_ids[rest] = np.arange(len(special), len(self.original_ids))
-        for token in (PAD, BEGIN, MASK, UNKNOWN, END):  # where several share one original id, the last wins
+        for token in (PAD, BOS, MASK, UNK, EOS):  # where several share one original id, the last wins
             if token < len(special) and special[token] is not None:
                 self._token_ids[special[token]] = token
 
@@ -83,7 +83,7 @@ class ImportedTokenizer(SubwordTokenizer):
         return [int(self.original_ids[token]) for token in tokens]
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
-        left_out = (PAD, BEGIN, END)
+        left_out = (PAD, BOS, EOS)
         return [self._backend.decode(self.to_original_ids(t for t in each if t not in left_out)) for each in tokens]
 
     def token(self, piece: str) -> int | None:
@@ -218,7 +218,7 @@ class _SentencePieceBackend:
             raise RegardError("the vocabulary is damaged: its sentencepiece model is empty.")
         self._pieces = _listed_pieces(description)
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
-        self._unknown = description["special"][UNKNOWN]
+        self._unknown = description["special"][UNK]
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         encoded = self._processor.encode(texts, out_type=str)
@@ -242,7 +242,7 @@ class _WhitespaceBackend:
     def __init__(self, description: dict[str, Any]) -> None:
         self._pieces = _listed_pieces(description)
         self._ids = {piece: number for number, piece in enumerate(self._pieces)}
-        self._unknown = description["special"][UNKNOWN]
+        self._unknown = description["special"][UNK]
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         return [[self._ids.get(piece, self._unknown) for piece in text.split()] for text in texts]

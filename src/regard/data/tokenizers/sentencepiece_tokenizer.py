@@ -14,7 +14,7 @@ from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.subword_sampling import SubwordSampler
 from regard.data.tokenizers.tokenizer import SPACE, SubwordTokenizer
 from regard.errors import RegardError
-from regard.special_tokens import BEGIN, END, MASK, MASK_CHARACTER, PAD, UNKNOWN
+from regard.special_tokens import BOS, EOS, MASK, MASK_CHARACTER, PAD, UNK
 
 MODEL_TYPES = {"bpe": "bpe", "unigram": "unigram", "character": "char", "word": "word"}
 MIN_VOCABULARY = 300  # 256 bytes, the four special tokens, and some letters
@@ -30,7 +30,7 @@ class SentencePieceTokenizer(SubwordTokenizer):
             raise RegardError("the subword model is damaged: sentencepiece cannot read it.") from None
         self.model = model
         self._sampler: tuple[SubwordSettings, SubwordSampler] | None = None
-        if self._processor.pad_id() != PAD or self._processor.eos_id() != END:
+        if self._processor.pad_id() != PAD or self._processor.eos_id() != EOS:
             raise RegardError("the subword model has other special tokens than regard's; train one here instead.")
 
     def __len__(self) -> int:
@@ -90,14 +90,14 @@ class SentencePieceTokenizer(SubwordTokenizer):
         return SubwordSampler(pieces, bytes_at, merges=settings.kind == "bpe", rate=settings.sampling)
 
     def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
-        text_tokens = [[token for token in sequence if token not in (PAD, BEGIN, END)] for sequence in tokens]
+        text_tokens = [[token for token in sequence if token not in (PAD, BOS, EOS)] for sequence in tokens]
         texts = [self._processor.decode(sequence) if sequence else "" for sequence in text_tokens]
         # An unknown word's bytes include the ▁ of the space before it.
         return [text.replace(SPACE, " ").strip(" ") for text in texts]
 
     def token(self, piece: str) -> int | None:
         token = int(self._processor.piece_to_id(piece))
-        return None if token == UNKNOWN else token
+        return None if token == UNK else token
 
     def pieces(self, tokens: Iterable[int]) -> list[str]:
         return [self._processor.id_to_piece(int(token)) for token in tokens]
@@ -127,9 +127,9 @@ def train_tokenizer(
                 byte_fallback=True,
                 normalization_rule_name="identity",
                 pad_id=PAD,
-                unk_id=UNKNOWN,
-                bos_id=BEGIN,
-                eos_id=END,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
                 user_defined_symbols=list(symbols),
                 max_sentence_length=1 << 20,
                 num_threads=1,

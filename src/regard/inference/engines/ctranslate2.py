@@ -11,7 +11,7 @@ from regard.inference.results import Hypothesis
 from regard.inference.search_config import Constraints, SearchConfig
 from regard.runs.ctranslate2_conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import RunFolder
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 
 @ENGINES.register("ctranslate2")
@@ -95,6 +95,6 @@ class CTranslate2Engine(Engine):
     def _hypothesis(self, names: list[str], score: float, config: SearchConfig) -> Hypothesis:
         tokens = [self._tokens[name] for name in names]
         total = score * len(tokens) ** config.length_penalty
-        if tokens[-1:] != [END]:  # there was no room for the end
-            tokens = [*tokens[:-1], END]
+        if tokens[-1:] != [EOS]:  # there was no room for the end
+            tokens = [*tokens[:-1], EOS]
         return Hypothesis(tokens, total, score)

@@ -17,7 +17,7 @@ from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.results import Result
 from regard.models.stems.image import ResidualStem
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from regard.views.channel_attention import BlockAttention
 from regard.views.notebook import AttentionView
 
@@ -71,7 +71,7 @@ class MediaInputs:
             return request.tokens, (target or predict(DecodedMedia(request.tokens, request.text))).tokens
         self.run.target_vocabulary.check(target)
         target_tokens = [*request.constraints.prefix, *self.run.target_tokens(target)]
-        return request.tokens, [*target_tokens, *([END] if self.run.target_vocabulary.has_eos else [])]
+        return request.tokens, [*target_tokens, *([EOS] if self.run.target_vocabulary.has_eos else [])]
 
     def check_attribution(self) -> None:
         """Gradients can be taken of every file."""

@@ -14,7 +14,7 @@ from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.results import Result
 from regard.inference.search_config import Constraints
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from regard.views.notebook import AttentionView
 
 NO_SOURCE = np.zeros(0, np.uint8)
@@ -75,7 +75,7 @@ class PromptInputs:
             raise RegardError(f"{request.text[:60]!r}: {request.error}.")
         if not request.constraints.prefix:
             raise RegardError("attend: there is no text.")
-        return NO_SOURCE, [*request.constraints.prefix, END]
+        return NO_SOURCE, [*request.constraints.prefix, EOS]
 
     def check_attribution(self) -> None:
         raise RegardError("attend: gradient times input is for models that have a source.")

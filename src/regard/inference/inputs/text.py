@@ -26,7 +26,7 @@ from regard.inference.inputs.request import Request
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.results import Result
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from regard.views.notebook import AttentionView
 
 COPIED = re.compile(r"(\n|[!-~]{100,})")  # line ends, and long runs that are not words: a key, a data URL
@@ -179,7 +179,7 @@ class TextInputs:
         return add_special_tokens(source_tokens, settings), [
             *language,
             *target_tokens,
-            *([END] if run.target_vocabulary.has_eos else []),
+            *([EOS] if run.target_vocabulary.has_eos else []),
         ]
 
     def check_attribution(self) -> None:

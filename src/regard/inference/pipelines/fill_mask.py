@@ -19,7 +19,7 @@ from regard.inference.pipelines.base import OnDone, ignore_progress
 from regard.inference.pipelines.token_level import BATCH_TOKENS, self_attention_view
 from regard.inference.results import Alternative, Result
 from regard.models.logits import mask_reserved_tokens
-from regard.special_tokens import END, MASK, MASK_CHARACTER
+from regard.special_tokens import EOS, MASK, MASK_CHARACTER
 from regard.views.notebook import AttentionView
 
 MASK_PATTERN = re.compile(r"\[MASK\]|<mask>|_{3,}")  # the ways to write a mask
@@ -121,7 +121,7 @@ class FillMaskPipeline:
             for row, number in enumerate(numbers):
                 positions = (source[row] == MASK).nonzero()[:, 0]
                 logits = mask_reserved_tokens(model.logits(features[row, positions]))
-                logits[:, [END, MASK]] = -torch.inf  # no words
+                logits[:, [EOS, MASK]] = -torch.inf  # no words
                 values, tokens = logits.log_softmax(-1).topk(min(nbest, logits.shape[-1] - MASK - 1), -1)
                 found[number] = [
                     [

@@ -20,7 +20,7 @@ from regard.inference.options import Options
 from regard.inference.pipelines.base import OnDone, ignore_progress
 from regard.inference.results import Alternative, Hypothesis, Result
 from regard.inference.search_config import SearchConfig
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from regard.views.notebook import AttentionView
 
 MAX_BATCH = 256  # inputs searched together
@@ -97,7 +97,7 @@ class SequencePipeline:
 
         def on_token(rows: list[int], new: list[int]) -> None:
             nonlocal reported
-            tokens.extend(token for token in new if token != END)
+            tokens.extend(token for token in new if token != EOS)
             (text_so_far,) = self.run.target_vocabulary.decode([tokens])
             incomplete = text_so_far.endswith("\ufffd")  # ends within a character
             if len(tokens) >= len(request.constraints.prefix) and not incomplete:

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.pipelines.token_level import EncodedText, TokenLevelPipeline, token_logits
 from regard.inference.results import Result
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 MAX_ANSWER_TOKENS = 30  # as is usual for SQuAD
 
@@ -106,7 +106,7 @@ def answer(pipeline: TokenLevelPipeline, passage: str, question: str) -> Answer:
 def _best_span_of_window(window: Window, row: int, scores: Tensor) -> _Span:
     """The best span of a window that does not end before it starts and has at most MAX_ANSWER_TOKENS tokens."""
     count = len(window.offsets)
-    first, last = scores[:, END + 1].double(), scores[:, END + 2].double()
+    first, last = scores[:, EOS + 1].double(), scores[:, EOS + 2].double()
     passage = slice(window.passage_start, window.passage_start + count)
     sums = first[passage, None] + last[None, passage]
     allowed = torch.ones_like(sums, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
@@ -119,6 +119,6 @@ def _best_span_of_window(window: Window, row: int, scores: Tensor) -> _Span:
 
 def _no_answer(scores: Tensor) -> _Span:
     """The score of no answer, at the first special token."""
-    first, last = scores[:, END + 1].double(), scores[:, END + 2].double()
+    first, last = scores[:, EOS + 1].double(), scores[:, EOS + 2].double()
     logs = first.log_softmax(0)[0] + last.log_softmax(0)[0]
     return _Span(float(first[0] + last[0]), float(logs), 0, 0, 0)

@@ -12,7 +12,7 @@ from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
 from regard.inference.pipelines.token_level import EncodedText, TokenLevelPipeline
 from regard.inference.results import Result
-from regard.special_tokens import BEGIN
+from regard.special_tokens import BOS
 
 
 class TagDecoder:
@@ -35,7 +35,7 @@ class TagDecoder:
             return EncodedText(
                 text, error=f"it is longer than the {run.max_source_tokens:,} tokens that this model reads"
             )
-        return EncodedText(text, [row], [position + int(row[0] == BEGIN) for position in first_tokens])
+        return EncodedText(text, [row], [position + int(row[0] == BOS) for position in first_tokens])
 
     def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
         """The tags, separated by blanks."""

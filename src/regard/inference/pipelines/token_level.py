@@ -18,7 +18,7 @@ from regard.inference.options import Options
 from regard.inference.pipelines.base import OnDone, ignore_progress
 from regard.inference.results import Result
 from regard.interpret.forced_pass import run_forced_pass
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from regard.views.notebook import AttentionView
 
 BATCH_TOKENS = 4096  # padding counted
@@ -123,5 +123,5 @@ def token_logits(run: LoadedRun, rows: Sequence[list[int]]) -> list[Tensor]:
 def self_attention_view(run: LoadedRun, tokens: list[int]) -> AttentionView:
     """Self-attention among the tokens of a text."""
     tokenizer = text_tokenizer(run.source_processor)
-    weights = run_forced_pass(run.bundle, [tokens], [[END]], scores=False)[0].weights
-    return captured_view((tokenizer, tokenizer), (tokens, [END]), weights)
+    weights = run_forced_pass(run.bundle, [tokens], [[EOS]], scores=False)[0].weights
+    return captured_view((tokenizer, tokenizer), (tokens, [EOS]), weights)

@@ -16,7 +16,7 @@ from regard.inference.search.prefill import prefill
 from regard.inference.search.stepwise import scored_hypothesis
 from regard.inference.search_config import SearchConfig
 from regard.models.logits import mask_reserved_tokens
-from regard.special_tokens import BEGIN, END
+from regard.special_tokens import BOS, EOS
 
 
 @dataclass
@@ -44,7 +44,7 @@ class BeamSearch(SearchAlgorithm):
         # Of the K equal hypotheses at the beginning only the first counts.
         totals = torch.full((len(unfinished), K), -torch.inf, device=device)
         totals[:, 0] = 0
-        tokens = torch.full((len(unfinished) * K,), BEGIN, device=device)
+        tokens = torch.full((len(unfinished) * K,), BOS, device=device)
         outputs = prompt.view(len(unfinished), K, -1)
         step = prompt.shape[1]
         while unfinished:
@@ -62,7 +62,7 @@ class BeamSearch(SearchAlgorithm):
                 best = _best_candidates(logits, log_partition, totals)
             else:
                 best = _best_candidates_of_groups(logits - log_partition, totals, unfinished, config)
-            ended = best.tokens == END
+            ended = best.tokens == EOS
             continuing = _collect_finished(unfinished, found, config, best, ended, outputs, K)
             # The best K that continue: those that ended are sorted behind all others.
             totals = torch.where(ended, -torch.inf, best.totals)
@@ -113,7 +113,7 @@ def _best_candidates_of_groups(logs: Tensor, totals: Tensor, unfinished: list[in
     width = min(2 * K, K * V)
     out = Candidates(
         totals.new_full((N, width), -torch.inf),
-        torch.full((N, width), END, device=totals.device),
+        torch.full((N, width), EOS, device=totals.device),
         torch.zeros((N, width), dtype=torch.int64, device=totals.device),
     )
     penalties = totals.new_zeros(max(unfinished) // G + 1, V)  # of each source and token
@@ -128,7 +128,7 @@ def _best_candidates_of_groups(logs: Tensor, totals: Tensor, unfinished: list[in
         out.totals[where], out.tokens[where] = values.gather(1, picked), picked % V
         out.parents[where] = picked // V
         chosen = out.tokens[where][:, :K]
-        penalty = torch.where(chosen == END, 0.0, config.diversity_penalty).to(penalties.dtype)
+        penalty = torch.where(chosen == EOS, 0.0, config.diversity_penalty).to(penalties.dtype)
         penalties.index_put_((sources[:, None].expand_as(chosen), chosen), penalty, accumulate=True)
     return out
 
@@ -154,7 +154,7 @@ def _collect_finished(
     for row, beam in enumerate(unfinished):
         for rank in range(K):
             if ends[row][rank] and scores[row][rank] > -torch.inf:
-                tokens = [*outputs[row, parents[row][rank]].tolist(), END]
+                tokens = [*outputs[row, parents[row][rank]].tolist(), EOS]
                 found[beam].append(scored_hypothesis(tokens, scores[row][rank], config))
         # NaN is not above minus infinity either, so it ends the search.
         open_scores = [

@@ -4,7 +4,7 @@ import torch
 
 from regard.inference.results import Hypothesis
 from regard.inference.search.base import SEARCHES, SearchAlgorithm, SearchInput
-from regard.special_tokens import BEGIN, END
+from regard.special_tokens import BOS, EOS
 
 
 @SEARCHES.register("classification")
@@ -15,9 +15,9 @@ class ClassSearch(SearchAlgorithm):
 
     def search(self, search_input: SearchInput) -> list[list[Hypothesis]]:
         states = search_input.encoded.states
-        tokens = torch.full((len(states),), BEGIN, device=states.device)
+        tokens = torch.full((len(states),), BOS, device=states.device)
         logits, _ = search_input.model.step(tokens, search_input.model.start(search_input.encoded))
-        logs, classes = logits.log_softmax(-1).topk(min(search_input.config.nbest, logits.shape[1] - END - 1), -1)
+        logs, classes = logits.log_softmax(-1).topk(min(search_input.config.nbest, logits.shape[1] - EOS - 1), -1)
         return [
             [Hypothesis([token], log, log) for token, log in zip(*each, strict=True)]
             for each in zip(classes.tolist(), logs.tolist(), strict=True)

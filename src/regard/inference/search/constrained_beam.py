@@ -17,7 +17,7 @@ from regard.inference.search_config import SearchConfig
 from regard.models.logits import mask_reserved_tokens
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
-from regard.special_tokens import BEGIN, END
+from regard.special_tokens import BOS, EOS
 
 MIN_BEAM = 5  # a smaller beam has no room for banks with and without the required tokens
 
@@ -79,7 +79,7 @@ def _constrained_search(
     state = model.start(encoded)
     found: list[tuple[int, Hypothesis]] = []  # with the number of required tokens that are missing
     for step in range(1, limit + 1):
-        tokens = [each.tokens[-1] if each.tokens else BEGIN for each in partial]
+        tokens = [each.tokens[-1] if each.tokens else BOS for each in partial]
         logits, state = model.step(torch.tensor(tokens, device=device), state)
         mask_reserved_tokens(logits)
         log_partition = logits.logsumexp(-1, keepdim=True)
@@ -91,7 +91,7 @@ def _constrained_search(
             if step == limit:
                 continue
             if each.due:
-                logs[row, END] = -torch.inf
+                logs[row, EOS] = -torch.inf
             if each.due >= limit - step:  # just enough room for them and the end of sequence
                 only = [token for token in each.next_required() if logs[row, token] > -torch.inf]
                 if only:
@@ -107,8 +107,8 @@ def _constrained_search(
                 if not value > -torch.inf:  # also true for NaN
                     continue
                 total = each.total + value
-                if token == END:
-                    found.append((each.due, scored_hypothesis([*each.tokens, END], total, config)))
+                if token == EOS:
+                    found.append((each.due, scored_hypothesis([*each.tokens, EOS], total, config)))
                 else:
                     longer = (*each.tokens, token)
                     chosen[longer] = row, PartialHypothesis.after(longer, total, each.missing)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.inference.search_config import Constraints, SearchConfig
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 
 SPACE = "▁"
 
@@ -56,7 +56,7 @@ class OutputConstraints:
                 self._apply_history(logits[row], self.per_source[owner], history[row], self.limits[owner] - step)
         last = [row for row, owner in enumerate(owners) if self.limits[owner] == step]
         if last:
-            self._force(logits, last, [END] * len(last))
+            self._force(logits, last, [EOS] * len(last))
         if self._has_prefixes:
             forced = [row for row, owner in enumerate(owners) if step <= len(self.per_source[owner].prefix)]
             if forced:
@@ -86,7 +86,7 @@ class OutputConstraints:
             logits[[token for token, count in missing.items() if count <= 0]] = -torch.inf
             due = {token: count for token, count in missing.items() if count > 0}
             if due:
-                logits[END] = -torch.inf
+                logits[EOS] = -torch.inf
                 if sum(due.values()) >= remaining:  # just enough room for them and the end of sequence
                     forbidden = torch.ones_like(logits, dtype=torch.bool)
                     forbidden[list(due)] = False
@@ -94,7 +94,7 @@ class OutputConstraints:
 
     def _forbidden_after(self, history: Sequence[int]) -> list[int]:
         """The tokens that would complete a forbidden phrase."""
-        tail = "".join(self.pieces[token] for token in history[-self._longest_phrase :] if token != END)
+        tail = "".join(self.pieces[token] for token in history[-self._longest_phrase :] if token != EOS)
         found: list[int] = []
         for phrase in self.forbidden:
             for length in range(len(phrase)):
@@ -105,7 +105,7 @@ class OutputConstraints:
     @cached_property
     def continuing_tokens(self) -> list[int]:
         """Tokens that continue a word. (Scripts without case do not separate words, or have few such tokens.)"""
-        return [token for token, piece in enumerate(self.pieces) if token > END and _continues_word(piece)]
+        return [token for token, piece in enumerate(self.pieces) if token > EOS and _continues_word(piece)]
 
     def _pieces_starting_with(self, text: str) -> tuple[int, ...]:
         """Tokens that begin with this text, and do not continue it as a longer word."""

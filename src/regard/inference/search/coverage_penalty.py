@@ -6,7 +6,7 @@ from regard.inference.results import Hypothesis
 from regard.inference.search_config import SearchConfig
 from regard.models.outputs import EncoderOutput
 from regard.models.seq2seq import Seq2Seq
-from regard.special_tokens import BEGIN, PAD
+from regard.special_tokens import BOS, PAD
 
 
 def rescore_by_coverage(
@@ -18,7 +18,7 @@ def rescore_by_coverage(
     max_length = max(len(h.tokens) for h in flat)
     decoder_input = owners.new_full((len(flat), max_length), PAD)
     for row, hypothesis in enumerate(flat):
-        decoder_input[row, : len(hypothesis.tokens)] = torch.tensor([BEGIN, *hypothesis.tokens[:-1]])
+        decoder_input[row, : len(hypothesis.tokens)] = torch.tensor([BOS, *hypothesis.tokens[:-1]])
     repeated = memory.select(owners)
     cross = model.decoder(decoder_input, repeated, need_weights=True).cross_attention
     if not cross:

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.inference.search.constraints import OutputConstraints
 from regard.models.outputs import EncoderOutput, State
 from regard.models.seq2seq import Seq2Seq
-from regard.special_tokens import BEGIN
+from regard.special_tokens import BOS
 
 
 class PrefillOutput(NamedTuple):
@@ -42,6 +42,6 @@ def prefill(
         len(owners), length
     )
     with_bos = getattr(model.settings.source, "bos", True) or not length
-    first = torch.full((len(owners), int(with_bos)), BEGIN, device=device)
+    first = torch.full((len(owners), int(with_bos)), BOS, device=device)
     logits, state = model.step(torch.cat([first, tokens], 1), state)
     return PrefillOutput(logits, state, tokens)

@@ -11,7 +11,7 @@ from regard.inference.search.prefill import prefill
 from regard.inference.search_config import SearchConfig
 from regard.models.logits import mask_reserved_tokens
 from regard.models.outputs import EncoderOutput
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 
 
 def scored_hypothesis(tokens: list[int], log_probability: float, config: SearchConfig) -> Hypothesis:
@@ -35,7 +35,7 @@ def generate_stepwise(
     prompt_logits, state, prompt = prefill(model, encoded, constraints, owners)
     first = prompt.shape[1]
     unfinished = torch.arange(count, device=device)
-    tokens = torch.full((count,), BEGIN, device=device)
+    tokens = torch.full((count,), BOS, device=device)
     outputs = torch.full((count, max_length), PAD, device=device)
     outputs[:, :first] = prompt
     if on_token is not None:
@@ -56,10 +56,10 @@ def generate_stepwise(
         outputs[unfinished, step] = tokens
         if on_token is not None:
             on_token(unfinished.tolist(), tokens.tolist())
-        continuing = (tokens != END).nonzero()[:, 0]
+        continuing = (tokens != EOS).nonzero()[:, 0]
         if not len(continuing):
             break
         if len(continuing) < len(unfinished):
             unfinished, tokens, state = unfinished[continuing], tokens[continuing], state.select(continuing)
-    rows = [row[: row.index(END) + 1] for row in outputs.tolist()]
+    rows = [row[: row.index(EOS) + 1] for row in outputs.tolist()]
     return [scored_hypothesis(row, total, config) for row, total in zip(rows, totals.tolist(), strict=True)]

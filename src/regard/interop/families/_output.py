@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from regard.interop.transforms import Sinusoids
-from regard.special_tokens import BEGIN, END, PAD
+from regard.special_tokens import BOS, EOS, PAD
 
-SPECIAL_TOKEN_IDS = {"pad_token_id": PAD, "bos_token_id": BEGIN, "eos_token_id": END}
+SPECIAL_TOKEN_IDS = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
 
 
 @torch.no_grad()

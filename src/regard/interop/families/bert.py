@@ -36,7 +36,7 @@ class Bert(Family):
         "eos_token": "[SEP]",
         "mask_token": "[MASK]",
     }
-    begin_and_end = ("cls_token", "sep_token")
+    bos_and_eos = ("cls_token", "sep_token")
     exports: ClassVar[Architecture | None] = "encoder"
 
     prefix = "bert."  # of all names, except in a model without a head

@@ -10,7 +10,7 @@ from regard.interop.transforms import VocabularyRows
 @FAMILIES.register("distilbert")
 class DistilBert(Family):
     special_tokens = Bert.special_tokens
-    begin_and_end = Bert.begin_and_end
+    bos_and_eos = Bert.bos_and_eos
 
     def mapping(self, names: set[str], tokenizers: TokenizerPair) -> ModelMapping:
         require(self.config, sinusoidal_pos_embds=False)

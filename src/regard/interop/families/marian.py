@@ -25,7 +25,7 @@ from regard.interop.tokenizer_import import read_bytes, read_json
 from regard.interop.transforms import Compose, OursOnly, RemoveBatchAxis, SplitSinusoids, VocabularyRows
 from regard.models.settings import ModelSettings
 from regard.runs.ctranslate2_conversion import NEVER_PREDICTED
-from regard.special_tokens import BEGIN, PAD
+from regard.special_tokens import BOS, PAD
 
 SIDES = ("encoder", "decoder")
 MAX_TABLE = 1 << 28  # numbers in a computed table of position embeddings
@@ -156,7 +156,7 @@ class Marian(Family):
             "activation_dropout": encoder.activation_dropout,
             "max_position_embeddings": encoder.max_positions if encoder.position == "learned" else max_length + 1,
             "is_encoder_decoder": True,
-            "decoder_start_token_id": BEGIN,
+            "decoder_start_token_id": BOS,
             "forced_eos_token_id": None,
             "tie_word_embeddings": True,
             "dtype": "float32",
@@ -171,7 +171,7 @@ class Marian(Family):
         for side, component in (("encoder", model.encoder), ("decoder", model.decoder)):
             write_sinusoids(tensors, side, component, self.max_positions)
         bias = tensors.setdefault("output.bias", torch.zeros(len(tensors["encoder.embedding.weight"])))
-        bias[[PAD, BEGIN]] = NEVER_PREDICTED
+        bias[[PAD, BOS]] = NEVER_PREDICTED
         return tensors
 
 

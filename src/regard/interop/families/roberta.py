@@ -14,7 +14,7 @@ class Roberta(Bert):
         "eos_token": "</s>",
         "mask_token": "<mask>",
     }
-    begin_and_end = ("bos_token", "eos_token")
+    bos_and_eos = ("bos_token", "eos_token")
     exports = None
     prefix = "roberta."
     ends_between_segments = 2

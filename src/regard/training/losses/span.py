@@ -3,7 +3,7 @@
 import torch
 
 from regard.models.settings import ModelSettings
-from regard.special_tokens import END
+from regard.special_tokens import EOS
 from regard.training.loss import LOSSES, ForwardPass, Loss, MainLoss
 from regard.training.settings import TrainingSettings
 
@@ -21,7 +21,7 @@ class SpanCrossEntropy(MainLoss):
 
     def __call__(self, forward: ForwardPass) -> Loss:
         labels, mask = forward.batch.labels, forward.encoded.mask
-        logits = forward.model.output(forward.decoded.features)[..., END + 1 :].float()  # [B, Ts, 2]
+        logits = forward.model.output(forward.decoded.features)[..., EOS + 1 :].float()  # [B, Ts, 2]
         log_probs = logits.masked_fill(~mask[..., None], -torch.inf).log_softmax(1).transpose(1, 2)  # [B, 2, Ts]
         passes = log_probs.chunk(forward.passes)
         valid = mask[: len(labels), None].expand_as(passes[0])
