@@ -109,11 +109,13 @@ LOG_KEYS = {"measure": "metric"}
 
 # Keys of captured attention of format 1, which are also the first component of the names of its tensors.
 ATTENTION_KEYS = {
+    "before": "decoder_input",
     "hidden": "hidden_weights",
     "aligned": "alignment_weights",
     "choice": "alignment_head",
     "shown": "source_media",
 }
+ALIGNMENT_HEAD_KEYS = {"guessed": "is_default"}
 SOURCE_MEDIA_KEYS = {"sound": "audio"}
 SOURCE_MEDIA_KINDS = {"picture": "image"}
 
@@ -185,6 +187,10 @@ def migrate_attention(record: dict[str, Any]) -> dict[str, Any]:
     if record["format"] != "regard attention 1":
         return record
     migrated = {ATTENTION_KEYS.get(key, key): value for key, value in record.items()}
+    if isinstance(head := migrated.get("alignment_head"), dict):
+        migrated["alignment_head"] = {ALIGNMENT_HEAD_KEYS.get(key, key): value for key, value in head.items()}
+    if isinstance(attribution := migrated.get("attribution"), dict):
+        migrated["attribution"] = {ATTENTION_KEYS.get(key, key): value for key, value in attribution.items()}
     if migrated.get("source_media") is not None:
         media = {SOURCE_MEDIA_KEYS.get(key, key): value for key, value in migrated["source_media"].items()}
         migrated["source_media"] = {**media, "kind": SOURCE_MEDIA_KINDS.get(media["kind"], media["kind"])}
@@ -193,8 +199,7 @@ def migrate_attention(record: dict[str, Any]) -> dict[str, Any]:
 
 def new_attention_tensor_name(name: str) -> str:
     """The present name of a tensor of captured attention."""
-    first, dot, rest = name.partition(".")
-    return ATTENTION_KEYS.get(first, first) + dot + rest
+    return ".".join(ATTENTION_KEYS.get(part, part) for part in name.split("."))
 
 
 def new_value(path: str, value: str) -> str | None:

@@ -54,7 +54,7 @@ def test_every_verb_of_a_task_is_a_command_listed_in_the_help() -> None:
     assert "predict" in listed
 
 
-@pytest.mark.parametrize("before", [True, False], ids=["before the command", "after it"])
+@pytest.mark.parametrize("decoder_input", [True, False], ids=["before the command", "after it"])
 def test_the_verb_of_a_plugins_task_is_a_command(plugin: Path, before: bool) -> None:
     option = ["--plugin", str(plugin)]
     command = [*option, "rephrase", "--help"] if before else ["rephrase", *option, "--help"]

@@ -174,7 +174,7 @@ def test_captions_in_several_rows_are_references_of_one_image(images: Path, tmp_
     table.write_text("file\tcaption\n../secret.png\ta dog\n1.png\ta cat\n")
     report = json.loads(run_regard("evaluate", run, table, "--media", images, "--json").stdout)
     assert report["sentences"] == 1
-    assert sum(report["set_aside"].values()) == 1
+    assert sum(report["rejected"].values()) == 1
 
 
 @pytest.mark.slow

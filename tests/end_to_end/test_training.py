@@ -61,7 +61,7 @@ def test_a_run_writes_its_files_and_is_evaluated(trained: Path) -> None:
     result = json.loads(done.stdout)
     assert [score["name"] for score in result["scores"]] == ["exact", "cer", "bleu"]
     assert result["sentences"] == 21
-    assert result["sources_in_parts"] == 1
+    assert result["split_sources"] == 1
 
 
 def test_evaluation_uses_the_engines_of_inference(trained: Path) -> None:
@@ -213,7 +213,7 @@ def test_see_over_time_shows_each_validation(trained: Path, tmp_path: Path) -> N
     assert "name a text" in invoke_error("see", run)
 
 
-def test_invalid_pairs_are_set_aside_in_evaluation(trained: Path, tmp_path: Path) -> None:
+def test_invalid_pairs_are_rejected_in_evaluation(trained: Path, tmp_path: Path) -> None:
     run, dates = trained / "run", (trained / "test.tsv").read_text().splitlines()[:4]
     rows = [*dates, "no tab", "empty\t", "\tempty", "contr\x07ol\t2001-02-03"]
     (tmp_path / "test.tsv").write_text("".join(f"{row}\n" for row in rows))
@@ -221,9 +221,9 @@ def test_invalid_pairs_are_set_aside_in_evaluation(trained: Path, tmp_path: Path
     assert result["sentences"] == 4
     assert len(result["scores"]) == 1
     reasons = {"only 1 column(s)": 1, "empty target": 1, "empty source": 1, "control characters": 1}
-    assert result["set_aside"] == reasons
+    assert result["rejected"] == reasons
     stdout = invoke("evaluate", run, tmp_path / "test.tsv", "--metric", "exact")
-    assert stdout.startswith("4 sentences; set aside: 1 control characters, 1 empty source")
+    assert stdout.startswith("4 sentences; rejected: 1 control characters, 1 empty source")
     (tmp_path / "test.tsv").write_text("no tab\n")
     catalog = 'msgid "a"\nmsgstr "b"\n\nmsgid "c"\nmsgstr ""\n\n#, fuzzy\nmsgid "d"\nmsgstr "e"\n'
     (tmp_path / "test.po").write_text(catalog)

@@ -1,4 +1,4 @@
-"""Test sets: the files of one, grouping of references, examples that are set aside."""
+"""Test sets: the files of one, grouping of references, examples that are rejected."""
 
 from pathlib import Path
 
@@ -14,11 +14,11 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_of_pairs_is_read_and_invalid_lines_are_set_aside(tmp_path: Path) -> None:
+def test_a_file_of_pairs_is_read_and_invalid_lines_are_rejected(tmp_path: Path) -> None:
     pairs = write(tmp_path / "x.tsv", "a\tb  c \n\tb\nd\t\ne\tf\n")
     data = load_evaluation_set(EvaluationFiles(pairs=[pairs]), None)
     assert (data.sources, data.references) == (["a", "e"], [["b c", "f"]])
-    assert data.set_aside == {"empty source": 1, "empty target": 1}
+    assert data.rejected == {"empty source": 1, "empty target": 1}
     assert data.text_sources == data.sources
     assert len(data) == 2
 
@@ -58,7 +58,7 @@ def test_incomplete_or_contradicting_files_are_refused(tmp_path: Path) -> None:
         (EvaluationFiles(), "name a test set"),
         (EvaluationFiles(source=text), "name a test set"),
         (EvaluationFiles(pairs=[pairs], source=text), "use one"),
-        (EvaluationFiles(pairs=[pairs]), "the test set is empty; set aside: 1 empty source"),
+        (EvaluationFiles(pairs=[pairs]), "the test set is empty; rejected: 1 empty source"),
         (EvaluationFiles(outputs=text), "give its references with --reference"),
         (EvaluationFiles(pairs=[pairs], media=tmp_path), "this one reads text"),
     ):

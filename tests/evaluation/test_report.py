@@ -51,12 +51,12 @@ def test_outputs_without_sources_have_scores_but_no_lengths() -> None:
     assert [(score.name, score.value > 0) for score in report.scores] == [("exact", True), ("bleu", True)]
     assert report.scores[0].value == 50
     record = report.as_json()
-    assert set(record) == {"sentences", "set_aside", "length_in", "scores", "by_length"}
+    assert set(record) == {"sentences", "rejected", "length_unit", "scores", "by_length"}
     assert record["by_length"] == {}
 
 
 def test_a_run_is_compared_with_another() -> None:
-    data = EvaluationSet(list(SOURCES), [REFERENCES], set_aside={"empty source": 2})
+    data = EvaluationSet(list(SOURCES), [REFERENCES], rejected={"empty source": 2})
     systems = Systems(run=Path("20"), compare_with=Path("50"))
     report = evaluate_systems(data, ["exact", "cer"], systems, ReferenceGenerator(Options(beam=3)), no_progress)
     assert report.texts == REFERENCES[:20] + ["wrong"] * 40
@@ -71,8 +71,8 @@ def test_a_run_is_compared_with_another() -> None:
     assert (record["run"], record["compared_with"], record["beam"], record["engine"]) == ("20", "50", 3, "copier")
     assert (record["tokens_per_second"], record["sentences_per_second"]) == (50, 30.0)
     assert [each["metric"] for each in record["comparison"]] == ["exact", "cer"]
-    assert (record["sources_in_parts"], record["not_read"], record["set_aside"]) == (1, 0, {"empty source": 2})
-    assert "not_read_why" not in record
+    assert (record["split_sources"], record["unreadable"], record["rejected"]) == (1, 0, {"empty source": 2})
+    assert "first_error" not in record
 
 
 def test_sources_that_are_not_texts_have_no_length() -> None:

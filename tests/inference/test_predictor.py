@@ -249,7 +249,7 @@ def test_attention_of_any_pair_can_be_captured(subwords: SubwordTokenizer, encod
     captured = translator.attend("the cat", "Hund", attribution=True)
     assert captured.source.merge_words().labels == ("the", "cat", "</s>")
     assert captured.target.merge_words().labels == ("Hund", "</s>")
-    assert captured.before.labels == ("<s>", *captured.target.labels[:-1])
+    assert captured.decoder_input.labels == ("<s>", *captured.target.labels[:-1])
     expected_kinds = {
         "encoder": encoder == "transformer",
         "cross": decoder != "cho",
@@ -259,7 +259,7 @@ def test_attention_of_any_pair_can_be_captured(subwords: SubwordTokenizer, encod
     assert (captured.alignment_weights is not None) == (decoder != "cho")
     assert captured.attribution["source"].shape == (len(captured.target), len(captured.source))
     assert np.abs(captured.attribution["source"]).max() > 0
-    assert not np.triu(captured.attribution["before"], 1).any(), "later tokens get no attribution"
+    assert not np.triu(captured.attribution["decoder_input"], 1).any(), "later tokens get no attribution"
 
 
 def test_attend_rejects_invalid_pairs(bundle: Bundle) -> None:

@@ -76,10 +76,10 @@ def test_merging_words_and_removing_special_tokens_commute(seed: int) -> None:
         random_capture(seed).merge_words().without_special(),
         random_capture(seed).without_special().merge_words(),
     )
-    assert (merged_first.source, merged_first.target, merged_first.before) == (
+    assert (merged_first.source, merged_first.target, merged_first.decoder_input) == (
         merged_last.source,
         merged_last.target,
-        merged_last.before,
+        merged_last.decoder_input,
     )
     for kind in merged_first.kinds:
         for a, b in zip(merged_first.weights[kind], merged_last.weights[kind], strict=True):
@@ -121,7 +121,7 @@ def test_layers_and_heads_are_selected_or_averaged() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             captured.matrix(**arguments)
-    recurrent = CapturedAttention(captured.source, captured.target, captured.before, {"cross": layers})
+    recurrent = CapturedAttention(captured.source, captured.target, captured.decoder_input, {"cross": layers})
     assert recurrent.kinds == ["cross"]
     with pytest.raises(ValueError, match="no attention of the kind 'encoder'; it has cross"):
         recurrent.matrix("encoder")
@@ -130,21 +130,21 @@ def test_layers_and_heads_are_selected_or_averaged() -> None:
 def test_shapes_that_do_not_match_the_axes_are_refused() -> None:
     captured = random_capture(1)
     with pytest.raises(ValueError, match="their places are"):
-        CapturedAttention(captured.source, captured.source, captured.before, captured.weights)
+        CapturedAttention(captured.source, captured.source, captured.decoder_input, captured.weights)
     with pytest.raises(ValueError, match="marks of what is special"):
         Axis(("a", "b"), (True,))
     with pytest.raises(ValueError, match="which are not its places"):
         CapturedAttention(
-            captured.source, captured.target, captured.before, {}, attribution={"source": np.zeros((1, 1), np.float32)}
+            captured.source, captured.target, captured.decoder_input, {}, attribution={"source": np.zeros((1, 1), np.float32)}
         )
     with pytest.raises(ValueError, match="its places are not"):
         CapturedAttention(
-            captured.source, captured.target, captured.before, {}, alignment_weights=np.zeros((1, 1), np.float32)
+            captured.source, captured.target, captured.decoder_input, {}, alignment_weights=np.zeros((1, 1), np.float32)
         )
 
 
 def test_a_single_head_is_not_a_guess() -> None:
     one, two = (np.full((heads, 2, 3), 1 / 3, np.float32) for heads in (1, 2))
     assert AlignmentHead.default([one]) == AlignmentHead(0)
-    assert AlignmentHead.default([two]) == AlignmentHead(0, guessed=True)
-    assert AlignmentHead.default([one, one, one]) == AlignmentHead(1, guessed=True)
+    assert AlignmentHead.default([two]) == AlignmentHead(0, is_default=True)
+    assert AlignmentHead.default([one, one, one]) == AlignmentHead(1, is_default=True)

@@ -99,5 +99,5 @@ def test_flow_refuses_rows_that_do_not_exist(rows: list[int], error: type[Except
 def test_flow_needs_a_model_with_attention() -> None:
     captured = random_capture(1)
     with pytest.raises(ValueError, match="does not attend"):
-        flow(CapturedAttention(captured.source, captured.target, captured.before, {}))
+        flow(CapturedAttention(captured.source, captured.target, captured.decoder_input, {}))
     assert [each.shape for each in flow(captured, rows=[])] == [(0, len(captured.source)), (0, len(captured.target))]

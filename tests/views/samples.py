@@ -22,7 +22,7 @@ def random_capture(seed: int, layers: int = 2, heads: int = 3) -> CapturedAttent
     axes: dict[str, Any] = {
         "source": Axis((*source, "</s>"), (*[False] * len(source), True)),
         "target": Axis((*target, "</s>"), (*[False] * len(target), True)),
-        "before": Axis(("<s>", *target), (True, *[False] * len(target))),
+        "decoder_input": Axis(("<s>", *target), (True, *[False] * len(target))),
     }
     S, T = len(source) + 1, len(target) + 1
 
@@ -41,7 +41,7 @@ def random_capture(seed: int, layers: int = 2, heads: int = 3) -> CapturedAttent
     }
     attribution = {
         "source": rng.normal(size=(T, S)).astype(np.float32),
-        "before": rng.normal(size=(T, T)).astype(np.float32),
+        "decoder_input": rng.normal(size=(T, T)).astype(np.float32),
     }
     choice = AlignmentHead(layers - 1, 0, shifted=bool(seed % 2))
     return CapturedAttention(

@@ -106,7 +106,7 @@ def test_the_largest_weight_of_a_long_recording_is_visible_in_the_terminal(
         recording_capture,
         source=Axis(("",) * 720, (False,) * 720, "frames"),
         target=axis,
-        before=axis,
+        decoder_input=axis,
         weights={},
         alignment_weights=None,
     )

@@ -244,7 +244,7 @@ def test_the_beam_is_a_prefix_tree(browser: Browser, tmp_path: Path) -> None:
         assert page.locator("svg text.word").count() == 8, "common prefixes are drawn once"
         page.focus("svg text.word >> nth=3")
         words = replace(
-            captured, target=targets[1], before=targets[1], weights={}, attribution={}, alignment_weights=weights[1]
+            captured, target=targets[1], decoder_input=targets[1], weights={}, attribution={}, alignment_weights=weights[1]
         ).merge_words()
         row = words.without_special().alignment_weights[1]
         best = words.source.labels[int(row.argmax())]
@@ -258,7 +258,7 @@ def test_two_captures_are_side_by_side(browser: Browser, tmp_path: Path) -> None
     only = CapturedAttention(
         random_capture(2).source,
         random_capture(2).target,
-        random_capture(2).before,
+        random_capture(2).decoder_input,
         {"cross": random_capture(2).weights["cross"][:1]},
     )
     with open_page(browser, tmp_path, random_capture(1), only, viewport={"width": 1300, "height": 800}) as page:
@@ -429,7 +429,7 @@ def test_tiny_attribution_is_scaled(browser: Browser, tmp_path: Path) -> None:
 
 def test_a_model_without_attention_says_so(browser: Browser, tmp_path: Path) -> None:
     without_attention = CapturedAttention(
-        random_capture(2).source, random_capture(2).target, random_capture(2).before, {}
+        random_capture(2).source, random_capture(2).target, random_capture(2).decoder_input, {}
     )
     with open_page(browser, tmp_path, without_attention) as page:
         assert "does not attend" in page.locator("#panels").text_content()

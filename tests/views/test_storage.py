@@ -17,7 +17,7 @@ FORMAT_1 = Path(__file__).parent / "format-1"
 
 
 def assert_same(first: CapturedAttention, second: CapturedAttention, tolerance: float) -> None:
-    assert (first.source, first.target, first.before) == (second.source, second.target, second.before)
+    assert (first.source, first.target, first.decoder_input) == (second.source, second.target, second.decoder_input)
     assert (first.alignment_head, first.model, first.kinds) == (second.alignment_head, second.model, second.kinds)
     for kind in first.kinds:
         assert len(first.weights[kind]) == len(second.weights[kind])

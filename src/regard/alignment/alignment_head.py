@@ -13,14 +13,14 @@ Weights = NDArray[np.float32]
 class AlignmentHead:
     """The layer and head of cross-attention that align best, from 0; head None: the mean of the layer's heads.
 
-    shifted: a target token's row is that of the step that has it as input, not of the step that predicts it. guessed:
+    shifted: a target token's row is that of the step that has it as input, not of the step that predicts it. is_default:
     this is the default because nothing is known of the model. The fields are stored with captured attention.
     """
 
     layer: int
     head: int | None = None
     shifted: bool = False
-    guessed: bool = False
+    is_default: bool = False
 
     def select(self, layers: Sequence[Weights]) -> Weights:
         """This head's weights [Tt, Ts], from [H, Tt, Ts] of each layer, with the end-of-sequence tokens."""
@@ -33,4 +33,4 @@ class AlignmentHead:
     def default(layers: Sequence[Weights]) -> "AlignmentHead":
         """If nothing is known of a model: the mean of the last layer but one (Garg et al. 2019, arXiv:1909.02074)."""
         is_only_head = len(layers) == 1 and len(layers[0]) == 1
-        return AlignmentHead(max(0, len(layers) - 2), guessed=not is_only_head)
+        return AlignmentHead(max(0, len(layers) - 2), is_default=not is_only_head)

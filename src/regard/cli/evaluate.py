@@ -258,8 +258,8 @@ def _print_json(record: dict[str, Any]) -> None:
 def _print_report(report: "Report") -> None:
     from regard.evaluation.evaluation_set import format_reasons
 
-    set_aside = f"; set aside: {format_reasons(report.set_aside)}" if report.set_aside else ""
-    typer.echo(f"{report.sentences:,} sentences{set_aside}")
+    rejected = f"; rejected: {format_reasons(report.rejected)}" if report.rejected else ""
+    typer.echo(f"{report.sentences:,} sentences{rejected}")
     width = max(7, *(len(score.name) for score in report.scores))
     for score in report.scores:
         typer.echo(f"  {score.name:{width}} {score.value:7.2f}   {score.signature}")
@@ -272,7 +272,7 @@ def _print_report(report: "Report") -> None:
         if generated.split_sources:
             typer.echo(f"  {generated.split_sources:,} sources are longer than the model reads, and were read in parts")
         if generated.unreadable:
-            first = f"; the first is {generated.first_problem}" if generated.first_problem else ""
+            first = f"; the first is {generated.first_error}" if generated.first_error else ""
             typer.echo(f"  {generated.unreadable:,} sources could not be read, and count as wrong{first}")
     for each in report.confusions or []:
         typer.echo(f"  {each.count:6,} times {each.reference} was taken for {each.output}")

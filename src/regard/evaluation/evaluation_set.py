@@ -36,7 +36,7 @@ class EvaluationSet:
     sources: list[Any] | None  # None where only outputs and references were given
     references: list[list[str]]  # references[k][i] is the k-th reference of source i
     outputs: list[str] | None = None  # where a file of them is scored
-    set_aside: Mapping[str, int] = field(default_factory=dict)  # examples that are not scored, by reason
+    rejected: Mapping[str, int] = field(default_factory=dict)  # examples that are not scored, by reason
 
     def __len__(self) -> int:
         return len(self.references[0])
@@ -96,10 +96,10 @@ def load_evaluation_set(files: EvaluationFiles, description: RunDescription | No
         return _load_outputs(files, files.outputs)
     if files.pairs and (files.source or files.references):
         raise RegardError("test files with both sides and --source are two ways of saying one thing; use one.")
-    set_aside: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     more_references: list[list[str]] = []
     if files.pairs:
-        examples = _read_examples(files, kind, set_aside)
+        examples = _read_examples(files, kind, rejected)
     elif files.source is not None and files.references:
         examples = list(read_aligned(files.source, files.references[0]))
         more_references = [
@@ -108,13 +108,13 @@ def load_evaluation_set(files: EvaluationFiles, description: RunDescription | No
     else:
         raise RegardError("name a test set: a file with both sides, or --source and --reference.")
     if not examples:
-        reasons = f"; set aside: {format_reasons(set_aside)}" if set_aside else ""
+        reasons = f"; rejected: {format_reasons(rejected)}" if rejected else ""
         raise RegardError(f"the test set is empty{reasons}.")
     grouped = _group_references(examples, kind)
     reference_count = max(map(len, grouped))
     references = [[each[min(at, len(each) - 1)].target for each in grouped] for at in range(reference_count)]
     sources = [kind.source(each[0]) for each in grouped]
-    return EvaluationSet(sources, [*references, *more_references], set_aside=dict(set_aside))
+    return EvaluationSet(sources, [*references, *more_references], rejected=dict(rejected))
 
 
 def format_reasons(counts: Mapping[str, int]) -> str:
@@ -133,7 +133,7 @@ def _load_outputs(files: EvaluationFiles, outputs: Path) -> EvaluationSet:
     return EvaluationSet(sources, references, [example.source for example in columns[0]])
 
 
-def _read_examples(files: EvaluationFiles, kind: _SourceKind, set_aside: Counter[str]) -> list[Example]:
+def _read_examples(files: EvaluationFiles, kind: _SourceKind, rejected: Counter[str]) -> list[Example]:
     """The examples that can be scored; the others are counted by reason."""
     valid = []
     with_questions = kind.empty_targets or files.layout.question_column is not None
@@ -141,7 +141,7 @@ def _read_examples(files: EvaluationFiles, kind: _SourceKind, set_aside: Counter
         layout = layout_with_question(path, files.layout) if with_questions else files.layout
         for example in read_pairs(path, layout):
             if problem := kind.problem(example):
-                set_aside[problem] += 1
+                rejected[problem] += 1
             else:
                 valid.append(replace(example, target=normalize_whitespace(example.target)))
     return valid

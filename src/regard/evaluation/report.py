@@ -42,7 +42,7 @@ class GeneratedOutputs:
     engine: str
     beam: int | None = None  # None for a task without search
     unreadable: int = 0  # sources that could not be read; their output is empty
-    first_problem: str = ""  # of these
+    first_error: str = ""  # of these
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def generate_outputs(
         engine=predictor.engine_reason,
         beam=options.beam if "search" in predictor.task.options else None,
         unreadable=len(failed),
-        first_problem=f"{failed[0].source}: {failed[0].error}" if failed else "",
+        first_error=f"{failed[0].source}: {failed[0].error}" if failed else "",
     )
 
 
@@ -100,7 +100,7 @@ class Report:
     """The result of an evaluation."""
 
     sentences: int
-    set_aside: Mapping[str, int]
+    rejected: Mapping[str, int]
     texts: list[str]  # the outputs that were scored
     scores: list[Score]
     length_unit: str  # "words", "characters", or "nothing" where sources are not texts
@@ -128,8 +128,8 @@ class Report:
         """Plain data, without the outputs."""
         record: dict[str, Any] = {
             "sentences": self.sentences,
-            "set_aside": dict(self.set_aside),
-            "length_in": self.length_unit,
+            "rejected": dict(self.rejected),
+            "length_unit": self.length_unit,
         }
         if self.generated is not None:
             record |= {
@@ -138,9 +138,9 @@ class Report:
                 "engine": self.generated.engine,
                 "tokens_per_second": self.tokens_per_second,
                 "sentences_per_second": self.sentences_per_second,
-                "sources_in_parts": self.generated.split_sources,
-                "not_read": self.generated.unreadable,
-                **({"not_read_why": self.generated.first_problem} if self.generated.first_problem else {}),
+                "split_sources": self.generated.split_sources,
+                "unreadable": self.generated.unreadable,
+                **({"first_error": self.generated.first_error} if self.generated.first_error else {}),
                 "beam": self.beam,
             }
         record["scores"] = [asdict(score) for score in self.scores]
@@ -192,7 +192,7 @@ def evaluate_systems(
     labels = any(METRICS.get(name).inputs == "labels" for name in metrics)
     return Report(
         sentences=len(data),
-        set_aside=data.set_aside,
+        rejected=data.rejected,
         texts=texts,
         scores=[corpus_score(name, texts, data.references, tokenize) for name in metrics],
         length_unit=source_lengths(measured)[0] if measured else "nothing",

@@ -28,16 +28,16 @@ MAX_SOURCE_VALUES = 1 << 20  # of all copies in one pass: the activations of con
 
 def compute_attribution(bundle: Bundle, source: SourceInput, output: Sequence[int]) -> dict[str, Weights]:
     """Gradient times input of each output token's log-probability: "source" [T, S] over the positions of the source,
-    "before" [T, T] over the decoder's input. All tokens with their end of sequence."""
+    "decoder_input" [T, T] over the decoder's input. All tokens with their end of sequence."""
     model = bundle.model
     device = next(model.parameters()).device
     embeddings = {"source": model.encoder.embedding.attribution_point}
     if hasattr(model.decoder, "embedding"):  # a classifier's decoder has no input tokens
-        embeddings["before"] = model.decoder.embedding.attribution_point
+        embeddings["decoder_input"] = model.decoder.embedding.attribution_point
     encoder_input, mask = (each.to(device) for each in collate_sources(bundle.source_processor, [source]))
     decoder_input = torch.tensor([[BOS, *output[:-1]]], device=device)
     targets = torch.tensor(output, device=device)
-    found: dict[str, list[Tensor]] = {"source": [], "before": []}
+    found: dict[str, list[Tensor]] = {"source": [], "decoder_input": []}
     steps_per_pass = max(1, min(MAX_STEPS_PER_PASS, MAX_SOURCE_VALUES // max(1, encoder_input.numel())))
     for start in range(0, len(output), steps_per_pass):
         steps = torch.arange(start, min(start + steps_per_pass, len(output)), device=device)

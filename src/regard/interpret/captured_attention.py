@@ -17,7 +17,7 @@ Kind = Literal["cross", "encoder", "decoder"]
 KINDS: dict[Kind, tuple[str, str]] = {  # queries and keys, which are rows and columns
     "cross": ("target", "source"),
     "encoder": ("source", "source"),
-    "decoder": ("target", "before"),
+    "decoder": ("target", "decoder_input"),
 }
 Weights = NDArray[np.float32]
 SPACE = "▁"
@@ -146,18 +146,18 @@ class SourceMedia:
 class CapturedAttention:
     """Attention weights over a source and a target.
 
-    before: the decoder's input, the token before each target position. weights: for each kind, [heads, rows, columns]
+    decoder_input: the token before each target position. weights: for each kind, [heads, rows, columns]
     of each layer, rows and columns labeled by the axes `rows(kind)` and `columns(kind)`; rows of "cross" and "decoder"
     are decoding steps. hidden_weights: for each kind, [heads, rows] of each layer, the weight on positions that were
     removed. attribution: gradient times input of each target position's log-probability, [target, source] and
-    [target, before]. alignment_weights: [target, source], the weights of the layer and head `alignment_head`. beam: the
+    [target, decoder_input]. alignment_weights: [target, source], the weights of the layer and head `alignment_head`. beam: the
     outputs of beam search if requested, the best first, in subwords with special tokens. source_media: the source, if
     it is not text.
     """
 
     source: Axis
     target: Axis
-    before: Axis
+    decoder_input: Axis
     weights: Mapping[Kind, Sequence[Weights]]
     hidden_weights: Mapping[Kind, Sequence[Weights]] = field(default_factory=dict)
     attribution: Mapping[str, Weights] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class CapturedAttention:
         return f"<CapturedAttention {text!r} over {len(self.source)} {self.source.unit}; {self.summary}{attribution}>"
 
     def _axis(self, name: str) -> Axis:
-        axes = {"source": self.source, "target": self.target, "before": self.before}
+        axes = {"source": self.source, "target": self.target, "decoder_input": self.decoder_input}
         return axes[name]
 
     def rows(self, kind: Kind) -> Axis:
@@ -268,7 +268,7 @@ class CapturedAttention:
             self,
             source=self.source.merge_words(),
             target=self.target.merge_words(),
-            before=self.before.merge_words(),
+            decoder_input=self.decoder_input.merge_words(),
             weights=weights,
             hidden_weights=hidden_weights,
             attribution=attribution,
@@ -281,7 +281,7 @@ class CapturedAttention:
         """The same without special tokens, such as the end of sequence; their weight is in `hidden_weights`."""
         kept = {
             name: [position for position, special in enumerate(self._axis(name).special) if not special]
-            for name in ("source", "target", "before")
+            for name in ("source", "target", "decoder_input")
         }
         weights: dict[Kind, list[Weights]] = {}
         hidden_weights: dict[Kind, list[Weights]] = {}
@@ -298,7 +298,7 @@ class CapturedAttention:
             self,
             source=self.source.select(kept["source"]),
             target=self.target.select(kept["target"]),
-            before=self.before.select(kept["before"]),
+            decoder_input=self.decoder_input.select(kept["decoder_input"]),
             weights=weights,
             hidden_weights=hidden_weights,
             attribution=attribution,

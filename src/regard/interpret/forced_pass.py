@@ -67,7 +67,7 @@ def run_forced_pass(
         }
         layers = {kind: [each.float().cpu().numpy() for each in tensors[kind]] for kind in KINDS}
         for row, output in enumerate(batch_outputs):
-            sizes = {"source": source_lengths[row], "target": len(output), "before": len(output)}
+            sizes = {"source": source_lengths[row], "target": len(output), "decoder_input": len(output)}
             # Copies: a view would keep the whole batch's weights alive.
             weights = {
                 kind: [each[row, :, : sizes[query], : sizes[key]].copy() for each in layers[kind]]

@@ -83,7 +83,7 @@ def _head_statistics(
 
 
 def rollout(captured: CapturedAttention) -> tuple[Matrix, Matrix]:
-    """Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928): [target, source] and [target, before].
+    """Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928): [target, source] and [target, decoder_input].
 
     Heads are averaged, each layer is half attention and half the residual connection, and layers are multiplied. Rows
     of the two matrices together sum to one.
@@ -124,7 +124,7 @@ def _with_residual(captured: CapturedAttention, kind: Kind) -> list[Matrix]:
 
 
 def flow(captured: CapturedAttention, rows: Sequence[int] | None = None) -> tuple[Matrix, Matrix]:
-    """Attention flow (Abnar and Zuidema 2020, arXiv:2005.00928): [rows, source] and [rows, before].
+    """Attention flow (Abnar and Zuidema 2020, arXiv:2005.00928): [rows, source] and [rows, decoder_input].
 
     The maximum flow from each target row to each position of the source and of the decoder's input, in a network of the
     layers as in rollout, whose edges have their weights as capacities. rows: of the target, from 0; all if none are

@@ -73,7 +73,7 @@ class TrainedRun:
             "parameters": self.bundle.model.size,
             "examples": len(self.corpus.train),
             "valid_examples": len(self.corpus.valid),
-            "set_aside": self.corpus.rejected,
+            "rejected": self.corpus.rejected,
             "best_step": best.get("step"),
         }
 
@@ -327,5 +327,5 @@ def describe_run(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Pat
     ]
     if corpus.rejected:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(corpus.rejected.items()))
-        lines.append(f"{sum(corpus.rejected.values()):,} examples set aside: {reasons}; see {run}/data/rejected.jsonl")
+        lines.append(f"{sum(corpus.rejected.values()):,} examples rejected: {reasons}; see {run}/data/rejected.jsonl")
     return lines

@@ -90,7 +90,7 @@ def pack_capture(captured: CapturedAttention, name: str) -> dict[str, Any]:
         "name": name,
         "source": _pack_axis(captured.source),
         "target": _pack_axis(captured.target),
-        "before": _pack_axis(captured.before),
+        "decoder_input": _pack_axis(captured.decoder_input),
         "weights": {
             kind: [[_pack_matrix(head, top) for head in layer] for layer in layers] for kind, layers in weights.items()
         },

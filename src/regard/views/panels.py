@@ -179,7 +179,7 @@ def _select_weights(captured: CapturedAttention, kind: Kind, selection: Selectio
     if kind == "cross" and unselected and captured.alignment_weights is not None and alignment_head is not None:
         description = (
             f"attention, {_describe_layer_and_head(alignment_head.layer, alignment_head.head)}, "
-            + ("since nothing is known of which aligns best" if alignment_head.guessed else "which aligns best")
+            + ("since nothing is known of which aligns best" if alignment_head.is_default else "which aligns best")
             + ("; of the step after each word's own" if alignment_head.shifted else "")
         )
         hidden = _describe_hidden_weight(captured, kind, alignment_head.layer, alignment_head.head)

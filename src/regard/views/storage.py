@@ -47,7 +47,7 @@ def from_record(record: Any) -> CapturedAttention:
         record = migrate_attention(record)
         if record["format"] != FORMAT:
             raise RegardError(f"it is of the format {record['format']!r}; this version reads {FORMAT!r}.")
-        axes = {name: _axis(record[name]) for name in ("source", "target", "before")}
+        axes = {name: _axis(record[name]) for name in ("source", "target", "decoder_input")}
         weights: dict[Kind, list[Weights]] = {}
         for kind in KINDS:
             columns = len(axes[KINDS[kind][1]])
@@ -59,7 +59,7 @@ def from_record(record: Any) -> CapturedAttention:
         return CapturedAttention(
             axes["source"],
             axes["target"],
-            axes["before"],
+            axes["decoder_input"],
             weights=weights,
             hidden_weights={
                 kind: [np.array(layer, np.float32) for layer in layers]
@@ -142,7 +142,7 @@ def _from_tensors(raw: bytes) -> CapturedAttention:
         kind: found for kind in KINDS if (found := layers(f"hidden_weights.{kind}"))
     }
     weights: dict[Kind, list[Weights]] = {kind: found for kind in KINDS if (found := layers(kind))}
-    inputs = [over for over in ("source", "before") if f"attribution.{over}" in tensors]
+    inputs = [over for over in ("source", "decoder_input") if f"attribution.{over}" in tensors]
     attribution = {over: tensors.pop(f"attribution.{over}") for over in inputs}
     alignment_weights = tensors.pop("alignment_weights", None)
     if tensors:
@@ -154,7 +154,7 @@ def _from_tensors(raw: bytes) -> CapturedAttention:
         "alignment_weights": None,
     }
     empty = from_record({**record, **no_arrays})
-    axes = empty.source, empty.target, empty.before
+    axes = empty.source, empty.target, empty.decoder_input
     return CapturedAttention(
         *axes,
         weights,
@@ -187,16 +187,16 @@ def _source_media(record: Any) -> SourceMedia:
 
 def _alignment_head(record: Any) -> AlignmentHead:
     layer, head, shifted = record["layer"], record["head"], record["shifted"]
-    guessed = record.get("guessed", False)
+    is_default = record.get("is_default", False)
     is_position = isinstance(layer, int) and isinstance(head, int | None)
-    if not (is_position and isinstance(shifted, bool) and isinstance(guessed, bool)):
+    if not (is_position and isinstance(shifted, bool) and isinstance(is_default, bool)):
         raise RegardError("this is no captured attention: its alignment head is none.")
-    return AlignmentHead(layer, head, shifted, guessed)
+    return AlignmentHead(layer, head, shifted, is_default)
 
 
 def _metadata(captured: CapturedAttention) -> dict[str, Any]:
     """Everything but numbers: format, model, axes, alignment head."""
-    axes = {name: getattr(captured, name) for name in ("source", "target", "before")}
+    axes = {name: getattr(captured, name) for name in ("source", "target", "decoder_input")}
     head = captured.alignment_head
     return {
         "format": FORMAT,

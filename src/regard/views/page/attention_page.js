@@ -119,8 +119,8 @@ function fillSelections() {
   const layerCounts = available.map((capture) => capture.layerCount(kind));
   const layers = [];
   if (has("best")) {
-    const guessed = available.some(({ record }) => record.alignment_head?.[3]);
-    layers.push(option("best", guessed ? "not known: a guess" : "aligns best"));
+    const is_default = available.some(({ record }) => record.alignment_head?.[3]);
+    layers.push(option("best", is_default ? "not known: a guess" : "aligns best"));
   }
   if (Math.max(0, ...layerCounts)) layers.push(option("mean", "mean of all"), ...numbered(layerCounts));
   if (has("rollout")) layers.push(option("rollout", "rollout, all layers"));
@@ -144,9 +144,9 @@ function fillSelections() {
 function describeSelection(capture) {
   if (state.layer === "attribution") return "gradient times input: its size, the largest of each row full";
   if (state.layer !== "best") return "";
-  const [layer, head, shifted, guessed] = capture.record.alignment_head;
+  const [layer, head, shifted, is_default] = capture.record.alignment_head;
   const heads = head === null ? "all heads" : `head ${head + 1}`;
-  const reason = guessed ? "since nothing is known of which aligns best" : "which aligns best";
+  const reason = is_default ? "since nothing is known of which aligns best" : "which aligns best";
   return `layer ${layer + 1}, ${heads}, ${reason}${shifted ? "; of the step after each word's own" : ""}`;
 }
 

@@ -7,7 +7,7 @@ const MAX_CACHED = 60; // decoded matrices
 export const AXES = { // of the rows (queries) and the columns (keys)
   cross: ["target", "source"],
   encoder: ["source", "source"],
-  decoder: ["target", "before"],
+  decoder: ["target", "decoder_input"],
 };
 export const KIND_LABELS = {
   cross: "written to read",

@@ -56,14 +56,14 @@ export function attentionRecord({ record }) {
   for (const [kind, layers] of Object.entries(record.weights)) {
     weights[kind] = layers.map((heads) => heads.map(nested));
   }
-  const [layer, head, shifted, guessed] = record.alignment_head || [];
+  const [layer, head, shifted, is_default] = record.alignment_head || [];
   return {
     format: "regard attention 2",
     model: record.name,
     source: axis(record.source),
     target: axis(record.target),
-    before: axis(record.before),
-    alignment_head: record.alignment_head && { layer, head, shifted, guessed },
+    decoder_input: axis(record.decoder_input),
+    alignment_head: record.alignment_head && { layer, head, shifted, is_default },
     weights,
     hidden_weights: {},
     attribution: record.attribution,
