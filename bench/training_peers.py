@@ -92,7 +92,7 @@ def regard_model(shape: Shape, preset: str, precision: str) -> tuple[nn.Module, 
     if shape.feedforward:
         sizes |= {"heads": shape.heads, "feedforward": shape.feedforward}
     model = merge_settings(preset_settings_of(preset)["model"], {"encoder": sizes, "decoder": sizes})
-    settings = TrainingSettings.parse({"smoothing": 0.1, "precision": precision})
+    settings = TrainingSettings.parse({"label_smoothing": 0.1, "precision": precision})
     network = Seq2Seq(ModelSettings.parse(model), source_vocabulary_size=VOCABULARY, target_vocabulary_size=VOCABULARY)
     objective = Objective(network, settings).train()
     return objective, lambda batch: batch_loss(objective, batch).total / batch.tokens

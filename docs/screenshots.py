@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 import regard
-from regard.inference.attention_capture import beam_branches
+from regard.inference.attention_capture import beam_hypotheses
 from regard.views.html_page import write_page
 
 FOLDER = Path(__file__).parent
@@ -75,7 +75,7 @@ def main() -> None:
         for run, text in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
             translator = regard.load(run)
             result = translator.translate(text, beam=6, nbest=6)
-            captured = replace(translator.attend(text, result), beam=beam_branches(translator.pipeline, result))
+            captured = replace(translator.attend(text, result), beam=beam_hypotheses(translator.pipeline, result))
             page = Path(folder) / "page.html"
             write_page([(Path(run).name, captured)], page)
             views = VIEWS if run == sys.argv[1] else {"see-zh": ("matrix", "light", 700, 640)}

@@ -9,8 +9,8 @@ import soundfile
 import torch
 
 from regard.data.labels import Labels
-from regard.data.media import medium_for
-from regard.data.settings import LANGUAGE_SIGN, SubwordSettings
+from regard.data.media import media_processor
+from regard.data.settings import LANGUAGE_TOKEN, SubwordSettings
 from regard.data.synthetic.scenes import Group, Scene, draw_scene
 from regard.data.synthetic.spoken_digits import RATE, Voice, synthesize
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
@@ -41,9 +41,9 @@ def media_bundle(
     default = {"images": "image-classifier", "speech": "speech-classifier"}[kind] if labels else PRESET[kind]
     base = {**small_preset(preset or default), "source": {}}
     settings = ModelSettings.parse(merge_settings(merge_settings(base, {"source": SOURCES[kind]}), change))
-    signs = [LANGUAGE_SIGN.format(each) for each in languages]
+    signs = [LANGUAGE_TOKEN.format(each) for each in languages]
     vocabulary: Vocabulary = Labels(labels) if labels else train_tokenizer(LINES, SubwordSettings(), 300, signs)
-    medium = medium_for(settings.source)
+    medium = media_processor(settings.source)
     assert medium is not None
     torch.manual_seed(0)
     model = new_model(settings, medium, vocabulary)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import RegardError
-from regard.models.settings import RecurrentDecoder, RecurrentEncoder, TransformerEncoder
+from regard.models.settings import RecurrentDecoderSettings, RecurrentEncoderSettings, TransformerEncoderSettings
 from regard.settings import apply_assignments, merge_settings, read_toml
 from regard.tasks.presets import all_presets, preset_settings
 from regard.training.settings import RunSettings, run_settings
@@ -294,11 +294,11 @@ def test_merging_prefers_the_second_table_and_keeps_the_rest(base: dict[str, Any
 
 
 def test_precedence_is_preset_file_command_set() -> None:
-    file = {"preset": "bahdanau", "training": {"steps": 1, "warmup": 2, "seed": 3}}
-    settings = run_settings(None, file, ["training.seed=9"], {"training": {"warmup": 8, "seed": 8}})
+    file = {"preset": "bahdanau", "training": {"steps": 1, "warmup_steps": 2, "seed": 3}}
+    settings = run_settings(None, file, ["training.seed=9"], {"training": {"warmup_steps": 8, "seed": 8}})
     assert settings.preset == "bahdanau"
     assert settings.training.schedule == "cosine"  # of the preset
-    assert (settings.training.steps, settings.training.warmup, settings.training.seed) == (1, 8, 9)
+    assert (settings.training.steps, settings.training.warmup_steps, settings.training.seed) == (1, 8, 9)
     assert run_settings("luong", file, [], {}).preset == "luong"
     assert run_settings(None, {}, [], {}).preset == "transformer-tiny"
 
@@ -314,19 +314,19 @@ def test_another_kind_replaces_the_whole_table() -> None:
 def test_another_kind_by_set_replaces_the_whole_table_in_any_order(reverse_order: bool) -> None:
     assignments = ["model.encoder.kind=recurrent", "model.encoder.layers=3", "model.tie=target"]
     settings = run_settings("transformer-tiny", {}, assignments[::-1] if reverse_order else assignments, {})
-    assert settings.model.encoder == RecurrentEncoder(layers=3)
+    assert settings.model.encoder == RecurrentEncoderSettings(layers=3)
     assert settings.model.decoder.kind == "transformer"
 
 
 def test_the_same_kind_by_set_keeps_the_table() -> None:
     settings = run_settings("transformer-tiny", {}, ["model.encoder.kind=transformer", "model.encoder.layers=3"], {})
-    assert isinstance(settings.model.encoder, TransformerEncoder)
+    assert isinstance(settings.model.encoder, TransformerEncoderSettings)
     assert (settings.model.encoder.width, settings.model.encoder.layers) == (128, 3)
 
 
 def test_another_kind_in_a_file_replaces_the_whole_table() -> None:
     file = {"model": {"decoder": {"kind": "recurrent", "score": "dot"}, "tie": "none"}}
-    assert run_settings("transformer-tiny", file, [], {}).model.decoder == RecurrentDecoder(score="dot")
+    assert run_settings("transformer-tiny", file, [], {}).model.decoder == RecurrentDecoderSettings(score="dot")
 
 
 @pytest.mark.parametrize("name", all_presets())

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.inference.engines.selection import open_engine, run_in_pytorch
+from regard.inference.engines.selection import loaded_run_from_bundle, open_loaded_run
 from regard.inference.predictor import Predictor
 from regard.runs.folder import open_run
 from regard.tasks.base import task_from_description
@@ -29,13 +29,15 @@ def load(
     and rarely worse.
     """
     folder = open_run(Path(path))
-    run = open_engine(folder, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist)
+    run = open_loaded_run(
+        folder, engine=engine, device=device, precision=precision, threads=threads, shortlist=shortlist
+    )
     task = task_from_description(folder.description)
     return Predictor(run, task, task.pipeline(run))
 
 
 def predictor_from_bundle(bundle: "Bundle") -> Predictor:
     """The predictor of a model that is already loaded in PyTorch."""
-    run = run_in_pytorch(bundle)
+    run = loaded_run_from_bundle(bundle)
     task = task_from_description(bundle.description)
     return Predictor(run, task, task.pipeline(run))

@@ -1,4 +1,4 @@
-"""Renamed settings, values and options: older files are migrated, old names on the command line are errors.
+"""Renamed settings, values, options and paths: older files are migrated, old names on the command line are errors.
 
 A pattern is a dotted path; `*` stands for one component of it. Imports no PyTorch.
 """
@@ -50,6 +50,13 @@ SETTINGS: dict[str, str] = {
     "training.guidance": ".alignment_weight",
     "training.attend_everywhere": ".doubly_stochastic",
     "training.attend_once": ".coverage_loss",
+    "training.tokens": ".batch_tokens",
+    "training.accumulate": ".gradient_accumulation",
+    "training.warmup": ".warmup_steps",
+    "training.clip": ".max_grad_norm",
+    "training.smoothing": ".label_smoothing",
+    "training.average": ".ema_decay",
+    "training.best": ".averaged_checkpoints",
 }
 
 # Values of settings: the new path of the setting, and each old value with the new one.
@@ -58,6 +65,7 @@ VALUES: dict[str, dict[Any, Any]] = {
     "model.source.unit": {"subwords": "token", "sentences": "sentence"},
     "model.*.norm_first": {"pre": True, "post": False},
     "training.metric": {"names": "entity_f1", "tags": "tag_accuracy", "f1": "macro_f1"},
+    "preset": {"answer": "story-qa", "memory": "memory-network", "span": "span-qa"},
     "task": {
         "translate": "translation",
         "classify": "classification",
@@ -105,7 +113,13 @@ TENSORS: tuple[tuple[str, str], ...] = (
 CHECKPOINT_GROUPS = {"optimiser": "optimizer"}
 
 # Keys of a line of log.jsonl.
-LOG_KEYS = {"measure": "metric"}
+LOG_KEYS = {
+    "measure": "metric",
+    "norm": "grad_norm",
+    "rate": "learning_rate",
+    "speed": "tokens_per_second",
+    "chosen": "selected_weights",
+}
 
 # Keys of captured attention of format 1, which are also the first component of the names of its tensors.
 ATTENTION_KEYS = {
@@ -119,14 +133,18 @@ ALIGNMENT_HEAD_KEYS = {"guessed": "is_default"}
 SOURCE_MEDIA_KEYS = {"sound": "audio"}
 SOURCE_MEDIA_KINDS = {"picture": "image"}
 
+# Paths of the service.
+PATHS = {"/v1/read": "/v1/predict-file", "/v1/look": "/v1/attend-file"}
+
 # Decoding options, and options of the command line with their dashes.
 OPTIONS: dict[str, str] = {
     "--symmetrise": "--symmetrize",
-    "no_repeat": "no_repeat_ngram",
+    "no_repeat": "no_repeat_ngram_size",
+    "no_repeat_ngram": "no_repeat_ngram_size",
     "groups": "beam_groups",
     "diversity": "diversity_penalty",
     "most": "max_length_ratio",
-    "--no-repeat": "--no-repeat-ngram",
+    "--no-repeat": "--no-repeat-ngram-size",
     "--groups": "--beam-groups",
     "--diversity": "--diversity-penalty",
     "--most": "--max-length-ratio",
@@ -135,6 +153,17 @@ OPTIONS: dict[str, str] = {
     "--tokens": "--max-tokens",
     "--greedy": "--search greedy",
     "--best": "--nbest",
+    "--raw": "--no-normalize",
+    "--picture": "--plot",
+    "--special": "--special-tokens",
+    "--channels": "--channel-attention",
+    "--folder": "--data-folder",
+    "--kind": "--format",
+    "--name": "--allowed-host",
+    "--origin": "--cors-origin",
+    "--keys": "--api-keys",
+    "--log": "--access-log",
+    "--no-repeat-ngram": "--no-repeat-ngram-size",
 }
 
 

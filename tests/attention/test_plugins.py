@@ -14,7 +14,7 @@ from regard.attention.extents import EXTENTS
 from regard.attention.scores import SCORES
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings import ModelSettings, RecurrentDecoder
+from regard.models.settings import ModelSettings, RecurrentDecoderSettings
 from regard.views.gallery import gallery_panels
 
 DISTANCE = """
@@ -270,10 +270,10 @@ def test_aliases_and_spellings() -> None:
 
 
 def test_settings_and_gallery_include_plugins() -> None:
-    settings = RecurrentDecoder(score="negative-distance", normalize="relu", extent="strided")
+    settings = RecurrentDecoderSettings(score="negative-distance", normalize="relu", extent="strided")
     assert settings.score == "negative-distance"
     with pytest.raises(ValueError, match="negative-distance"):
-        RecurrentDecoder(score="negative")
+        RecurrentDecoderSettings(score="negative")
     assert {name for _, name in NAMES} <= {panel.title for panel in gallery_panels()}
 
 

@@ -85,7 +85,7 @@ def test_rotary_equals_the_paper_and_preserves_norms() -> None:
     rotated = Rotary(6).transform(x, 4)
     torch.testing.assert_close(rotated, reference.rotary(x, torch.arange(4, 11)))
     torch.testing.assert_close(rotated.norm(dim=-1), x.norm(dim=-1))
-    partly_rotated = Rotary(6, rotated=4).transform(x, 4)
+    partly_rotated = Rotary(6, rotary_width=4).transform(x, 4)
     assert torch.equal(partly_rotated[..., 4:], x[..., 4:])
 
 
@@ -105,11 +105,11 @@ def test_alibi_in_attention_equals_the_reference(backend: str) -> None:
     torch.testing.assert_close(attend(q, k, v, position="alibi", backend=backend), expected)
 
 
-@pytest.mark.parametrize("two_sided", [True, False])
-def test_t5_buckets_equal_the_reference(two_sided: bool) -> None:
-    t5 = T5(1, buckets=16, furthest=40, two_sided=two_sided)
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_t5_buckets_equal_the_reference(bidirectional: bool) -> None:
+    t5 = T5(1, buckets=16, max_distance=40, bidirectional=bidirectional)
     distances = torch.arange(-90, 91)
-    expected = [reference.t5_bucket(int(d), 16, 40, two_sided) for d in distances]
+    expected = [reference.t5_bucket(int(d), 16, 40, bidirectional) for d in distances]
     assert t5.bucket(distances).tolist() == expected
 
 
@@ -132,7 +132,7 @@ def test_t5_in_attention_equals_the_reference(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["auto", "dense", "tiled"])
 def test_shaw_in_attention_equals_the_reference(backend: str) -> None:
     q, k, v = (torch.randn(2, 4, 6, 8, dtype=torch.float64) for _ in range(3))
-    shaw = Shaw(8, clip=2, value_width=8).double()
+    shaw = Shaw(8, max_distance=2, value_width=8).double()
     positions = torch.arange(6)
     bias = reference.shaw_scores(q, positions, positions, shaw.keys) / 8**0.5
     expected, w = reference.attend(q, k, v, bias=bias)

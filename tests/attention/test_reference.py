@@ -135,7 +135,9 @@ def test_attend_equals_torch_sdpa() -> None:
 
 def test_t5_buckets_equal_published_values() -> None:
     """32 buckets to 128, two-sided: 8 exact on each side, then wider and wider; checked values."""
-    two_sided = [reference.t5_bucket(d, 32, 128, True) for d in (0, -1, -7, -8, -15, -16, -128, -1000, 1, 7, 8, 128)]
-    assert two_sided == [0, 1, 7, 8, 9, 10, 15, 15, 17, 23, 24, 31]
+    bidirectional = [
+        reference.t5_bucket(d, 32, 128, True) for d in (0, -1, -7, -8, -15, -16, -128, -1000, 1, 7, 8, 128)
+    ]
+    assert bidirectional == [0, 1, 7, 8, 9, 10, 15, 15, 17, 23, 24, 31]
     one_sided = [reference.t5_bucket(d, 32, 128, False) for d in (5, 0, -1, -15, -16, -127, -500)]
     assert one_sided == [0, 0, 1, 15, 16, 31, 31]

@@ -54,7 +54,7 @@ def test_every_verb_of_a_task_is_a_command_listed_in_the_help() -> None:
     assert "predict" in listed
 
 
-@pytest.mark.parametrize("decoder_input", [True, False], ids=["before the command", "after it"])
+@pytest.mark.parametrize("before", [True, False], ids=["before the command", "after it"])
 def test_the_verb_of_a_plugins_task_is_a_command(plugin: Path, before: bool) -> None:
     option = ["--plugin", str(plugin)]
     command = [*option, "rephrase", "--help"] if before else ["rephrase", *option, "--help"]
@@ -81,11 +81,24 @@ def test_a_missing_plugin_file_is_reported_in_one_sentence(tmp_path: Path) -> No
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("old", [name for name in OPTIONS if name.startswith("--") and name != "--symmetrise"])
+COMMANDS = {  # that have the new option, where it is not translate
+    **{"--symmetrise": "align", "--tokens": "generate", "--raw": "embed", "--picture": "evaluate", "--folder": "train"},
+    **dict.fromkeys(("--special", "--channels"), "see"),
+    **dict.fromkeys(("--name", "--origin", "--keys", "--log"), "serve"),
+}
+
+
+@pytest.mark.parametrize("old", [name for name in OPTIONS if name.startswith("--")])
 def test_a_renamed_option_is_refused_with_its_new_name(old: str) -> None:
     with pytest.raises(RegardError) as caught:
-        invoke("translate", "run", "text", old, "1")
+        invoke(COMMANDS.get(old, "translate"), "run", "text", old, "1")
     assert str(caught.value) == f"{old}: this option is now called {OPTIONS[old]}."
+
+
+def test_a_renamed_option_of_another_command_is_unknown() -> None:
+    done = run_regard("translate", "run", "text", "--picture", "x.png")
+    assert "No such option" in done.stderr
+    assert "now called" not in done.stderr
 
 
 def test_a_renamed_option_ends_with_exit_code_2() -> None:

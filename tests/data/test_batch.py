@@ -124,7 +124,7 @@ def test_a_batch_by_hand() -> None:
     assert batch.mask.tolist() == [[True, True, True], [True, True, False]]
     assert batch.decoder_input.tolist() == [[BOS, 5, PAD, PAD], [BOS, 6, 7, 8]]
     assert batch.labels.tolist() == [[5, EOS, PAD, PAD], [6, 7, 8, EOS]]
-    assert (batch.tokens, batch.source_tokens) == (6, 5)
+    assert batch.tokens == 6
     assert batch.indices.tolist() == [4, 2]
 
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from regard.data.audio import mel_filters, resample
-from regard.data.media import AudioMedium, ImageMedium, open_media
+from regard.data.media import AudioProcessor, ImageProcessor, open_media
 from regard.models.settings import AudioSource, ImageSource
 from tests.media import audio_bytes, image_bytes, sample_image, sample_speech
 
-IMAGES = ImageMedium(ImageSource(size=32))
-GRAY = ImageMedium(ImageSource(size=32, color=False))
-AUDIO = AudioMedium(AudioSource(sample_rate=8000, mel_bins=16, max_seconds=5.0))
+IMAGES = ImageProcessor(ImageSource(size=32))
+GRAY = ImageProcessor(ImageSource(size=32, color=False))
+AUDIO = AudioProcessor(AudioSource(sample_rate=8000, mel_bins=16, max_seconds=5.0))
 
 
 def as_png(pixels: Any, **options: Any) -> bytes:

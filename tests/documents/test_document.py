@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from regard.documents.document import DOCUMENTS, DocumentLayout, document_kind
+from regard.documents.document import DOCUMENTS, DocumentLayout, document_format
 
 
 def test_the_format_is_detected_by_the_suffix() -> None:
-    assert document_kind(Path("a.PO"), DocumentLayout()) == "po"
-    assert document_kind(Path("README"), DocumentLayout()) == "text"
-    assert document_kind(Path("a.xlf"), DocumentLayout()) == "xliff"
-    assert document_kind(Path("a.dat"), DocumentLayout(kind="csv")) == "csv"
-    with pytest.raises(ValueError, match="'pdf' is not a kind of file; there are csv, jsonl"):
-        document_kind(Path("a.pdf"), DocumentLayout(kind="pdf"))
+    assert document_format(Path("a.PO"), DocumentLayout()) == "po"
+    assert document_format(Path("README"), DocumentLayout()) == "text"
+    assert document_format(Path("a.xlf"), DocumentLayout()) == "xliff"
+    assert document_format(Path("a.dat"), DocumentLayout(format="csv")) == "csv"
+    with pytest.raises(ValueError, match="'pdf' is not a file format; there are csv, jsonl"):
+        document_format(Path("a.pdf"), DocumentLayout(format="pdf"))
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS.builtin_names())

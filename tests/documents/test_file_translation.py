@@ -243,7 +243,7 @@ def test_lines_of_a_file_are_printed_with_their_alternatives(run: Path, tmp_path
         (["."], ".: this is a folder"),
         (["-", "-o", "x.txt"], "--output: it is for files"),
         (["the cat", "-o", "x.txt"], "--output: it is for files"),
-        (["-", "--paragraphs"], "--paragraphs, --kind and --column are for files"),
+        (["-", "--paragraphs"], "--paragraphs, --format and --column are for files"),
         (["the cat", "--nbest", "0"], "nbest: 0 is not possible; it must be at least 1 and at most 1,000"),
         (["the cat", "--length-penalty", "1e9"], "length_penalty: 1000000000.0 is not possible; it must be at least 0"),
         (["the cat", "--beam", "20000"], "beam: 20000 is not possible; it must be at least 1 and at most 1,000"),
@@ -274,4 +274,4 @@ def test_structured_files_without_a_format_are_refused(run: Path, tmp_path: Path
     done = subprocess.run(command(run, str(file)), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert "a .html is not translated as such; there are csv, jsonl" in done.stderr
-    subprocess.run(command(run, str(file), "--kind", "text", "--beam", "1"), timeout=120, check=True)
+    subprocess.run(command(run, str(file), "--format", "text", "--beam", "1"), timeout=120, check=True)

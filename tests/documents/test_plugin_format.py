@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from regard import plugins
 from regard.cli import app
-from regard.documents.document import DOCUMENTS, DocumentLayout, document_kind, read_document
+from regard.documents.document import DOCUMENTS, DocumentLayout, document_format, read_document
 from regard.errors import RegardError
 from regard.loading import predictor_from_bundle
 from regard.runs.bundle import Bundle, save_bundle
@@ -53,14 +53,14 @@ def plugin(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_structured_file_is_refused_without_the_plugin() -> None:
     with pytest.raises(RegardError, match=r"a \.srt is not translated as such; there are csv, jsonl, po, text"):
-        document_kind(PurePath("film.srt"), DocumentLayout())
+        document_format(PurePath("film.srt"), DocumentLayout())
 
 
 @pytest.mark.usefixtures("plugin")
 def test_a_plugins_format_is_found_by_suffix_and_by_name() -> None:
     assert len(PLUGIN.splitlines()) <= 40
-    assert document_kind(PurePath("film.SRT"), DocumentLayout()) == "srt"
-    assert document_kind(PurePath("film"), DocumentLayout(kind="srt")) == "srt"
+    assert document_format(PurePath("film.SRT"), DocumentLayout()) == "srt"
+    assert document_format(PurePath("film"), DocumentLayout(format="srt")) == "srt"
     document = read_document(SUBTITLES.encode(), "film.srt", "srt", DocumentLayout())
     assert document.texts == ["the cat", "a dog"]
     assert document.write(["die Katze", None]).decode() == SUBTITLES.replace("the cat", "die Katze")

@@ -49,7 +49,14 @@ def catalog(path: Path, pairs: list[tuple[str, str]], *, filled: bool) -> Path:
 @pytest.mark.parametrize("preset", ["transformer-tiny", "bahdanau"])
 def test_translations_keep_every_placeholder(tmp_path: Path, preset: str) -> None:
     data = catalog(tmp_path / "train.po", messages(1500, 1), filled=True)
-    kind = ["--set", "training.learning_rate=3e-3", "--set", "training.warmup=30", "--set", "data.subwords.size=500"]
+    kind = [
+        "--set",
+        "training.learning_rate=3e-3",
+        "--set",
+        "training.warmup_steps=30",
+        "--set",
+        "data.subwords.size=500",
+    ]
     run_regard("train", data, "--preset", preset, "--steps", 150, *kind, "-o", tmp_path / "run")
     model_settings = (tmp_path / "run" / "model.toml").read_text()
     for name in ("printf", "brace", "tag", "entity"):

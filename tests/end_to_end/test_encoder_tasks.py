@@ -28,8 +28,8 @@ def test_a_masked_lm_fills_gaps_and_embeds(tmp_path: Path) -> None:
     lines = run_regard("fill", run, "-", "--json", "--nbest", 2, check=False, stdin="the ___ and\n\nthe a ___ the\n")
     assert lines.returncode == 1
     records = [json.loads(line) for line in lines.stdout.splitlines()]
-    assert [len(record.get("gaps", ())) for record in records] == [1, 0, 1]
-    assert "no gap" in records[1]["error"] or "empty" in records[1]["error"]
+    assert [len(record.get("masks", ())) for record in records] == [1, 0, 1]
+    assert "no mask" in records[1]["error"] or "empty" in records[1]["error"]
     run_regard("embed", run, text, "-o", tmp_path / "vectors.npy")
     assert np.load(tmp_path / "vectors.npy").shape == (len(SENTENCES), 32)
     assert len(run_regard("embed", run, "-", "--json", stdin="the a\nthe b\n").stdout.splitlines()) == 2

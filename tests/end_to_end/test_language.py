@@ -13,11 +13,11 @@ TINY = [
     "model.decoder.feedforward=64",
     "data.subwords.size=330",
     "data.max_tokens=24",
-    "training.tokens=128",
-    "training.accumulate=2",
+    "training.batch_tokens=128",
+    "training.gradient_accumulation=2",
     "training.validate_every=6",
     "training.save_every=1",
-    "training.best=2",
+    "training.averaged_checkpoints=2",
 ]
 
 

@@ -11,9 +11,9 @@ from tests.end_to_end.commands import run_regard, set_options
 TINY = [
     "model.encoder.width=32",
     "model.decoder.width=32",
-    "training.tokens=512",
-    "training.average=0.9",
-    "training.best=2",
+    "training.batch_tokens=512",
+    "training.ema_decay=0.9",
+    "training.averaged_checkpoints=2",
     "training.validate_every=6",
     "data.subwords.kind=word",
 ]
@@ -56,7 +56,7 @@ def test_a_captioning_model_is_trained_evaluated_and_shown(images: Path, tmp_pat
     attribution = run_regard("see", run, image_file, "--attribution").stdout
     assert "gradient times input" in attribution
     assert attribution.count("|") == shown.count("|"), "the same grids of the same words"
-    run_regard("see", run, image_file, "--channels", "-o", tmp_path / "channels.png")
+    run_regard("see", run, image_file, "--channel-attention", "-o", tmp_path / "channels.png")
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     write_dates(folder / "dates.tsv", 200)
     write_dates(folder / "test.tsv", 20, "test")
-    quick = ["--steps", 4, "--set", "training.validate_every=2", "--set", "training.tokens=512"]
+    quick = ["--steps", 4, "--set", "training.validate_every=2", "--set", "training.batch_tokens=512"]
     model = ["--preset", "transformer-tiny", *set_options()]
     done = run_regard("train", folder / "dates.tsv", *model, *quick, "-o", folder / "run", "--json")
     result = json.loads(done.stdout)
@@ -97,7 +97,7 @@ def test_user_errors_are_one_sentence(trained: Path, tmp_path: Path) -> None:
 def test_a_resumed_run_uses_its_prepared_data(trained: Path, tmp_path: Path) -> None:
     data, run = tmp_path / "dates.tsv", tmp_path / "run"
     shutil.copy(trained / "dates.tsv", data)
-    model = ["--preset", "transformer-tiny", *set_options(), "--set", "training.tokens=512"]
+    model = ["--preset", "transformer-tiny", *set_options(), "--set", "training.batch_tokens=512"]
     run_regard("train", data, *model, "--steps", 2, "-o", run)
     before = (run / "data" / "source.subwords").read_bytes()
     data.write_text("quite\tanother\n" * 50)
@@ -174,7 +174,7 @@ def test_see_prints_and_saves_attention(trained: Path, tmp_path: Path) -> None:
     assert not any(line.strip().startswith("2022-03-03") for line in shown.splitlines()), (
         "one word: its tokens are shown"
     )
-    assert "Weights say where a model looked, not why" in shown
+    assert "Attention weights show where a model attended, not why" in shown
     record = json.loads(invoke("see", run, "3 March 2022", "--target", "2022-03-03", "--json", "--attribution"))
     assert sorted(record["weights"]) == ["cross", "decoder", "encoder"]
     assert record["attribution"]["source"]
@@ -283,11 +283,11 @@ def test_guided_alignment_trains_the_attention(tmp_path: Path) -> None:
     files = ["--source", tmp_path / "train.a", "--target", tmp_path / "train.b", "--alignment", tmp_path / "links"]
     options = [
         "training.alignment_weight=3",
-        "training.tokens=512",
+        "training.batch_tokens=512",
         "training.learning_rate=0.005",
         "data.subwords.kind=word",
     ]
-    sizes = ["--steps", 60, "--set", "training.warmup=10", "--set", "model.decoder.layers=3"]
+    sizes = ["--steps", 60, "--set", "training.warmup_steps=10", "--set", "model.decoder.layers=3"]
     model = ["--preset", "transformer-tiny", *set_options(options), *sizes]
     invoke("train", *files, *model, "-o", tmp_path / "run", "--quiet")
     assert json.loads((tmp_path / "run" / "alignment.json").read_text()) == {"layer": 1, "head": 0, "shifted": True}

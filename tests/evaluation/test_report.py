@@ -96,7 +96,7 @@ def test_default_metrics_are_registered() -> None:
     assert all(name in METRICS for name in default_metrics(None))
 
 
-@pytest.mark.parametrize("preset", ["classifier", "span", "tagger", "show-attend-tell", "listen-attend-spell"])
+@pytest.mark.parametrize("preset", ["classifier", "span-qa", "tagger", "show-attend-tell", "listen-attend-spell"])
 def test_default_metrics_of_a_run_include_what_selects_its_checkpoints(preset: str) -> None:
     from regard.runs.folder import RunDescription
     from regard.training.settings import run_settings

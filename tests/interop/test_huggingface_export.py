@@ -70,9 +70,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
             kind = "unigram" if "Marian" in name else "bpe"
             tokenizer = train_tokenizer(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
             torch.manual_seed(11)
-            from regard.data.media import medium_for
+            from regard.data.media import media_processor
 
-            source_processor = medium_for(model.source) or tokenizer
+            source_processor = media_processor(model.source) or tokenizer
             network = new_model(model, source_processor, tokenizer).eval()
             with torch.no_grad():
                 for parameter in network.parameters():

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard.data.batch import collate_sources
-from regard.data.media import Medium
+from regard.data.media import MediaProcessor
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.interpret import attribution, forced_pass
 from regard.interpret.attribution import compute_attribution
@@ -36,7 +36,7 @@ SOURCES = {"images": image_bytes, "speech": audio_bytes}
 
 def example(bundle: Bundle, kind: str) -> tuple[NDArray[Any], list[int]]:
     """A source and an output."""
-    assert isinstance(bundle.source_processor, Medium)
+    assert isinstance(bundle.source_processor, MediaProcessor)
     return bundle.source_processor.read(SOURCES[kind]()), [5, 6, 7, EOS] if bundle.target_vocabulary.has_eos else [5]
 
 

@@ -60,7 +60,11 @@ def test_pieces_of_only_a_blank_are_visible() -> None:
 @given(st.integers(0, 99))
 def test_rows_with_hidden_weights_sum_to_one(seed: int) -> None:
     original = random_capture(seed)
-    for captured in (original.merge_words(), original.without_special(), original.merge_words().without_special()):
+    for captured in (
+        original.merge_words(),
+        original.without_special_tokens(),
+        original.merge_words().without_special_tokens(),
+    ):
         for kind in original.kinds:
             hidden = captured.hidden_weights.get(kind) or [
                 np.zeros(layer.shape[:2], np.float32) for layer in captured.weights[kind]
@@ -73,8 +77,8 @@ def test_rows_with_hidden_weights_sum_to_one(seed: int) -> None:
 @given(st.integers(0, 99))
 def test_merging_words_and_removing_special_tokens_commute(seed: int) -> None:
     merged_first, merged_last = (
-        random_capture(seed).merge_words().without_special(),
-        random_capture(seed).without_special().merge_words(),
+        random_capture(seed).merge_words().without_special_tokens(),
+        random_capture(seed).without_special_tokens().merge_words(),
     )
     assert (merged_first.source, merged_first.target, merged_first.decoder_input) == (
         merged_last.source,
@@ -103,7 +107,7 @@ def test_merged_words_by_hand() -> None:
     assert words.source.labels == ("ab", "c", "</s>")
     assert_close(words.matrix(), [[0.45, 0.25, 0.3], [0, 0, 1]], atol=1e-6)
     assert_close(words.alignment_weights, [[0.3, 0.1, 0.6], [0, 0, 1]], atol=1e-6)
-    plain = words.without_special()
+    plain = words.without_special_tokens()
     assert_close(plain.matrix(), [[0.45, 0.25]], atol=1e-6)
     assert_close(plain.hidden_weights["cross"][0], [[0.3]], atol=1e-6)
 
@@ -129,15 +133,19 @@ def test_layers_and_heads_are_selected_or_averaged() -> None:
 
 def test_shapes_that_do_not_match_the_axes_are_refused() -> None:
     captured = random_capture(1)
-    with pytest.raises(ValueError, match="their places are"):
+    with pytest.raises(ValueError, match="their axes"):
         CapturedAttention(captured.source, captured.source, captured.decoder_input, captured.weights)
-    with pytest.raises(ValueError, match="marks of what is special"):
+    with pytest.raises(ValueError, match="flags for special tokens"):
         Axis(("a", "b"), (True,))
-    with pytest.raises(ValueError, match="which are not its places"):
+    with pytest.raises(ValueError, match="attribution over source has the shape"):
         CapturedAttention(
-            captured.source, captured.target, captured.decoder_input, {}, attribution={"source": np.zeros((1, 1), np.float32)}
+            captured.source,
+            captured.target,
+            captured.decoder_input,
+            {},
+            attribution={"source": np.zeros((1, 1), np.float32)},
         )
-    with pytest.raises(ValueError, match="its places are not"):
+    with pytest.raises(ValueError, match="alignment has the shape"):
         CapturedAttention(
             captured.source, captured.target, captured.decoder_input, {}, alignment_weights=np.zeros((1, 1), np.float32)
         )

@@ -60,7 +60,7 @@ def test_rollout_by_hand() -> None:
 
 
 def test_measures_need_unmodified_attention() -> None:
-    for changed in (random_capture(1).merge_words(), random_capture(1).without_special()):
+    for changed in (random_capture(1).merge_words(), random_capture(1).without_special_tokens()):
         for measure in (statistics, rollout, flow):
             with pytest.raises(ValueError, match="as it was captured"):
                 measure(changed)

@@ -11,7 +11,7 @@ from torch import Tensor
 from regard import native
 from regard.models.decoders.recurrent import RecurrentDecoder
 from regard.models.outputs import EncoderOutput
-from regard.models.settings import RecurrentDecoder as RecurrentDecoderSettings
+from regard.models.settings import RecurrentDecoderSettings
 from regard.training.precision import matmul_precision
 
 LANES = native.lanes()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings import ModelSettings, RecurrentDecoder, TransformerEncoder
+from regard.models.settings import ModelSettings, RecurrentDecoderSettings, TransformerEncoderSettings
 from tests.models.variants import ALL_MODELS, Pair, pair_id, random_model
 
 
@@ -69,13 +69,13 @@ def test_invalid_settings_raise_one_sentence(data: dict[str, Any], message: str)
 
 @given(width=st.integers(1, 99), embedding=st.none() | st.integers(1, 99))
 def test_embedding_width_defaults_to_width(width: int, embedding: int | None) -> None:
-    decoder = RecurrentDecoder(width=width, embedding=embedding)
+    decoder = RecurrentDecoderSettings(width=width, embedding=embedding)
     assert decoder.embedding_width == (width if embedding is None else embedding)
 
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        TransformerEncoder().width = 3
+        TransformerEncoderSettings().width = 3
 
 
 def test_default_model_can_be_built() -> None:

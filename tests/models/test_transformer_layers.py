@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from regard.attention import Attention, Cache
 from regard.models.outputs import EncoderOutput
-from regard.models.settings import TransformerDecoder, TransformerEncoder
+from regard.models.settings import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.models.transformer_layers import FeedForward, TransformerLayer, padding_mask
 
 
-def settings(**overrides: Any) -> TransformerEncoder:
-    return TransformerEncoder.parse({"width": 16, "heads": 2, "feedforward": 10, "dropout": 0.0, **overrides})
+def settings(**overrides: Any) -> TransformerEncoderSettings:
+    return TransformerEncoderSettings.parse({"width": 16, "heads": 2, "feedforward": 10, "dropout": 0.0, **overrides})
 
 
 def random_weights(module: nn.Module, seed: int = 0) -> Any:
@@ -55,7 +55,7 @@ def test_encoder_layer_equals_pytorch(norm_first: bool, activation: str) -> None
 
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_decoder_layer_equals_pytorch(norm_first: bool) -> None:
-    decoder_settings = TransformerDecoder.parse(settings(norm_first=norm_first).model_dump())
+    decoder_settings = TransformerDecoderSettings.parse(settings(norm_first=norm_first).model_dump())
     layer = random_weights(TransformerLayer(decoder_settings, causal=True, memory_width=16))
     pytorch_layer = nn.TransformerDecoderLayer(
         16, 2, 10, 0.0, "relu", batch_first=True, norm_first=norm_first, dtype=torch.float64
@@ -83,7 +83,7 @@ def test_decoder_layer_equals_pytorch(norm_first: bool) -> None:
 
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_steps_with_prepared_memory_equal_the_whole_sequence(norm_first: bool) -> None:
-    decoder_settings = TransformerDecoder.parse(settings(norm_first=norm_first, position="rotary").model_dump())
+    decoder_settings = TransformerDecoderSettings.parse(settings(norm_first=norm_first, position="rotary").model_dump())
     layer = random_weights(TransformerLayer(decoder_settings, causal=True, memory_width=12))
     x, states = torch.randn(2, 4, 16, dtype=torch.float64), torch.randn(2, 6, 12, dtype=torch.float64)
     mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4])

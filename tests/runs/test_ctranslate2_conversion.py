@@ -13,7 +13,7 @@ from regard.runs.bundle import save_bundle
 from regard.runs.ctranslate2_conversion import convert_to_ctranslate2, unsupported_by_ctranslate2
 from regard.runs.folder import open_run
 from tests.bundles import random_bundle
-from tests.inference.engines.test_ctranslate2_engine import SUPPORTED_KINDS
+from tests.inference.engines.test_ctranslate2 import SUPPORTED_KINDS
 from tests.models.variants import DECODERS, ENCODERS, TRANSLATION_PRESETS
 
 

@@ -12,7 +12,7 @@ from regard import renames
 from regard.errors import RegardError
 from regard.loading import load
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings import ModelSettings, RecurrentDecoder
+from regard.models.settings import ModelSettings, RecurrentDecoderSettings
 from regard.runs.bundle import read_weights
 from regard.runs.folder import open_run
 from regard.settings import read_toml
@@ -34,7 +34,7 @@ def test_settings_of_format_1_are_migrated() -> None:
     assert settings.task == "translation"
     assert settings.training.metric == "chrf"
     assert settings.training.coverage_loss == pytest.approx(0.1)
-    assert isinstance(settings.model.decoder, RecurrentDecoder)
+    assert isinstance(settings.model.decoder, RecurrentDecoderSettings)
     assert settings.model.decoder.normalize == "sparsemax"
     description = open_run(RUN).description
     assert description.format == 1

@@ -89,7 +89,7 @@ def runs(subwords: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def server(runs: list[Path]) -> Iterator[Server]:
-    started = Server(runs, "--log")
+    started = Server(runs, "--access-log")
     yield started
     started.stop()
 

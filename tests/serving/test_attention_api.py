@@ -104,7 +104,7 @@ def test_attention_follows_the_source_and_the_edited_target(page: Page, runs: li
     rows = page.locator(".numbers tr").evaluate_all(
         "rows => rows.slice(1).map(row => [...row.cells].slice(1).filter(c => !c.className).map(c => +c.textContent))"
     )
-    captured = translator.attend("the cat sat", "die Katze").without_special().merge_words()
+    captured = translator.attend("the cat sat", "die Katze").without_special_tokens().merge_words()
     assert_close(np.array(rows), captured.alignment_weights, atol=6e-4)
     page.click("#live-reset")
     expect(page.locator("#live-status")).to_have_text("of its own words")

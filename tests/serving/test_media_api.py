@@ -60,12 +60,12 @@ def test_predictions_equal_those_of_the_predictor(server: Server, runs: list[Pat
         (1, "animals", image_bytes()),
         (2, "spoken", audio_bytes()),
     ):
-        answer = send(server, f"/v1/read?model={name}&nbest=2", raw).json()
+        answer = send(server, f"/v1/predict-file?model={name}&nbest=2", raw).json()
         expected = predict_offline(runs[index], raw, nbest=2)
         assert answer["text"] == expected.text
         assert np.isclose(answer["score"], expected.score, atol=1e-5)
         assert [other["text"] for other in answer["alternatives"]] == [other.text for other in expected.alternatives]
-    german = send(server, "/v1/read?model=captions&to=de", image_bytes()).json()
+    german = send(server, "/v1/predict-file?model=captions&to=de", image_bytes()).json()
     assert german["text"] == predict_offline(runs[0], image_bytes(), to="de").text
 
 
@@ -73,13 +73,13 @@ def test_concurrent_requests_get_the_same_results_as_single_ones(server: Server,
     alone = [predict_offline(runs[0], image_bytes(seed=n)).text for n in range(12)]
     with ThreadPoolExecutor(12) as pool:
         captions = pool.map(
-            lambda n: send(server, "/v1/read?model=captions", image_bytes(seed=n)).json()["text"], range(12)
+            lambda n: send(server, "/v1/predict-file?model=captions", image_bytes(seed=n)).json()["text"], range(12)
         )
         assert list(captions) == alone
 
 
 def test_attention_equals_that_of_the_predictor(server: Server, runs: list[Path]) -> None:
-    answer = send(server, "/v1/look?model=spoken&target=one+two&attribution=true", audio_bytes()).json()
+    answer = send(server, "/v1/attend-file?model=spoken&target=one+two&attribution=true", audio_bytes()).json()
     actual = from_record(answer["attention"])
     expected = regard.load(runs[2]).attend(audio_bytes(), "one two", attribution=True)
     assert actual.source_media is not None
@@ -88,9 +88,9 @@ def test_attention_equals_that_of_the_predictor(server: Server, runs: list[Path]
     assert actual.source_media.audio == expected.source_media.audio
     assert np.allclose(actual.weights["cross"][0], expected.weights["cross"][0], atol=2e-5)
     assert np.allclose(actual.attribution["source"], expected.attribution["source"], rtol=1e-4, atol=1e-9)
-    without_attribution = send(server, "/v1/look?model=captions", image_bytes()).json()
+    without_attribution = send(server, "/v1/attend-file?model=captions", image_bytes()).json()
     assert not without_attribution["attention"]["attribution"], "attribution is slow, so only on request"
-    animal = send(server, "/v1/look?model=animals&attribution=true", image_bytes()).json()
+    animal = send(server, "/v1/attend-file?model=animals&attribution=true", image_bytes()).json()
     assert np.shape(animal["attention"]["attribution"]["source"]) == (1, 64)
 
 
@@ -108,28 +108,28 @@ def hour_of_audio() -> bytes:
 
 def test_invalid_requests_get_an_error_message(server: Server) -> None:
     for path, raw, status, message in (
-        ("/v1/read?model=captions", b"", 400, "the body is empty"),
-        ("/v1/read?model=captions", b"nothing", 400, "not a picture"),
-        ("/v1/read?model=captions", audio_bytes(), 400, "not a picture"),
-        ("/v1/read?model=captions", image_bytes("JPEG")[:400], 400, "cut short"),
-        ("/v1/read?model=captions", decompression_bomb(), 400, "million"),
-        ("/v1/read?model=spoken", image_bytes(), 400, "not a recording"),
-        ("/v1/read?model=spoken", hour_of_audio(), 400, "lasts 3,600 seconds"),
-        ("/v1/read?model=text", image_bytes(), 400, "texts go to /v1/translate"),
-        ("/v1/read?model=none", image_bytes(), 400, "there is no model"),
-        ("/v1/read", image_bytes(), 400, "several models read files; name one of captions, animals, spoken"),
-        ("/v1/read?model=captions&to=fr", image_bytes(), 400, "there is no 'fr'; this model has en, de"),
-        ("/v1/read?model=captions&beam=900", image_bytes(), 400, "beam"),
-        ("/v1/read?model=captions&beam=-1", image_bytes(), 400, "beam"),
-        ("/v1/read?model=captions&nbest=0", image_bytes(), 400, "nbest"),
-        ("/v1/look?model=captions", b"nothing", 400, "not a picture"),
+        ("/v1/predict-file?model=captions", b"", 400, "the body is empty"),
+        ("/v1/predict-file?model=captions", b"nothing", 400, "not a picture"),
+        ("/v1/predict-file?model=captions", audio_bytes(), 400, "not a picture"),
+        ("/v1/predict-file?model=captions", image_bytes("JPEG")[:400], 400, "cut short"),
+        ("/v1/predict-file?model=captions", decompression_bomb(), 400, "million"),
+        ("/v1/predict-file?model=spoken", image_bytes(), 400, "not a recording"),
+        ("/v1/predict-file?model=spoken", hour_of_audio(), 400, "lasts 3,600 seconds"),
+        ("/v1/predict-file?model=text", image_bytes(), 400, "texts go to /v1/translate"),
+        ("/v1/predict-file?model=none", image_bytes(), 400, "there is no model"),
+        ("/v1/predict-file", image_bytes(), 400, "several models read files; name one of captions, animals, spoken"),
+        ("/v1/predict-file?model=captions&to=fr", image_bytes(), 400, "there is no 'fr'; this model has en, de"),
+        ("/v1/predict-file?model=captions&beam=900", image_bytes(), 400, "beam"),
+        ("/v1/predict-file?model=captions&beam=-1", image_bytes(), 400, "beam"),
+        ("/v1/predict-file?model=captions&nbest=0", image_bytes(), 400, "nbest"),
+        ("/v1/attend-file?model=captions", b"nothing", 400, "not a picture"),
         (
-            f"/v1/look?model=captions&attribution=true&target={70 * 'a+'}",
+            f"/v1/attend-file?model=captions&attribution=true&target={70 * 'a+'}",
             image_bytes(),
             400,
             "of at most 64 subwords",
         ),
-        ("/v1/look?model=animals&attribution=true&target=yak", image_bytes(), 400, "there is no class 'yak'"),
+        ("/v1/attend-file?model=animals&attribution=true&target=yak", image_bytes(), 400, "there is no class 'yak'"),
     ):
         answer = send(server, path, raw)
         assert answer.status == status, (path, answer.body[:200])
@@ -137,7 +137,7 @@ def test_invalid_requests_get_an_error_message(server: Server) -> None:
     text = server.request("/v1/translate", {"text": "a dog", "model": "captions"})
     assert (text.status, "reads pictures, not text" in text.json()["error"]) == (400, True)
     attention = server.request("/v1/attend", {"text": "a dog", "model": "captions"})
-    assert (attention.status, "send one to /v1/look" in attention.json()["error"]) == (400, True)
+    assert (attention.status, "send one to /v1/attend-file" in attention.json()["error"]) == (400, True)
 
 
 def peak_memory(server: Server) -> int:
@@ -157,19 +157,19 @@ def test_text_is_never_opened_as_a_file_of_the_server(server: Server, tmp_path: 
 
 def test_decompression_bombs_are_rejected_before_decoding(server: Server) -> None:
     image, audio = decompression_bomb(), hour_of_audio()
-    send(server, "/v1/read?model=captions", image_bytes())
+    send(server, "/v1/predict-file?model=captions", image_bytes())
     before = peak_memory(server)
     with ThreadPoolExecutor(8) as pool:
         jobs = [("captions", image), ("spoken", audio)] * 8
-        statuses = list(pool.map(lambda job: send(server, f"/v1/read?model={job[0]}", job[1]).status, jobs))
+        statuses = list(pool.map(lambda job: send(server, f"/v1/predict-file?model={job[0]}", job[1]).status, jobs))
     assert statuses == [400] * 16
     assert peak_memory(server) - before < 150_000, "unpacked, sixteen of them would be gigabytes"
-    assert send(server, "/v1/read?model=captions", image_bytes()).status == 200
+    assert send(server, "/v1/predict-file?model=captions", image_bytes()).status == 200
 
 
 def test_models_report_their_modality_task_and_options(server: Server) -> None:
     models = {model["name"]: model for model in server.request("/v1/models").json()["models"]}
-    assert {name: model["reads"] for name, model in models.items()} == {
+    assert {name: model["modality"] for name, model in models.items()} == {
         "captions": "image",
         "animals": "image",
         "spoken": "audio",

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from regard.models.parameter_count import count_parameters
-from regard.models.settings import ModelSettings, TransformerEncoder
+from regard.models.settings import ModelSettings, TransformerEncoderSettings
 from regard.tasks.presets import all_presets, preset_settings
 from regard.training.settings import RunSettings, TrainingSettings
 
@@ -24,7 +24,7 @@ def test_parameter_counts_of_transformers_equal_their_formula(name: str) -> None
     """Width D, feedforward width F, N + N layers: one embedding for V tokens, 4 D² + 2 D F in an encoder layer,
     8 D² + 2 D F in a decoder layer."""
     model = ModelSettings.parse(preset_settings(name)["model"])
-    assert isinstance(model.encoder, TransformerEncoder)
+    assert isinstance(model.encoder, TransformerEncoderSettings)
     D, F, N = model.encoder.width, model.encoder.feedforward, model.encoder.layers
     matrices = 37_000 * D + N * (4 * D * D + 2 * D * F) + N * (8 * D * D + 2 * D * F)
     found = count_parameters(model, 37_000)

@@ -148,9 +148,9 @@ def test_few_distinct_answers_select_the_memory_preset(tmp_path: Path) -> None:
         (tmp_path / "stories.tsv").write_text("story\tquestion\tanswer\n" + "\n".join(rows))
         return run_settings(None, {}, [], {"data": {"pairs": [tmp_path / "stories.tsv"]}}, task="story_qa").preset
 
-    assert preset(["hall", "kitchen", "garden"] * 100) == "memory"
-    assert preset([f"place {n}" for n in range(300)]) == "answer"
-    assert preset(["hall", "kitchen"] * 5) == "answer", "too few examples to decide"
+    assert preset(["hall", "kitchen", "garden"] * 100) == "memory-network"
+    assert preset([f"place {n}" for n in range(300)]) == "story-qa"
+    assert preset(["hall", "kitchen"] * 5) == "story-qa", "too few examples to decide"
 
 
 @pytest.mark.parametrize(
@@ -190,5 +190,5 @@ def test_tables_are_rejected_as_plain_text(tmp_path: Path) -> None:
 
 
 def test_presets_have_a_task() -> None:
-    assert RunSettings.parse(preset_settings("memory")).task == "story_qa"
+    assert RunSettings.parse(preset_settings("memory-network")).task == "story_qa"
     assert RunSettings.parse(preset_settings("bahdanau")).task == "translation"

@@ -16,7 +16,14 @@ from tests.end_to_end.commands import write_dates
 TINY: dict[str, Any] = {
     "model": {side: {"width": 16, "layers": 1, "dropout": 0.1} for side in ("encoder", "decoder")},
     "data": {"subwords": {"kind": "character", "coverage": 1.0}},
-    "training": {"tokens": 256, "steps": 6, "validate_every": 3, "metric": "exact", "save_every": 1, "best": 2},
+    "training": {
+        "batch_tokens": 256,
+        "steps": 6,
+        "validate_every": 3,
+        "metric": "exact",
+        "save_every": 1,
+        "averaged_checkpoints": 2,
+    },
 }
 
 

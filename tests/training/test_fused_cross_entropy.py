@@ -118,8 +118,8 @@ def test_bfloat16_operands_change_little(implementation: str) -> None:
     first, second, w, bias = inputs_in_dtype
     expected = reference_loss(x, weight, b, targets, 0.1), reference_rdrop(x, y, weight, b, targets, 0.1, 0.5)
     result = (
-        fused_cross_entropy(first, w, bias, targets, smoothing=0.1, rounded=True),
-        fused_rdrop(first, second, w, bias, targets, smoothing=0.1, rdrop_weight=0.5, rounded=True),
+        fused_cross_entropy(first, w, bias, targets, smoothing=0.1, bfloat16=True),
+        fused_rdrop(first, second, w, bias, targets, smoothing=0.1, rdrop_weight=0.5, bfloat16=True),
     )
     for actual, reference in zip(result, expected, strict=True):
         assert actual.total.dtype == torch.float32

@@ -22,7 +22,7 @@ from tests.training.small_run import small_run
 
 @pytest.mark.parametrize("preset", ["bahdanau", "luong-local", "conv", "transformer-tiny"])
 def test_the_loss_is_smoothed_cross_entropy_without_padding(preset: str, tmp_path: Path) -> None:
-    settings, corpus, bundle = small_run(tmp_path, preset, smoothing=0.2)
+    settings, corpus, bundle = small_run(tmp_path, preset, label_smoothing=0.2)
     objective = Objective(bundle.model, settings.training).eval()
     batch = load_batch(corpus, corpus.train, np.arange(7))
     loss = batch_loss(objective, batch)
@@ -44,7 +44,7 @@ def test_guided_alignment_adds_a_cross_entropy_that_trains_the_attention(
 ) -> None:
     """The loss grows by the weighted cross-entropy between guide and attention, and training shifts the attention."""
     settings, corpus, bundle = small_run(
-        tmp_path, preset, alignment_weight=0.3, precision="float32", smoothing=0.0, rdrop_weight=0.0
+        tmp_path, preset, alignment_weight=0.3, precision="float32", label_smoothing=0.0, rdrop_weight=0.0
     )
     batch = load_batch(corpus, corpus.train, np.arange(6))
     guide = torch.zeros(*batch.labels.shape, batch.source.shape[1])
@@ -169,7 +169,7 @@ def test_loss_terms_apply_in_training_only(tmp_path: Path, twice: bool) -> None:
 
 
 def test_the_copy_loss_matches_the_scores_and_trains_the_gate(tmp_path: Path) -> None:
-    settings, corpus, bundle = small_run(tmp_path, "pointer-generator", smoothing=0.1)
+    settings, corpus, bundle = small_run(tmp_path, "pointer-generator", label_smoothing=0.1)
     objective = Objective(bundle.model, settings.training).train()
     batch = load_batch(corpus, corpus.train, np.arange(6))
     loss = batch_loss(objective, batch)

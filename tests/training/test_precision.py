@@ -15,11 +15,11 @@ def test_products_are_bfloat16_only_inside_the_context() -> None:
     with matmul_precision("float32"):
         assert torch.equal(layer(x), exact)
     with matmul_precision("bfloat16"):
-        rounded = layer(x)
-    assert rounded.dtype == torch.float32
-    assert not torch.equal(rounded, exact)
+        bfloat16 = layer(x)
+    assert bfloat16.dtype == torch.float32
+    assert not torch.equal(bfloat16, exact)
     operands = (x.bfloat16().double() @ layer.weight.bfloat16().double().t()).bfloat16().float() + layer.bias
-    torch.testing.assert_close(rounded, operands, rtol=2**-7, atol=1e-3)
+    torch.testing.assert_close(bfloat16, operands, rtol=2**-7, atol=1e-3)
     assert torch.equal(layer(x), exact)
 
 
@@ -33,10 +33,10 @@ def test_gradients_match_float32_within_bfloat16_precision() -> None:
         with matmul_precision(precision):
             y = layer(x)
         found.append(torch.autograd.grad(y, (x, layer.weight, layer.bias), g))
-    for exact, rounded in zip(*found, strict=True):
-        assert rounded.dtype == torch.float32
-        assert (exact - rounded).norm() / exact.norm() < 0.01
-    assert torch.equal(found[0][2], found[1][2]), "the gradient of a bias is not rounded"
+    for exact, bfloat16 in zip(*found, strict=True):
+        assert bfloat16.dtype == torch.float32
+        assert (exact - bfloat16).norm() / exact.norm() < 0.01
+    assert torch.equal(found[0][2], found[1][2]), "the gradient of a bias is not bfloat16"
 
 
 def test_small_products_and_other_dtypes_are_unchanged() -> None:

@@ -11,7 +11,7 @@ from regard.training.settings import TrainingSettings
 
 
 def settings(schedule: str, warmup: int = 100) -> TrainingSettings:
-    return TrainingSettings.parse({"schedule": schedule, "warmup": warmup, "learning_rate": 2.0})
+    return TrainingSettings.parse({"schedule": schedule, "warmup_steps": warmup, "learning_rate": 2.0})
 
 
 @pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine", "constant"])

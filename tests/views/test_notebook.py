@@ -19,7 +19,7 @@ from regard.views.notebook import AttentionView, render_frame
 from tests.browser import checked_page, needs_chromium
 from tests.media import audio_bytes, image_bytes, media_bundle
 from tests.views.samples import random_capture
-from tests.views.test_page import capture_with_markup
+from tests.views.test_html_page import capture_with_markup
 
 # What Chromium says of a frame that may run scripts and nothing else.
 HARMLESS = "about:srcdoc"

@@ -24,7 +24,7 @@ from tests.media import audio_bytes, image_bytes, media_bundle
 def image_capture() -> CapturedAttention:
     found = predictor_from_bundle(media_bundle("images")).attend(image_bytes(), "a red circle")
     weights = np.zeros_like(found.weights["cross"][0])
-    words = len(found.without_special().merge_words().target)
+    words = len(found.without_special_tokens().merge_words().target)
     assert words == 3
     # All weight on the diagonal, one word after the other.
     weights[0, np.arange(weights.shape[1]), 9 * np.minimum(np.array(found.target.word_indices), 7)] = 1
@@ -41,8 +41,8 @@ def test_an_overlay_has_a_panel_for_each_word(
     image_capture: CapturedAttention, recording_capture: CapturedAttention, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"x{suffix}"
-    image_words = image_capture.without_special().merge_words()
-    spoken_words = recording_capture.without_special().merge_words()
+    image_words = image_capture.without_special_tokens().merge_words()
+    spoken_words = recording_capture.without_special_tokens().merge_words()
     assert (
         write_overlay([("one", image_words, image_words.matrix()), ("two", spoken_words, spoken_words.matrix())], path)
         == []
@@ -63,7 +63,7 @@ def test_other_suffixes_are_refused(image_capture: CapturedAttention, tmp_path: 
 def test_cells_without_weight_are_gray_on_dark_and_light_images(
     image_capture: CapturedAttention, tmp_path: Path, shade: int
 ) -> None:
-    image_words = image_capture.without_special().merge_words()
+    image_words = image_capture.without_special_tokens().merge_words()
     assert image_words.source_media is not None
     image_words = replace(
         image_words,
@@ -83,12 +83,12 @@ def test_cells_without_weight_are_gray_on_dark_and_light_images(
 def test_the_terminal_has_a_grid_for_each_word(
     image_capture: CapturedAttention, recording_capture: CapturedAttention
 ) -> None:
-    image_words = image_capture.without_special().merge_words()
+    image_words = image_capture.without_special_tokens().merge_words()
     lines = render_overlay(image_words, image_words.matrix(), 100).splitlines()
     assert lines[0].split() == list(image_words.target.labels)
     assert len(lines) == 9
     assert lines[1].startswith("|██")
-    spoken_words = recording_capture.without_special().merge_words()
+    spoken_words = recording_capture.without_special_tokens().merge_words()
     rows = render_overlay(spoken_words, spoken_words.matrix(), 80).splitlines()
     assert [row.split()[0] for row in rows[:-1]] == list(spoken_words.target.labels)
     assert spoken_words.source_media is not None

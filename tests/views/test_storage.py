@@ -47,7 +47,7 @@ def test_tiny_attributions_keep_their_digits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "tolerance"), [("x.json", 6e-7), ("x.safetensors", 0)])
 @pytest.mark.parametrize("hide", [False, True])
 def test_saved_files_are_read_back(name: str, tolerance: float, hide: bool, tmp_path: Path) -> None:
-    captured = random_capture(3).without_special() if hide else random_capture(3, layers=11)
+    captured = random_capture(3).without_special_tokens() if hide else random_capture(3, layers=11)
     save(captured, tmp_path / name)
     assert_same(captured, load(tmp_path / name), tolerance)
 

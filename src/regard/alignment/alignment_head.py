@@ -13,8 +13,8 @@ Weights = NDArray[np.float32]
 class AlignmentHead:
     """The layer and head of cross-attention that align best, from 0; head None: the mean of the layer's heads.
 
-    shifted: a target token's row is that of the step that has it as input, not of the step that predicts it. is_default:
-    this is the default because nothing is known of the model. The fields are stored with captured attention.
+    shifted: a target token's row is that of the step that has it as input, not of the step that predicts it.
+    is_default: the default, as nothing is known of the model. The fields are stored with captured attention.
     """
 
     layer: int

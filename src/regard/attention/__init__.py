@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.attention.extents import LocalMonotonic as LocalMonotonic
     from regard.attention.extents import LocalPredictive as LocalPredictive
     from regard.attention.extents import Window as Window
-    from regard.attention.functional import Attended as Attended
+    from regard.attention.functional import AttentionOutput as AttentionOutput
     from regard.attention.functional import attend as attend
     from regard.attention.functional import plan as plan
     from regard.attention.functional import weights as weights
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "cache": ["Cache"],
     "channels.cbam": ["ChannelAttention", "SpatialAttention"],
-    "functional": ["Attended", "attend", "plan", "weights"],
+    "functional": ["AttentionOutput", "attend", "plan", "weights"],
     "heads": ["Attention"],
     "normalizers.base": ["Draw"],
     "planner": ["Plan"],

@@ -22,7 +22,7 @@ from regard.errors import RegardError
 
 
 @dataclass(frozen=True)
-class Attended:
+class AttentionOutput:
     """The result of attention. Unpacks as `output, weights = ...`."""
 
     output: Tensor
@@ -39,7 +39,9 @@ def attend(
     query: Tensor, key: Tensor, value: Tensor, *, need_weights: Literal[False] = False, **options: Any
 ) -> Tensor: ...
 @overload
-def attend(query: Tensor, key: Tensor, value: Tensor, *, need_weights: Literal[True], **options: Any) -> Attended: ...
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, *, need_weights: Literal[True], **options: Any
+) -> AttentionOutput: ...
 def attend(
     query: Tensor,
     key: Tensor,
@@ -56,7 +58,7 @@ def attend(
     need_weights: bool = False,
     backend: str = "auto",
     **unknown: Never,
-) -> Tensor | Attended:
+) -> Tensor | AttentionOutput:
     """Attention in four stages: score, restrict, normalize, sum.
 
     Args:
@@ -73,14 +75,14 @@ def attend(
         position: "rotary", "alibi", "shaw", "t5" or an object of attention/positions.
         dropout: the share of weights dropped. As in PyTorch's functions it acts whenever it is not 0.
         offset: the position of the first query; keys start at 0. A cached step passes the number of keys before it.
-        need_weights: return `Attended` with the weights. The output is the same to the last bit.
+        need_weights: return `AttentionOutput` with the weights. The output is the same to the last bit.
         backend: "auto", or a kernel by name ("sdpa", "window", "dense", "tiled", "reference").
 
     Returns:
-        [B, H, Tq, Dv]; or, with need_weights, `Attended(output, weights, draw)`.
+        [B, H, Tq, Dv]; or, with need_weights, `AttentionOutput(output, weights, draw)`.
 
     A row with nothing to attend to gives zeros and finite gradients. NaN or infinity in a position does no harm to rows
-    that may not look there. Second derivatives, forward mode and torch.func: backend="dense" or "reference".
+    that may not attend there. Second derivatives, forward mode and torch.func: backend="dense" or "reference".
 
     Raises:
         ValueError: an argument that does not fit, in one sentence that names it.
@@ -91,7 +93,7 @@ def attend(
     if not need_weights:
         return compute(call, need_weights=False, backend=backend).output
     outcome = compute(call, need_weights=True, backend=backend)
-    return Attended(outcome.output, outcome.weights, outcome.draw)
+    return AttentionOutput(outcome.output, outcome.weights, outcome.draw)
 
 
 def weights(

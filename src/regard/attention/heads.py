@@ -19,7 +19,7 @@ from regard.attention.arguments import (
 from regard.attention.cache import Cache
 from regard.attention.call import KernelOutput
 from regard.attention.extents.base import Extent, resolve_extent
-from regard.attention.functional import Attended, compute
+from regard.attention.functional import AttentionOutput, compute
 from regard.attention.kernels.nan_guard import project_finite
 from regard.attention.normalizers.base import Draw, Normalizer, resolve_normalizer
 from regard.attention.planner import check_backend
@@ -140,7 +140,7 @@ class Attention(nn.Module):
         mask: Tensor | None = None,
         cache: Cache | None = None,
         need_weights: bool = False,
-    ) -> Attended:
+    ) -> AttentionOutput:
         """Attend from `query` to `key` and `value`, or to itself.
 
         Args:
@@ -152,8 +152,8 @@ class Attention(nn.Module):
             need_weights: also give the weights, and what hard attention drew.
 
         Returns:
-            Attended: output [B, Tq, output_width], weights [B, H, Tq, Tk], draw, and the cache for the next step.
-            Unpacks as `output, weights`.
+            AttentionOutput: output [B, Tq, output_width], weights [B, H, Tq, Tk], draw, and the cache for the next
+            step. Unpacks as `output, weights`.
         """
         self._check_input("query", query, self.width)
         if self._sequential:
@@ -185,7 +185,7 @@ class Attention(nn.Module):
         output = outcome.output.transpose(1, 2).flatten(2)  # [B, Tq, H Dv]
         if self.output is not None:
             output = project_finite(self.output, output)
-        return Attended(output, outcome.weights if need_weights else None, outcome.draw, next_cache)
+        return AttentionOutput(output, outcome.weights if need_weights else None, outcome.draw, next_cache)
 
     def _attend(
         self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, offset: int, need_weights: bool
@@ -221,11 +221,11 @@ class Attention(nn.Module):
         mask: Tensor | None,
         cache: Cache | None,
         need_weights: bool,
-    ) -> Attended:
+    ) -> AttentionOutput:
         """One query after the other, each with the weights of those before it."""
         if (key is None) == (cache is None) or (cache is not None and not cache.fixed):
             raise RegardError(
-                f"key: a {self.score.name} score looks at a memory; give a key, or a cache from prepare(key)."
+                f"key: a {self.score.name} score attends to a memory; give a key, or a cache from prepare(key)."
             )
         if cache is None:
             assert key is not None
@@ -248,7 +248,9 @@ class Attention(nn.Module):
         if self.output is not None:
             output = project_finite(self.output, output)
         all_weights = torch.cat(weights, 2) if need_weights else None
-        return Attended(output, all_weights, _concatenate_draws(draws), cache.advance(query.shape[1], past_weights))
+        return AttentionOutput(
+            output, all_weights, _concatenate_draws(draws), cache.advance(query.shape[1], past_weights)
+        )
 
     def prepare(self, key: Tensor, value: Tensor | None = None) -> Cache:
         """Project a memory once, to attend to it many times: `attention(query, cache=attention.prepare(memory))`."""

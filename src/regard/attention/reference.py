@@ -84,11 +84,6 @@ def location(
 # Each extent gives the keys a query may attend to: True = may attend. Positions are integers, [Tq] and [Tk].
 
 
-def everywhere(query_positions: Tensor, key_positions: Tensor) -> Tensor:
-    """Global attention: every key."""
-    return torch.ones(len(query_positions), len(key_positions), dtype=torch.bool, device=key_positions.device)
-
-
 def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     """No key after the query (Vaswani et al. 2017, section 3.2.3)."""
     return key_positions[None, :] <= query_positions[:, None]
@@ -283,10 +278,10 @@ def shaw_values(weights: Tensor, query_positions: Tensor, key_positions: Tensor,
     return (weights[..., None] * table[distance + clip]).sum(-2)
 
 
-def t5_bucket(distance: int, buckets: int, furthest: int, two_sided: bool) -> int:
+def t5_bucket(distance: int, buckets: int, max_distance: int, bidirectional: bool) -> int:
     """The bucket of j - i: exact when near, logarithmic when far (Raffel et al. 2020, arXiv:1910.10683)."""
     first = 0
-    if two_sided:
+    if bidirectional:
         buckets //= 2
         first = buckets if distance > 0 else 0
         distance = abs(distance)
@@ -295,5 +290,5 @@ def t5_bucket(distance: int, buckets: int, furthest: int, two_sided: bool) -> in
     exact = buckets // 2
     if distance < exact:
         return first + distance
-    far = exact + int(math.log(distance / exact) / math.log(furthest / exact) * (buckets - exact))
+    far = exact + int(math.log(distance / exact) / math.log(max_distance / exact) * (buckets - exact))
     return first + min(far, buckets - 1)

@@ -1,4 +1,4 @@
-"""regard demo: a task on data made by code, from nothing to a model that can be looked at."""
+"""regard demo: a task on synthetic data, from nothing to a model with a plot of its attention."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def demo(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Learn a task on data made by code (to read dates, if none is named), and show what the model looks at."""
+    """Train a model on synthetic data (dates, if no task is named) and show its attention."""
     from regard.training.demo import run_demo
 
     result = run_demo(

@@ -31,7 +31,7 @@ def embed(
     run: Annotated[Path, typer.Argument(help="The folder of a run that reads text.")],
     texts: Annotated[Texts, typer.Argument(metavar="TEXT... | FILE | -", help="Texts, or a file with one a line.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Into a .npy file, [texts, width].")] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="As long as they are, not of length 1.")] = False,
+    raw: Annotated[bool, typer.Option("--no-normalize", help="As long as they are, not of length 1.")] = False,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:

@@ -50,7 +50,7 @@ Gold = Annotated[
 Links = Annotated[Path | None, typer.Option(help="With --gold: score this file of links instead of a run's.")]
 Tokenize = Annotated[str | None, typer.Option(help="For BLEU: 13a, none (already tokenized), zh, char, ...")]
 Compare = Annotated[Path | None, typer.Option(help="Another run on the same test, with paired bootstrap.")]
-Picture = Annotated[Path | None, typer.Option(help="Write the scores by source length as a .png.")]
+Plot = Annotated[Path | None, typer.Option(help="Write the scores by source length as a .png.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the model's outputs, one a line.")]
 
 
@@ -81,7 +81,7 @@ def add_to(app: typer.Typer) -> None:
         epilog="\b\nExamples:\n"
         "  regard evaluate run test.tsv\n"
         "  regard evaluate run --source test.en --reference test.de --reference test2.de\n"
-        "  regard evaluate run test.tsv --metric bleu,chrf --picture lengths.png\n"
+        "  regard evaluate run test.tsv --metric bleu,chrf --plot lengths.png\n"
         "  regard evaluate run test.tsv --compare other-run\n"
         "  regard evaluate language-run test.txt\n"
         "  regard evaluate --outputs translated.txt --reference test.de\n"
@@ -101,7 +101,7 @@ def evaluate(
     links: Links = None,
     tokenize: Tokenize = None,
     compare: Compare = None,
-    picture: Picture = None,
+    plot: Plot = None,
     output: Output = None,
     source_language: SourceLanguage = None,
     target_language: TargetLanguage = None,
@@ -134,18 +134,18 @@ def evaluate(
         and description is not None
         and task_from_description(description).evaluator in DOCUMENT_EVALUATORS
     ):
-        if any(each is not None for each in (metric, source, reference, outputs, compare, picture, output)):
+        if any(each is not None for each in (metric, source, reference, outputs, compare, plot, output)):
             raise RegardError(f"{run}: a language model has perplexity only; give files of plain text, and no more.")
         _evaluate_language_model(run, files.pairs, device, as_json)
         return
     names = parse_metric_names(metric) if metric else default_metrics(description)
     systems = Systems(run, outputs, compare)
-    _check_options(systems, source, picture, tokenize, description)
+    _check_options(systems, source, plot, tokenize, description)
     data = load_evaluation_set(files, description)
     to = (target_language or "") if description is not None and description.target_languages else ""
     generator = Generator(options.with_changes(to=to), engine, device, precision, shortlist)
     report = evaluate_systems(data, names, systems, generator, partial(progress, quiet=as_json), tokenize=tokenize)
-    _write_files(report, output, picture)
+    _write_files(report, output, plot)
     _print_json(report.as_json()) if as_json else _print_report(report)
 
 
@@ -160,7 +160,7 @@ def _description(run: Path | None) -> "RunDescription | None":
 def _check_options(
     systems: "Systems",
     source: Path | None,
-    picture: Path | None,
+    plot: Path | None,
     tokenize: str | None,
     description: "RunDescription | None",
 ) -> None:
@@ -175,15 +175,13 @@ def _check_options(
         raise RegardError(
             "--compare: give the --source that the outputs were made from, for the other run to translate."
         )
-    if picture is not None and picture.suffix.lower() != ".png":
-        raise RegardError(f"--picture: {picture} must end in .png.")
+    if plot is not None and plot.suffix.lower() != ".png":
+        raise RegardError(f"--plot: {plot} must end in .png.")
 
-    if picture is not None and description is not None and not description.model.source.is_text:
-        raise RegardError("--picture: it shows scores by the length of texts, and this run reads files; leave it out.")
-    if picture is not None and systems.outputs is not None and source is None:
-        raise RegardError(
-            "--picture: give the --source that the outputs were made from; it shows scores by its length."
-        )
+    if plot is not None and description is not None and not description.model.source.is_text:
+        raise RegardError("--plot: it shows scores by the length of texts, and this run reads files; leave it out.")
+    if plot is not None and systems.outputs is not None and source is None:
+        raise RegardError("--plot: give the --source that the outputs were made from; it shows scores by its length.")
     check_tokenizer(tokenize)
 
 
@@ -242,13 +240,13 @@ def _evaluate_language_model(run: Path, files: Sequence[Path], device: str, as_j
         typer.echo(f"  {name:16} {getattr(result, name):9.3f}   {unit}")
 
 
-def _write_files(report: "Report", output: Path | None, picture: Path | None) -> None:
+def _write_files(report: "Report", output: Path | None, plot: Path | None) -> None:
     if output is not None:
         output.write_text("".join(f"{text}\n" for text in report.texts), "utf-8")
-    if picture is not None:
+    if plot is not None:
         from regard.evaluation.by_length import plot_by_length
 
-        plot_by_length(report.scores[0].name, report.by_length, picture)
+        plot_by_length(report.scores[0].name, report.by_length, plot)
 
 
 def _print_json(record: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from regard.inference.predictor import Predictor
 
 FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|text)(\.gz)?")  # a file's name rather than a text
-DEFAULT_NBEST = 5  # words for each gap
+DEFAULT_NBEST = 5  # words for each mask
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,21 +42,21 @@ def add_to(app: typer.Typer) -> None:
 def fill(
     run: Annotated[Path, typer.Argument(help="The folder of a run trained with --task masked_lm, or imported.")],
     texts: Annotated[
-        Texts, typer.Argument(metavar="TEXT... | FILE | -", help="With ___ or [MASK] for each gap; - for lines.")
+        Texts, typer.Argument(metavar="TEXT... | FILE | -", help="With ___ or [MASK] for each mask; - for lines.")
     ],
     device: Device = "auto",
     as_json: Json = False,
     *,
     options: "Options",
 ) -> None:
-    """Predict the words that are missing in a text, 5 for each gap unless --nbest says otherwise."""
+    """Predict the words that are missing in a text, 5 for each mask unless --nbest says otherwise."""
     predictor = RunLoader(run, device=device).load()
     check_verb(run, predictor.task, "fill")
     fill_texts(predictor, texts, options, as_json)
 
 
 def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options", as_json: bool) -> None:
-    """Print the most likely words of every gap. Of several texts, an invalid one does not stop the others."""
+    """Print the most likely words of every mask. Of several texts, an invalid one does not stop the others."""
     predictor.resolve_options(options)
     nbest = options.nbest if "nbest" in options.model_fields_set else DEFAULT_NBEST
     reads_lines = len(inputs) == 1 and (inputs[0] == "-" or FILE_NAME.fullmatch(inputs[0]))
@@ -65,7 +65,7 @@ def fill_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options"
         for text in texts:
             count += 1
             try:
-                _print_gaps(text, predictor.fill(text, nbest=nbest), as_json)
+                _print_masks(text, predictor.fill(text, nbest=nbest), as_json)
             except RegardError as error:
                 if not reads_lines and len(inputs) == 1:
                     raise
@@ -87,13 +87,13 @@ def _batches(inputs: Sequence[str]) -> Iterable[list[str]]:
     return input_batches(inputs)
 
 
-def _print_gaps(text: str, gaps: "Sequence[Sequence[MaskPrediction]]", as_json: bool) -> None:
+def _print_masks(text: str, masks: "Sequence[Sequence[MaskPrediction]]", as_json: bool) -> None:
     if as_json:
-        records = [[{"word": each.word, "probability": round(each.probability, 6)} for each in gap] for gap in gaps]
-        typer.echo(json.dumps({"text": text, "gaps": records}, ensure_ascii=False))
+        records = [[{"word": each.word, "probability": round(each.probability, 6)} for each in mask] for mask in masks]
+        typer.echo(json.dumps({"text": text, "masks": records}, ensure_ascii=False))
         return
-    for number, gap in enumerate(gaps, 1):
-        if len(gaps) > 1:
-            typer.echo(f"gap {number}")
-        for filler in gap:
-            typer.echo(f"  {filler.probability:6.1%}  {filler.word}")
+    for number, mask in enumerate(masks, 1):
+        if len(masks) > 1:
+            typer.echo(f"mask {number}")
+        for prediction in mask:
+            typer.echo(f"  {prediction.probability:6.1%}  {prediction.word}")

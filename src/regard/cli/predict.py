@@ -68,11 +68,11 @@ class FileOptions:
 
     paragraphs: bool = False
     column: str | None = None
-    kind: str | None = None
+    format: str | None = None
     source_language: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.paragraphs or self.column or self.kind)
+        return bool(self.paragraphs or self.column or self.format)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -103,8 +103,8 @@ def predict(
     output: Output = None,
     paragraphs: Paragraphs = False,
     column: Column = None,
-    kind: Annotated[
-        str | None, typer.Option(help=f"Of file, where its name does not say: {', '.join(DOCUMENTS)}.")
+    file_format: Annotated[
+        str | None, typer.Option("--format", help=f"Of file, where its name does not say: {', '.join(DOCUMENTS)}.")
     ] = None,
     source_language: SourceLanguage = None,
     engine: Engine = "auto",
@@ -120,11 +120,13 @@ def predict(
     """Predict with any run: texts, lines of input, pictures or recordings, or a file that is written back."""
     predictor = RunLoader(run, engine, device, precision, threads, shortlist).load()
     check_verb(run, predictor.task, verb)
-    file_options = FileOptions(paragraphs, column, kind, source_language)
+    file_options = FileOptions(paragraphs, column, file_format, source_language)
     output = None if output == Path("-") else output
     if (special := SPECIAL_VERBS.get(predictor.task.verb)) is not None:
         if file_options or output is not None:
-            raise RegardError("--output, --paragraphs, --kind and --column: this run's outputs are printed; leave out.")
+            raise RegardError(
+                "--output, --paragraphs, --format and --column: this run's outputs are printed; leave out."
+            )
         special(predictor, inputs or [], options, as_json)
     elif predictor.reads_files:
         _predict_media(predictor, inputs or [], output, file_options, options, as_json)
@@ -142,7 +144,7 @@ def _predict_media(
 ) -> None:
     """Outputs for images or recordings, each a file."""
     if file_options:
-        raise RegardError("--paragraphs, --kind and --column are for texts; this run reads files.")
+        raise RegardError("--paragraphs, --format and --column are for texts; this run reads files.")
     if output is not None:
         raise RegardError("--output: outputs are printed, a line for each file, so redirect them with >.")
     names = [line for lines in input_batches(inputs) for line in lines]
@@ -170,7 +172,7 @@ def _predict_texts(
 
     path = document_path(inputs, output)
     if path is None and file_options:
-        raise RegardError("--paragraphs, --kind and --column are for files; name one.")
+        raise RegardError("--paragraphs, --format and --column are for files; name one.")
     if sys.stderr.isatty() and not as_json:
         typer.echo(f"{predictor.engine_reason}", err=True)
     several = path is not None or len(inputs) > 1 or list(inputs) == ["-"]
@@ -211,10 +213,10 @@ def _is_printed_by_lines(
     path: Path, layout: DocumentLayout, output: Path | None, options: "Options", as_json: bool
 ) -> bool:
     """Whether the results of a file's lines are printed one by one. Raises RegardError for options that files lack."""
-    from regard.documents.document import document_kind
+    from regard.documents.document import document_format
 
     has_details = options.nbest > 1 or options.scores or options.alignment
-    is_plain = document_kind(path, layout) == "text" and not layout.paragraphs
+    is_plain = document_format(path, layout) == "text" and not layout.paragraphs
     by_lines = is_plain and output is None and (has_details or as_json)
     if has_details and not by_lines:
         raise RegardError("--nbest, --scores and --alignment are for texts and for lines, without --output.")
@@ -234,5 +236,5 @@ def _document_layout(
         table.source_column if answers_questions or file_options.column is not None else None,
         table.question_column,
         paragraphs=file_options.paragraphs,
-        kind=file_options.kind,
+        format=file_options.format,
     )

@@ -45,7 +45,8 @@ class RootGroup(TyperGroup):
             return super().invoke(ctx)
         except Exception as error:
             option = getattr(error, "option_name", None)  # set by click for an unknown option
-            if option in OPTIONS:
+            known = {name for each in getattr(error, "ctx", ctx).command.params for name in each.opts}
+            if option in OPTIONS and OPTIONS[option].split()[0] in known:
                 raise RegardError(f"{option}: this option is now called {OPTIONS[option]}.") from None
             raise
 

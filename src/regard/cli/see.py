@@ -32,12 +32,12 @@ KindName = Annotated[
 ]
 Layer = Annotated[int | None, typer.Option(min=1, help="One of them, from 1; the mean of all if none.")]
 Subwords = Annotated[bool, typer.Option("--subwords", help="Tokens as the model has them, not words.")]
-Special = Annotated[bool, typer.Option("--special", help="With special tokens, such as the end of sequence.")]
+Special = Annotated[bool, typer.Option("--special-tokens", help="With special tokens, such as the end of sequence.")]
 Attribution = Annotated[
     bool, typer.Option("--attribution", help="Gradient times input instead of weights: what a word depends on.")
 ]
 Channels = Annotated[
-    bool, typer.Option("--channels", help="Of a picture: what SE, CBAM or ECA let pass, block by block.")
+    bool, typer.Option("--channel-attention", help="Of a picture: what SE, CBAM or ECA let pass, block by block.")
 ]
 Output = Annotated[
     Path | None,
@@ -132,7 +132,9 @@ def see(
         raise RegardError("name a text for the model to read, or --over-time.")
     if channels:
         if not has_no_other_options:
-            raise RegardError("--channels: it is of one run and one picture; leave out the other options but -o.")
+            raise RegardError(
+                "--channel-attention: it is of one run and one picture; leave out the other options but -o."
+            )
         _show_channels(run, text, output, device)
         return
     runs = [run, *([compare] if compare is not None else [])]
@@ -189,7 +191,7 @@ def _show_channels(run: Path, picture: str, output: Path | None, device: str) ->
 
     inputs = getattr(RunLoader(run, device=device).load().pipeline, "inputs", None)
     if not isinstance(inputs, MediaInputs):
-        raise RegardError("--channels: this run reads text; channels are of pictures.")
+        raise RegardError("--channel-attention: this run reads text; channels are of pictures.")
     blocks = inputs.channel_attention(picture)
     if output is None:
         typer.echo(render_channel_attention(blocks))

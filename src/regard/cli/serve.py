@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
         "  regard serve run\n"
         "  regard serve en-de de-en --port 9000\n"
         "  regard key alice >> keys.txt\n"
-        "  regard serve run --host 0.0.0.0 --name translate.example.org --keys keys.txt",
+        "  regard serve run --host 0.0.0.0 --allowed-host translate.example.org --api-keys keys.txt",
     )(serve)
     app.command("key")(key)
 
@@ -35,27 +35,27 @@ def add_to(app: typer.Typer) -> None:
 Runs = Annotated[list[Path], typer.Argument(help="Trained runs' folders.")]
 Host = Annotated[str, typer.Option(help="Where to listen; only this machine, unless told otherwise.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")]
-Names = Annotated[
+AllowedHosts = Annotated[
     list[str] | None, typer.Option(help="A name that this service goes by, beside localhost. May be repeated.")
 ]
 Origins = Annotated[
     list[str] | None, typer.Option(help="A web page that may use it, such as https://example.org. May be repeated.")
 ]
 KeyFile = Annotated[Path | None, typer.Option(help="Ask for a key, one of this file's; see regard key.")]
-Log = Annotated[bool, typer.Option("--log", help="Write a line for every request.")]
+Log = Annotated[bool, typer.Option("--access-log", help="Write a line for every request.")]
 
 
 def serve(
     runs: Runs,
     host: Host = "127.0.0.1",
     port: Port = 8000,
-    name: Names = None,
-    origin: Origins = None,
-    keys: KeyFile = None,
+    allowed_host: AllowedHosts = None,
+    cors_origin: Origins = None,
+    api_keys: KeyFile = None,
     engine: Engine = "auto",
     precision: Precision = "auto",
     shortlist: Shortlist = False,
-    log: Log = False,
+    access_log: Log = False,
 ) -> None:
     """Predict over HTTP: a page, an API, and what clients of LibreTranslate and DeepL speak."""
     import asyncio
@@ -69,25 +69,25 @@ def serve(
 
     for run in runs:  # a folder that is not a run, or cannot be served, is reported now, not in the background
         check_served(run, task_from_description(open_run(run).description))
-    api_keys = ApiKeys(keys)
+    keys = ApiKeys(api_keys)
     is_public = host not in LOCAL
-    if is_public and not name:
+    if is_public and not allowed_host:
         raise RegardError(
-            f"--host: {host} lets others in; say by which --name they call this service (or * for any), and ask for "
-            f"--keys."
+            f"--host: {host} lets others in; name this service with --allowed-host (or * for any) and "
+            f"require a key with --api-keys."
         )
     limits = Limits()
-    hosts = (*LOCAL, *(name or ()), *([host] if host not in ("0.0.0.0", "::") else []))
+    hosts = (*LOCAL, *(allowed_host or ()), *([host] if host not in ("0.0.0.0", "::") else []))
     pool = ModelPool(list(runs), limits, engine=engine, precision=precision, shortlist=shortlist)
     app = create_app(
         pool,
         limits=limits,
-        api_keys=api_keys,
+        api_keys=keys,
         hosts=tuple(each.lower() for each in hosts),
-        origins=tuple(origin or ()),
-        log=log,
+        origins=tuple(cors_origin or ()),
+        log=access_log,
     )
-    note = "Anybody who can reach it may use it: no keys are asked for." if is_public and not api_keys.required else ""
+    note = "Anybody who can reach it may use it: no keys are asked for." if is_public and not keys.required else ""
     asyncio.run(_run_server(app, pool, limits, host, port, note))
     if pool.load_error:
         raise RegardError(pool.load_error)

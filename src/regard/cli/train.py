@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
         "  regard train reviews.tsv --task classification -o run\n"
         "  regard train books.txt --task causal_lm -o run\n"
         "  regard train pairs.tsv -o run --set model.encoder.layers=6 --set training.seed=7\n"
-        "  regard train --config recipe.toml --folder data -o run\n"
+        "  regard train --config recipe.toml --data-folder data -o run\n"
         "  regard train --resume run\n"
         "  torchrun --nproc-per-node 2 -m regard train pairs.tsv -o run",
     )(train)
@@ -66,7 +66,7 @@ Init = Annotated[
     typer.Option(help="A run whose encoder (or, of a language model, decoder) the new one begins with."),
 ]
 Config = Annotated[Path | None, typer.Option(help="Settings in a TOML file.")]
-Folder = Annotated[Path, typer.Option(help="Where the files are that the settings name.")]
+DataFolder = Annotated[Path, typer.Option("--data-folder", help="Where the files are that the settings name.")]
 From = Annotated[str | None, typer.Option("--from", help="The source's language, for TMX and JSONL.")]
 To = Annotated[str | None, typer.Option("--to", help="The target's language.")]
 Minutes = Annotated[float | None, typer.Option(help="Train so long; the schedule is fitted to it.")]
@@ -115,7 +115,7 @@ def train(
     preset: Preset = None,
     init: Init = None,
     config: Config = None,
-    folder: Folder = Path(),
+    folder: DataFolder = Path(),
     media: Media = None,
     assignments: Set = [],  # noqa: B006
     source_language: From = None,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.data.augmentation import augment
 from regard.data.corpus import Corpus
-from regard.data.media import Medium
+from regard.data.media import MediaProcessor
 from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
 from regard.data.vocabulary import SourceInput, SourceProcessor, text_tokenizer
@@ -46,11 +46,6 @@ class Batch:
         """Target tokens without padding."""
         return int((self.labels != PAD).sum())
 
-    @property
-    def source_tokens(self) -> int:
-        """Source tokens without padding."""
-        return int(self.mask.sum())
-
 
 def pad_sequences(sequences: Sequence[Sequence[int]]) -> Tensor:
     """[B, T], with padding after each sequence."""
@@ -63,7 +58,7 @@ def pad_sequences(sequences: Sequence[Sequence[int]]) -> Tensor:
 
 def collate_sources(side: SourceProcessor, sources: Sequence[SourceInput]) -> tuple[Tensor, Tensor]:
     """Sources as a padded tensor, and its mask [B, Ts]."""
-    if isinstance(side, Medium):
+    if isinstance(side, MediaProcessor):
         source, mask = side.collate(sources)
         return torch.from_numpy(source), torch.from_numpy(mask)
     tokens = pad_sequences([list(each) for each in sources])

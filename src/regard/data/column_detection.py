@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from regard.data.example import Layout
-from regard.data.media import AudioMedium, ImageMedium
+from regard.data.media import AudioProcessor, ImageProcessor
 from regard.data.settings import Column
 from regard.errors import RegardError
 
@@ -26,7 +26,7 @@ TARGET_NAMES = (
     *("sentence", "text"),
 )
 UNSUPPORTED_MEDIA = (".mp3", ".m4a", ".aac", ".wma", ".mp4", ".webm", ".tif", ".tiff", ".heic", ".avif", ".svg")
-MEDIA_SUFFIXES = (*ImageMedium.suffixes, *AudioMedium.suffixes, *UNSUPPORTED_MEDIA)
+MEDIA_SUFFIXES = (*ImageProcessor.suffixes, *AudioProcessor.suffixes, *UNSUPPORTED_MEDIA)
 MEDIA_SHARE = 0.9  # of the cells of a column of file names
 COLUMN_NAME = re.compile(r"[^\W\d][\w .-]{0,39}")
 NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.dataset_kinds.base import DatasetKind
-from regard.data.media import medium_for
+from regard.data.media import media_processor
 from regard.data.placeholders import Protection, Treatment
 from regard.data.preparation import no_report, prepare_files
 from regard.data.settings import FILES, DataSettings
@@ -64,7 +64,7 @@ def prepare(
         raise RegardError("there is nothing to train on; name files, as in: regard train pairs.tsv")
     current = fingerprint(settings, source)
     if _stored_fingerprint(folder) != current:
-        temporary = folder.with_name(folder.name + ".making")
+        temporary = folder.with_name(folder.name + ".tmp")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         prepare_files(settings, temporary, current, report, kind=kind, source=source)
@@ -89,10 +89,10 @@ def _stored_fingerprint(folder: Path) -> str | None:
 def _open(folder: Path, kind: DatasetKind, source: SourceSettings) -> Corpus:
     metadata = json.loads((folder / "corpus.json").read_text())
     valid = "valid" if metadata["own_valid"] else "train"
-    max_tokens = metadata.get("longest") or 0  # in a passage of a document
+    max_tokens = metadata.get("max_tokens", metadata.get("longest")) or 0  # in a passage of a document
     train = kind.open(folder, "train", "train", source, max_tokens)
     validation = kind.open(folder, valid, "valid", source, max_tokens)
-    tokenizer_or_medium = medium_for(source) or load_tokenizer(folder / "source.subwords")
+    tokenizer_or_medium = media_processor(source) or load_tokenizer(folder / "source.subwords")
     return Corpus(
         kind,
         train,

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.data.media import ImageMedium
+    from regard.data.media import ImageProcessor
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # whose decoders are well maintained; others are not tried
 MAX_PIXELS = 40_000_000
@@ -25,7 +25,7 @@ MAX_ASPECT_RATIO = 50  # of the longer side to the shorter one
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 
 
-def to_square_array(source: Any, medium: "ImageMedium") -> NDArray[np.uint8]:
+def to_square_array(source: Any, medium: "ImageProcessor") -> NDArray[np.uint8]:
     """[C, S, S] of a file's bytes, a Pillow image, or an array [H, W] or [H, W, C] of bytes. Raises RegardError."""
     settings = medium.settings
     if isinstance(source, np.ndarray):

@@ -11,7 +11,7 @@ from typing import Self
 
 from regard.data.example import Example, Layout
 from regard.data.readers import read_aligned, read_documents, read_pairs
-from regard.data.settings import LANGUAGE_SIGN, DataSettings
+from regard.data.settings import LANGUAGE_TOKEN, DataSettings
 from regard.data.word_links import attach_links
 from regard.errors import RegardError
 
@@ -80,7 +80,7 @@ def read_examples(settings: DataSettings, *, valid: bool = False) -> Iterator[Ex
             yield from read_pairs(path, layout)
         for language in settings.target_languages:
             for example in read_pairs(path, replace(layout, target_language=language)):
-                text = f"{LANGUAGE_SIGN.format(language)} {example.target}" if example.target.strip() else ""
+                text = f"{LANGUAGE_TOKEN.format(language)} {example.target}" if example.target.strip() else ""
                 yield replace(example, target=text)
 
 

@@ -64,7 +64,7 @@ class Labels:
         kind: type[Labels] = Labels
         if isinstance(content, dict) and set(content) == {"tags"}:
             kind, content = TagLabels, content["tags"]
-        elif isinstance(content, dict) and set(content) == {"ends", "unanswered"}:
+        elif isinstance(content, dict) and set(content) in ({"spans", "unanswered"}, {"ends", "unanswered"}):
             return SpanLabels(unanswered=content["unanswered"] is True)
         if not isinstance(content, list) or not all(isinstance(label, str) for label in content):
             raise RegardError(f"{path}: expected a list of labels.")
@@ -72,10 +72,6 @@ class Labels:
             return kind(content)
         except ValueError as error:
             raise RegardError(f"{path}: {error}") from None
-
-    def save(self, path: Path) -> None:
-        """Write the vocabulary's file."""
-        path.write_bytes(self.model)
 
     def __len__(self) -> int:
         return len(SPECIAL_PIECES) + len(self.labels)
@@ -150,7 +146,7 @@ class SpanLabels(Labels):
     arXiv:1810.04805, section 4.3).
     """
 
-    plural_name = "ends"
+    plural_name = "answer spans"
 
     def __init__(self, *, unanswered: bool = False) -> None:
         super().__init__(("first", "last"))
@@ -159,4 +155,4 @@ class SpanLabels(Labels):
     @property
     def model(self) -> bytes:
         """The content of the vocabulary's file."""
-        return json.dumps({"ends": self.labels, "unanswered": self.unanswered}).encode()
+        return json.dumps({"spans": self.labels, "unanswered": self.unanswered}).encode()

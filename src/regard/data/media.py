@@ -27,7 +27,7 @@ class DecodedMedia(NamedTuple):
     name: str
 
 
-class Medium(ABC):
+class MediaProcessor(ABC):
     """A modality of sources other than text. Arrays are stored flat, as `dtype`."""
 
     plural_name: ClassVar[str]
@@ -51,7 +51,7 @@ class Medium(ABC):
         """A padded batch of arrays, scaled to about 0, and a mask [B, T] that is False at padding."""
 
 
-class ImageMedium(Medium):
+class ImageProcessor(MediaProcessor):
     """Images as squares: scaled to fit and padded with gray; transparent pixels are white."""
 
     plural_name = "pictures"
@@ -81,7 +81,7 @@ class ImageMedium(Medium):
         return pixels / 127.5 - 1, np.ones((len(arrays), self.settings.grid**2), bool)
 
 
-class AudioMedium(Medium):
+class AudioProcessor(MediaProcessor):
     """Recordings as log-mel frames, each recording with mean 0 and variance 1."""
 
     plural_name = "recordings"
@@ -121,7 +121,7 @@ class AudioMedium(Medium):
         return frames, mask
 
 
-class NoMedium(Medium):
+class EmptyProcessor(MediaProcessor):
     """No source: for decoder-only language models."""
 
     plural_name = "nothing"
@@ -141,13 +141,13 @@ class NoMedium(Medium):
         return np.zeros((len(arrays), 0), np.int64), np.ones((len(arrays), 0), bool)
 
 
-def medium_for(source: SourceSettings) -> Medium | None:
+def media_processor(source: SourceSettings) -> MediaProcessor | None:
     """The medium of a model's source; None for text."""
     if isinstance(source, NoSource):
-        return NoMedium()
+        return EmptyProcessor()
     if isinstance(source, ImageSource):
-        return ImageMedium(source)
-    return AudioMedium(source) if isinstance(source, AudioSource) else None
+        return ImageProcessor(source)
+    return AudioProcessor(source) if isinstance(source, AudioSource) else None
 
 
 def open_media(media: Path | str | bytes) -> io.BytesIO:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
-from regard.data.media import Medium
+from regard.data.media import MediaProcessor
 from regard.data.ragged_array import RaggedWriter
 from regard.errors import RegardError
 
@@ -29,7 +29,7 @@ def resolve_media_path(name: str, file: str, media: Path | None) -> Path:
 class MediaWriter:
     """Writes arrays into `path`, and the index of each example's array into `path.rows.npy`."""
 
-    def __init__(self, path: Path, medium: Medium, media: Path | None, rejected: RejectedExamples) -> None:
+    def __init__(self, path: Path, medium: MediaProcessor, media: Path | None, rejected: RejectedExamples) -> None:
         self._path, self._medium, self._media, self._rejected = path, medium, media, rejected
         self._writer = RaggedWriter(path, medium.dtype)
         self._known: dict[Path, int | str] = {}  # the row of each file, or why it cannot be read

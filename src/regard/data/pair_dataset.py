@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.media import DecodedMedia, Medium
+from regard.data.media import DecodedMedia, MediaProcessor
 from regard.data.ragged_array import Ragged, decode_text
 from regard.data.segments import add_special_tokens
 from regard.data.vocabulary import SourceInput
@@ -24,7 +24,7 @@ class PairDataset:
     target_text: Ragged
     index: NDArray[np.int64]  # [N]: the stored example of each number
     word_links: Ragged | None = None  # of each stored example its word links [N, 2], flat
-    medium: Medium | None = None  # of sources that are not text
+    medium: MediaProcessor | None = None  # of sources that are not text
     source_rows: NDArray[np.int64] | None = None  # of media: the stored array of each stored example
     has_eos: bool = True  # whether targets end with the end-of-sequence token
     source_settings: SourceSettings = field(default_factory=TextSource)

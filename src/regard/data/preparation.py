@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from regard.data.dataset_kinds.base import DatasetKind
 from regard.data.example import Example
 from regard.data.input_validation import RATIO_SMOOTHING, RejectedExamples, read_examples, valid_examples
-from regard.data.media import medium_for
+from regard.data.media import media_processor
 from regard.data.media_store import MediaWriter
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, PlaceholderStatistics, Protection, Treatment
 from regard.data.ragged_array import Ragged, RaggedWriter
-from regard.data.settings import LANGUAGE_SIGN, DataSettings
+from regard.data.settings import LANGUAGE_TOKEN, DataSettings
 from regard.data.split import select_validation, source_hash
 from regard.data.tokenization import REPORT_EVERY, Origins, Report, StoredTexts, Tokenization
 from regard.data.tokenizers import load_tokenizer
@@ -97,7 +97,7 @@ def prepare_files(
             "own_valid": own_valid,
             "rejected": dict(rejected.counts),
             "placeholders": treatments,
-            "longest": settings.max_tokens if kind.documents else None,
+            "max_tokens": settings.max_tokens if kind.documents else None,
         }
     (folder / "corpus.json").write_text(json.dumps(metadata, indent=2))
 
@@ -195,7 +195,7 @@ class _Preparation:
         """Validate and store the examples of the training or validation files; returns the hashes of their sources."""
         origins[name] = Origins()
         settings, kind = self.settings, self.kind
-        medium = None if kind.documents else medium_for(self.source)
+        medium = None if kind.documents else media_processor(self.source)
         examples = valid_examples(
             read_examples(settings, valid=name == "valid"),
             settings,
@@ -222,7 +222,7 @@ class _Preparation:
         size = settings.subwords.size or vocabulary_size(byte_count // BYTES_PER_EXAMPLE if kind.documents else count)
         numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-byte_count // SAMPLED_BYTES))]
         texts = StoredTexts(self.folder, "train", protection)
-        languages = tuple(LANGUAGE_SIGN.format(language) for language in settings.target_languages)
+        languages = tuple(LANGUAGE_TOKEN.format(language) for language in settings.target_languages)
         symbols = (*kind.symbols(), *languages, *(SYMBOLS if protection.uses_symbols else ()))
 
         def lines(*sides: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from regard.settings import Settings
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Column = str | int
-LANGUAGE_SIGN = "\uf8f1{}\uf8f2"  # the symbol of a target language, where a model has several
+LANGUAGE_TOKEN = "\uf8f1{}\uf8f2"  # the symbol of a target language, where a model has several
 FILES = ("pairs", "source", "target", "text", "alignment", "valid_pairs", "valid_source", "valid_target", "valid_text")
 
 

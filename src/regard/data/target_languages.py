@@ -6,22 +6,22 @@ Johnson et al. 2016 (arXiv:1611.04558), who put it before the source.
 import re
 from collections.abc import Sequence
 
-from regard.data.settings import LANGUAGE_SIGN
+from regard.data.settings import LANGUAGE_TOKEN
 from regard.data.vocabulary import Vocabulary
 from regard.errors import RegardError
 
-LANGUAGE_TAG = re.compile("^" + LANGUAGE_SIGN.format("([^ ]*)") + " ?")
+LANGUAGE_TOKEN_PATTERN = re.compile("^" + LANGUAGE_TOKEN.format("([^ ]*)") + " ?")
 
 
 def language_of(text: str) -> str:
     """The language that a text's tag names; empty if it has none."""
-    match = LANGUAGE_TAG.match(text)
+    match = LANGUAGE_TOKEN_PATTERN.match(text)
     return match[1] if match else ""
 
 
-def strip_language_tag(text: str) -> str:
+def strip_language_token(text: str) -> str:
     """A text without its language tag."""
-    return LANGUAGE_TAG.sub("", text)
+    return LANGUAGE_TOKEN_PATTERN.sub("", text)
 
 
 def language_tokens(language: str, known: Sequence[str], vocabulary: Vocabulary) -> tuple[int, ...]:
@@ -31,4 +31,4 @@ def language_tokens(language: str, known: Sequence[str], vocabulary: Vocabulary)
             f"to: there is no {language!r}; this model says it in {', '.join(known) or 'one language only'}."
         )
     # Tokenized as in training, where a space may come before the tag.
-    return tuple(vocabulary.encode([LANGUAGE_SIGN.format(language or known[0])])[0]) if known else ()
+    return tuple(vocabulary.encode([LANGUAGE_TOKEN.format(language or known[0])])[0]) if known else ()

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from regard.data.media import Medium
+from regard.data.media import MediaProcessor
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 
-SourceProcessor = SubwordTokenizer | Medium
+SourceProcessor = SubwordTokenizer | MediaProcessor
 SourceInput = Any  # one encoded source: tokens with special tokens, or an array
 
 

@@ -26,7 +26,7 @@ class DocumentLayout:
     question_column: "Column | None" = None  # of a table, for models that answer questions about the source
     target_column: str = "translation"  # of a table: the column or field that gets the translations
     paragraphs: bool = False  # of a text: each line is a paragraph of several sentences
-    kind: str | None = None  # the format, if not that of the file's suffix
+    format: str | None = None  # if not that of the file's suffix
 
 
 class Document(ABC):
@@ -59,25 +59,25 @@ STRUCTURED_SUFFIXES = frozenset(
 
 def known_suffixes() -> Iterator[tuple[str, str]]:
     """Every known suffix with its format. Built-in formats come first, so that no plugin replaces one."""
-    for kind in DOCUMENTS:
-        for suffix in DOCUMENTS.get(kind).suffixes:
-            yield suffix, kind
+    for name in DOCUMENTS:
+        for suffix in DOCUMENTS.get(name).suffixes:
+            yield suffix, name
 
 
-def document_kind(path: PurePath, layout: DocumentLayout) -> str:
+def document_format(path: PurePath, layout: DocumentLayout) -> str:
     """The name of a file's format: as the layout says, or by the file's suffix, or text. Raises RegardError."""
-    if layout.kind is not None:
-        if layout.kind not in DOCUMENTS:
-            raise RegardError(f"{layout.kind!r} is not a kind of file; there are {', '.join(DOCUMENTS)}.")
-        return DOCUMENTS.canonical(layout.kind)
+    if layout.format is not None:
+        if layout.format not in DOCUMENTS:
+            raise RegardError(f"{layout.format!r} is not a file format; there are {', '.join(DOCUMENTS)}.")
+        return DOCUMENTS.canonical(layout.format)
     suffix = path.suffix.lower()
-    kind = next((kind for each, kind in known_suffixes() if each == suffix), None)
-    if kind is None and suffix in STRUCTURED_SUFFIXES:
+    name = next((name for each, name in known_suffixes() if each == suffix), None)
+    if name is None and suffix in STRUCTURED_SUFFIXES:
         raise RegardError(
             f"{path}: a {suffix} is not translated as such; there are {', '.join(DOCUMENTS)}. Convert it, or have it "
-            "read line by line with --kind text."
+            "read line by line with --format text."
         )
-    return kind or "text"
+    return name or "text"
 
 
 def has_known_suffix(path: PurePath) -> bool:
@@ -85,6 +85,6 @@ def has_known_suffix(path: PurePath) -> bool:
     return any(suffix == path.suffix.lower() for suffix, _ in known_suffixes())
 
 
-def read_document(content: bytes, name: str, kind: str, layout: DocumentLayout) -> Document:
+def read_document(content: bytes, name: str, format_name: str, layout: DocumentLayout) -> Document:
     """A file's content, parsed. Raises RegardError with one sentence that names the file where it is wrong."""
-    return DOCUMENTS.get(kind)(content, name, layout)
+    return DOCUMENTS.get(format_name)(content, name, layout)

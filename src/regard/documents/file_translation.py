@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from regard.documents.document import Document, DocumentLayout, document_kind, read_document
+from regard.documents.document import Document, DocumentLayout, document_format, read_document
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
@@ -57,7 +57,7 @@ def translate_document(
     # Copied to a new file: the last line may be incomplete, and another kill must not lose the rest.
     new_journal = journal.with_name(f"{journal.name}.new")
     with new_journal.open("w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(json.dumps({"mark": fingerprint}) + "\n")
+        file.write(json.dumps({"fingerprint": fingerprint}) + "\n")
         _write_journal(file, earlier)
         new_journal.replace(journal)
         for start in range(len(earlier), len(document.texts), TEXTS_PER_RECORD):
@@ -74,7 +74,7 @@ def translate_document(
 def open_document(path: Path, layout: DocumentLayout) -> tuple[Document, bytes]:
     """A file as a document, and its content. Raises RegardError."""
     content = path.read_bytes()
-    return read_document(content, str(path), document_kind(path, layout), layout), content
+    return read_document(content, str(path), document_format(path, layout), layout), content
 
 
 def check_output_path(output: Path, source: Path) -> Path:
@@ -111,7 +111,7 @@ def _read_journal(path: Path, fingerprint: str) -> list[JournalRecord]:
     """What an earlier attempt translated; an incomplete last line is ignored."""
     try:
         lines = path.read_text("utf-8", errors="surrogateescape").split("\n")[:-1]
-        if not lines or json.loads(lines[0]) != {"mark": fingerprint}:
+        if not lines or json.loads(lines[0]) != {"fingerprint": fingerprint}:
             return []
     except (OSError, ValueError):
         return []

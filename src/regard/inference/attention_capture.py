@@ -87,7 +87,7 @@ def with_forced_pass(
     return results
 
 
-def beam_branches(pipeline: Pipeline, result: Result) -> tuple[BeamHypothesis, ...]:
+def beam_hypotheses(pipeline: Pipeline, result: Result) -> tuple[BeamHypothesis, ...]:
     """All hypotheses of a search with their attention, best first."""
     if not (result.tokens and isinstance(pipeline, PipelineWithInputs)):
         return ()

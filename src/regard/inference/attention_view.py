@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from regard.inference.attention_capture import beam_branches
+from regard.inference.attention_capture import beam_hypotheses
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.views.notebook import AttentionView
@@ -33,4 +33,4 @@ def build_attention_view(
         (result,) = predictor.results([source], options.with_changes(nbest=options.beam) if tree else options)
     view = predictor.attend(source, result if target is None else target, attribution=attribution, to=options.to)
     view = replace(view, model=name)
-    return replace(view, beam=beam_branches(predictor.pipeline, result)) if tree and result is not None else view
+    return replace(view, beam=beam_hypotheses(predictor.pipeline, result)) if tree and result is not None else view

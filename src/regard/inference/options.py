@@ -41,7 +41,7 @@ class Options(BaseModel):
     coverage_penalty: float = _option(
         0.0, "search", "Above 0 prefers outputs that attend to the whole source.", ge=0, le=100
     )
-    no_repeat_ngram: int = _option(
+    no_repeat_ngram_size: int = _option(
         0, "search", "Never repeat a run of this many tokens; 0 allows repetition.", ge=0, le=1000
     )
     beam_groups: int = _option(1, "search", "Diverse beam search: groups that the beam is divided into.", ge=1, le=1000)
@@ -103,7 +103,9 @@ class Options(BaseModel):
             raise ValueError("give a list of words or phrases, such as ['dog', 'in the park']")
         return tuple(value)
 
-    @field_validator("beam", "nbest", "no_repeat_ngram", "beam_groups", "max_tokens", "top_k", "seed", mode="before")
+    @field_validator(
+        "beam", "nbest", "no_repeat_ngram_size", "beam_groups", "max_tokens", "top_k", "seed", mode="before"
+    )
     @classmethod
     def _whole_number(cls, value: Any) -> Any:
         """Accepts NumPy's integers, but neither booleans nor 5.0."""
@@ -209,7 +211,7 @@ class Options(BaseModel):
             tokens_per_source_token=tokens_per_source_token,
             max_length=max_length,
             patient=vocabulary < SMALL_VOCABULARY,
-            no_repeat_ngram=self.no_repeat_ngram,
+            no_repeat_ngram_size=self.no_repeat_ngram_size,
             beam_groups=self.beam_groups,
             diversity_penalty=self.diversity_penalty,
             forbidden=self.forbidden,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regard.data.example import Layout
-from regard.data.media import Medium
+from regard.data.media import MediaProcessor
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
@@ -55,7 +55,7 @@ class TaskProtocol(Protocol):
         """Decoding options with the task's own defaults."""
         ...
 
-    def verbs(self, pipeline: Any) -> Mapping[str, Callable[..., Any]]:
+    def verbs(self, predictor: Any) -> Mapping[str, Callable[..., Any]]:
         """The methods that a predictor of this task has besides `predict`, by name."""
         ...
 
@@ -79,7 +79,7 @@ class Predictor:
     @property
     def reads_files(self) -> bool:
         """Whether inputs are files, such as images or recordings, rather than texts."""
-        return isinstance(self.run.source_processor, Medium)
+        return isinstance(self.run.source_processor, MediaProcessor)
 
     def predict(self, inputs: Any, options: Options | None = None, **more: Any) -> Any:
         """One input -> its result; a list -> a list; an iterator -> results one by one, in order, however many.

@@ -33,7 +33,7 @@ class SearchConfig:
     weight of sum log min(attention that a source token got, 1) (Wu et al. 2016, arXiv:1609.08144), which ranks the
     finished hypotheses of models that attend. max_length: output tokens at most, and for each source token at most
     `tokens_per_source_token`. patient: search on after `beam` hypotheses have ended, while an unfinished one is ahead
-    of them; in a small vocabulary, bad hypotheses end long before the good one. no_repeat_ngram: no run of so many
+    of them; in a small vocabulary, bad hypotheses end long before the good one. no_repeat_ngram_size: no run of so many
     tokens occurs twice. beam_groups: of the beam, each of which pays `diversity_penalty` for a token that an earlier
     group has just chosen (Vijayakumar et al. 2016, arXiv:1610.02424). forbidden: words and phrases that are not in the
     output. max_length_ratio: tokens for each source token at most, set explicitly. search: the algorithm's name; chosen
@@ -47,7 +47,7 @@ class SearchConfig:
     tokens_per_source_token: float = 2.0
     max_length: int = 256
     patient: bool = True
-    no_repeat_ngram: int = 0
+    no_repeat_ngram_size: int = 0
     beam_groups: int = 1
     diversity_penalty: float = 0.5
     forbidden: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class SearchConfig:
             (self.sampling, "sampling"),
             (self.beam_groups > 1, "diverse beam search"),
             (self.forbidden, "forbidden words"),
-            (self.no_repeat_ngram, "ban on repeated n-grams"),
+            (self.no_repeat_ngram_size, "ban on repeated n-grams"),
             (self.search not in ("beam", "greedy"), f"search {self.search!r}"),
         ):
             if needed:

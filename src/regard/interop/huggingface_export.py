@@ -27,7 +27,12 @@ from regard.interop.folder_import import IMPORTED, TENSOR_NAMES, UNUSED
 from regard.interop.tensor_map import TokenizerPair, export_tensors
 from regard.interop.tokenizer_export import tokenizer_files
 from regard.interop.tokenizer_import import TOKENIZER_FILES, read_json
-from regard.models.settings import EncoderSettings, ModelSettings, TransformerDecoder, TransformerEncoder
+from regard.models.settings import (
+    EncoderSettings,
+    ModelSettings,
+    TransformerDecoderSettings,
+    TransformerEncoderSettings,
+)
 from regard.runs.bundle import Bundle, load_bundle, module_tensors, read_tensors, serialize_tensors
 from regard.runs.ctranslate2_conversion import NEVER_PREDICTED
 from regard.runs.folder import RunFolder
@@ -155,7 +160,7 @@ def _unsupported(model: ModelSettings) -> str:
 
 def _unsupported_component(component: Any, *, masks: bool) -> str:
     """The same for an encoder or a decoder."""
-    if not isinstance(component, TransformerEncoder | TransformerDecoder):
+    if not isinstance(component, TransformerEncoderSettings | TransformerDecoderSettings):
         return f"it has a {component.kind} part"
     for name, supported in (("norm", "layer"), ("window", None), ("normalize", "softmax"), ("share_layers", False)):
         if getattr(component, name) != supported:

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from regard.data.media import medium_for
+from regard.data.media import media_processor
 from regard.errors import RegardError
 from regard.interop.tensor_map import ModelMapping, TokenizerPair, load_tensors
 from regard.models.settings import ModelSettings
@@ -51,7 +51,7 @@ def build_bundle(
         tokens_per_source_token=0.0 if settings.source.is_empty else 2.0,
         model=settings,
     )
-    source_processor = medium_for(settings.source) or source
+    source_processor = media_processor(settings.source) or source
     target_vocabulary = task_from_description(description).data().target_vocabulary_from_labels(mapping.labels, target)
     with torch.device("meta"):  # checks names and shapes before memory is allocated
         check_tensors(new_model(settings, source_processor, target_vocabulary), ours, where)

@@ -60,7 +60,7 @@ def import_tokenizer(
         "size": size,
         "special": special if has_mask else special[:-1],
         "mask": names["mask_token"] if has_mask else None,
-        "keeps_blanks": kind == "BPE" and not metaspace,
+        "keeps_whitespace": kind == "BPE" and not metaspace,
         "tokenizer": tokenizer,
     }
     return ImportedTokenizer.from_description(description)

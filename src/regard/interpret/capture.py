@@ -7,7 +7,7 @@ import numpy as np
 from regard.alignment.aligner import find_alignment_head
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.lexicon import Lexicon
-from regard.data.media import AudioMedium, ImageMedium, Medium, NoMedium
+from regard.data.media import AudioProcessor, EmptyProcessor, ImageProcessor, MediaProcessor
 from regard.data.pair_dataset import PairDataset
 from regard.data.placeholders import restore
 from regard.data.target_languages import language_of
@@ -50,18 +50,18 @@ def source_axis(
     side: SourceProcessor, given: SourceInput, count: int, originals: tuple[str, ...]
 ) -> tuple[Axis, SourceMedia | None]:
     """The positions of a source, and its image or spectrogram if it is not text. count: of positions; 0 if unknown."""
-    if not isinstance(side, Medium):
+    if not isinstance(side, MediaProcessor):
         if count and count != len(given):  # its positions are sentences, not tokens
             texts = side.decode(_segments(given))
             return Axis(tuple(restore(text, originals) for text in texts), (False,) * len(texts), "sentences"), None
         return token_axis(side, given, originals), None
-    if isinstance(side, ImageMedium):
+    if isinstance(side, ImageProcessor):
         grid = side.settings.grid
         labels = tuple(f"{index // grid + 1}, {index % grid + 1}" for index in range(count))
         return Axis(labels, (False,) * count, "cells"), SourceMedia("image", side.reshape(np.asarray(given)))
-    if isinstance(side, NoMedium):
+    if isinstance(side, EmptyProcessor):
         return Axis((), ()), None
-    assert isinstance(side, AudioMedium)
+    assert isinstance(side, AudioProcessor)
     frames = side.reshape(np.asarray(given))
     seconds = len(frames) * side.settings.hop / max(1, count)
     labels = tuple(f"{index * seconds:.2f} s" for index in range(count))

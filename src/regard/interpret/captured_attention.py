@@ -42,7 +42,7 @@ class Axis:
     def __post_init__(self) -> None:
         if len(self.labels) != len(self.special):
             raise ValueError(
-                f"an axis has {len(self.labels)} labels, but {len(self.special)} marks of what is special."
+                f"an axis has {len(self.labels)} labels, but {len(self.special)} flags for special tokens."
             )
 
     def __len__(self) -> int:
@@ -150,9 +150,9 @@ class CapturedAttention:
     of each layer, rows and columns labeled by the axes `rows(kind)` and `columns(kind)`; rows of "cross" and "decoder"
     are decoding steps. hidden_weights: for each kind, [heads, rows] of each layer, the weight on positions that were
     removed. attribution: gradient times input of each target position's log-probability, [target, source] and
-    [target, decoder_input]. alignment_weights: [target, source], the weights of the layer and head `alignment_head`. beam: the
-    outputs of beam search if requested, the best first, in subwords with special tokens. source_media: the source, if
-    it is not text.
+    [target, decoder_input]. alignment_weights: [target, source], the weights of the layer and head `alignment_head`.
+    beam: the outputs of beam search if requested, the best first, in subwords with special tokens.
+    source_media: the source, if it is not text.
     """
 
     source: Axis
@@ -172,7 +172,7 @@ class CapturedAttention:
             shape = len(self.rows(kind)), len(self.columns(kind))
             for layer in layers:
                 if layer.ndim != 3 or layer.shape[1:] != shape:
-                    raise ValueError(f"weights of {kind} are {layer.shape}, their places are {shape}.")
+                    raise ValueError(f"weights of {kind} have the shape {layer.shape}, their axes {shape}.")
         for kind, sums in self.hidden_weights.items():
             if [each.shape for each in sums] != [layer.shape[:2] for layer in self.weights.get(kind, [])]:
                 raise ValueError(f"hidden_weights of {kind} do not have the shape of its weights.")
@@ -185,10 +185,10 @@ class CapturedAttention:
         ):
             raise ValueError("alignment_head: it is of a layer or a head that is not there.")
         if self.alignment_weights is not None and self.alignment_weights.shape != (len(self.target), len(self.source)):
-            raise ValueError(f"the alignment is {self.alignment_weights.shape}, its places are not.")
+            raise ValueError(f"the alignment has the shape {self.alignment_weights.shape}, its axes have not.")
         for over, values in self.attribution.items():
             if values.shape != (len(self.target), len(self._axis(over))):
-                raise ValueError(f"the attribution over {over} is {values.shape}, which are not its places.")
+                raise ValueError(f"the attribution over {over} has the shape {values.shape}, its axes have not.")
 
     @property
     def is_unmodified(self) -> bool:
@@ -277,7 +277,7 @@ class CapturedAttention:
             else merge(self.alignment_weights, self.target, self.source),
         )
 
-    def without_special(self) -> Self:
+    def without_special_tokens(self) -> Self:
         """The same without special tokens, such as the end of sequence; their weight is in `hidden_weights`."""
         kept = {
             name: [position for position, special in enumerate(self._axis(name).special) if not special]

@@ -39,7 +39,7 @@ def _check_unmodified(captured: CapturedAttention) -> None:
     """Raise RegardError if positions were removed or merged."""
     if not captured.is_unmodified:
         raise RegardError(
-            "measures are taken of attention as it was captured, before words are merged or marks hidden."
+            "measures are taken of attention as it was captured, before words are merged or special tokens removed."
         )
 
 

@@ -1,4 +1,4 @@
-"""Matrix products whose operands are rounded to bfloat16, within the context `bfloat16_products`.
+"""Matrix products whose operands are rounded to bfloat16, within the context `bfloat16_matmul`.
 
 The library behind PyTorch's bfloat16 products (oneDNN) generates machine code for every new size, which takes longer
 than the product itself, and batches come in every size. So rows are padded with zeros to a few sizes.
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 MIN_MULTIPLICATIONS = 1 << 20  # multiplications below which rounding the operands costs more time than it saves
-_enabled: ContextVar[bool] = ContextVar("rounded products", default=False)
+_enabled: ContextVar[bool] = ContextVar("bfloat16 products", default=False)
 
 
 @contextlib.contextmanager
-def bfloat16_products() -> Iterator[None]:
+def bfloat16_matmul() -> Iterator[None]:
     """Within this context our products of float32 matrices round their operands, where they are large enough."""
     token = _enabled.set(True)
     try:
@@ -26,7 +26,7 @@ def bfloat16_products() -> Iterator[None]:
 
 
 def uses_bfloat16(x: Tensor, weight: Tensor) -> bool:
-    """Whether x [..., D] times weight [n, D] is to be rounded: within the context, and large enough."""
+    """Whether x [..., D] times weight [n, D] is to be rounded to bfloat16: within the context, and large enough."""
     return (
         _enabled.get() and x.dtype == weight.dtype == torch.float32 and x.numel() * len(weight) >= MIN_MULTIPLICATIONS
     )
@@ -52,8 +52,8 @@ def to_padded_bfloat16(x: Tensor) -> Tensor:
 class Projection:
     """x [n, D] -> x W' for one weight W [m, D] and many x, with the gradient of x."""
 
-    def __init__(self, weight: Tensor, rounded: bool) -> None:
-        self._rounded, self._weight = rounded, weight.bfloat16() if rounded else weight
+    def __init__(self, weight: Tensor, bfloat16: bool) -> None:
+        self._bfloat16, self._weight = bfloat16, weight.bfloat16() if bfloat16 else weight
 
     def __call__(self, x: Tensor) -> Tensor:
         """[n, m], newly allocated."""
@@ -64,11 +64,11 @@ class Projection:
         return self._matmul(g, self._weight)
 
     def _matmul(self, x: Tensor, matrix: Tensor) -> Tensor:
-        if self._rounded:
+        if self._bfloat16:
             return torch.mm(to_padded_bfloat16(x), matrix)[: len(x)].float()
         return torch.mm(x, matrix)
 
 
-def weight_gradient(g: Tensor, x: Tensor, rounded: bool) -> Tensor:
+def weight_gradient(g: Tensor, x: Tensor, bfloat16: bool) -> Tensor:
     """g' x for g [n, m] and x [n, D]: a weight's gradient over all its rows."""
-    return torch.mm(to_padded_bfloat16(g).t(), to_padded_bfloat16(x)).float() if rounded else torch.mm(g.t(), x)
+    return torch.mm(to_padded_bfloat16(g).t(), to_padded_bfloat16(x)).float() if bfloat16 else torch.mm(g.t(), x)

@@ -69,7 +69,7 @@ class _Decode(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        rounded: bool,
+        bfloat16: bool,
         mask: Tensor,
         gates: Tensor,
         keys: Tensor,
@@ -85,14 +85,14 @@ class _Decode(torch.autograd.Function):
         (T, B, _), (_, Ts, A), M = gates.shape, keys.shape, values.shape[-1]
         unrolled, keys = Unrolled.empty(T, initial_state), (keys * 2).exp_()
         queries, weights, contexts = (gates.new_empty(T, B, n) for n in (A, Ts, M))
-        to_query, to_gates, from_context = (Projection(w, rounded) for w in (query, state_weight, context_weight))
+        to_query, to_gates, from_context = (Projection(w, bfloat16) for w in (query, state_weight, context_weight))
         for t in range(T):
             h = unrolled.previous_output(t)
             torch.add(to_query(h), query_bias, out=queries[t]).mul_(2).exp_()
             tensors = [queries[t], keys, v, values, mask, weights[t], contexts[t]]
             native.call("regard_attention_step_forward", tensors, [Ts, A, M], count=B, work=B * Ts * (A + M))
             unrolled.forward(t, from_context(contexts[t]).add_(gates[t]), to_gates(h).add_(state_bias))
-        ctx.rounded = rounded
+        ctx.bfloat16 = bfloat16
         ctx.save_for_backward(
             keys,
             values,
@@ -132,8 +132,8 @@ class _Decode(torch.autograd.Function):
             *initial_state,
         ) = ctx.saved_tensors
         (T, B, _), (_, Ts, A), M = out.shape, keys.shape, values.shape[-1]
-        unrolled, rounded = Unrolled(tuple(initial_state), out, cells, saved_gates), ctx.rounded
-        to_query, to_gates, from_context = (Projection(w, rounded) for w in (query, state_weight, context_weight))
+        unrolled, bfloat16 = Unrolled(tuple(initial_state), out, cells, saved_gates), ctx.bfloat16
+        to_query, to_gates, from_context = (Projection(w, bfloat16) for w in (query, state_weight, context_weight))
         gate_gradients, dh = unrolled.empty_gradients(), torch.zeros_like(initial_state[0])
         dqueries, dcontexts, dscores = (
             torch.empty_like(queries),
@@ -163,11 +163,11 @@ class _Decode(torch.autograd.Function):
             gate_gradients.dx,
             dkeys.mul_(4 * v),
             torch.bmm(weights.permute(1, 2, 0), dcontexts.transpose(0, 1)),
-            weight_gradient(dq, previous, rounded),
+            weight_gradient(dq, previous, bfloat16),
             dq.sum(0),
             dv.sum(0),
-            weight_gradient(gate_gradients.dx.flatten(0, 1), contexts.flatten(0, 1), rounded),
-            weight_gradient(ds, previous, rounded),
+            weight_gradient(gate_gradients.dx.flatten(0, 1), contexts.flatten(0, 1), bfloat16),
+            weight_gradient(ds, previous, bfloat16),
             ds.sum(0),
             *((dh,) if gate_gradients.dc is None else (dh, gate_gradients.dc)),
         )

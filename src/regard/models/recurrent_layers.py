@@ -45,9 +45,9 @@ class Cell(nn.Module):
     def sequence(self, gates: Tensor, state: tuple[Tensor, ...]) -> Tensor:
         """`self.inputs` of all inputs, [T, B, gates D] -> the outputs [T, B, D] from this first state on."""
         first = [x.contiguous() for x in state]
-        rounded = uses_bfloat16(first[0], self.states.weight)
+        bfloat16 = uses_bfloat16(first[0], self.states.weight)
         out: Tensor = _RecurrentSequence.apply(  # type: ignore[no-untyped-call]
-            rounded, gates.contiguous(), self.states.weight, self.states.bias, *first
+            bfloat16, gates.contiguous(), self.states.weight, self.states.bias, *first
         )
         return out
 
@@ -234,11 +234,11 @@ class GateGradients:
 
 class _RecurrentSequence(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rounded: bool, x: Tensor, weight: Tensor, bias: Tensor, *first: Tensor) -> Tensor:
-        unrolled, projection = Unrolled.empty(len(x), first), Projection(weight, rounded)
+    def forward(ctx: Any, bfloat16: bool, x: Tensor, weight: Tensor, bias: Tensor, *first: Tensor) -> Tensor:
+        unrolled, projection = Unrolled.empty(len(x), first), Projection(weight, bfloat16)
         for t in range(len(x)):
             unrolled.forward(t, x[t], projection(unrolled.previous_output(t)).add_(bias))
-        ctx.rounded = rounded
+        ctx.bfloat16 = bfloat16
         ctx.save_for_backward(weight, unrolled.out, unrolled.cells, unrolled.gates, *first)
         return unrolled.out
 
@@ -246,12 +246,12 @@ class _RecurrentSequence(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         weight, out, cells, gates, *first = ctx.saved_tensors
-        unrolled, projection = Unrolled(tuple(first), out, cells, gates), Projection(weight, ctx.rounded)
+        unrolled, projection = Unrolled(tuple(first), out, cells, gates), Projection(weight, ctx.bfloat16)
         gate_gradients, dh = unrolled.empty_gradients(), torch.zeros_like(first[0])
         for t in reversed(range(len(out))):
             dh_direct = unrolled.backward(t, dh + g[t], gate_gradients)
             dh = dh_direct.add_(projection.input_gradient(gate_gradients.ds[t]))
-        dw = weight_gradient(gate_gradients.ds.flatten(0, 1), unrolled.previous_outputs().flatten(0, 1), ctx.rounded)
+        dw = weight_gradient(gate_gradients.ds.flatten(0, 1), unrolled.previous_outputs().flatten(0, 1), ctx.bfloat16)
         initial_state_gradients = (dh,) if gate_gradients.dc is None else (dh, gate_gradients.dc)
         return None, gate_gradients.dx, dw, gate_gradients.ds.sum((0, 1)), *initial_state_gradients
 

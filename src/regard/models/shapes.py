@@ -196,7 +196,7 @@ SHAPES: dict[str, Shape] = {
             "tie": "all",
         },
     ),
-    "answer": Shape(
+    "story-qa": Shape(
         "story and question to answer: a Transformer with segment embeddings and a copy mechanism",
         {
             "source": {"kind": "text", "segments": 2},
@@ -219,7 +219,7 @@ SHAPES: dict[str, Shape] = {
             "tie": "none",
         },
     ),
-    "span": Shape(
+    "span-qa": Shape(
         "passage and question to the part of the passage that answers it (BERT for SQuAD, Devlin et al. 2018)",
         {
             "source": {"kind": "text", "segments": 2, "bos": True},
@@ -228,7 +228,7 @@ SHAPES: dict[str, Shape] = {
             "tie": "none",
         },
     ),
-    "memory": Shape(
+    "memory-network": Shape(
         "story and question to answer: attention over sentences, counted back from the question (memory networks, "
         "Sukhbaatar et al. 2015; as positions of a Transformer, Dehghani et al. 2018)",
         {

@@ -18,10 +18,10 @@ from regard.models.outputs import EncoderOutput
 from regard.models.token_embedding import Embedding
 
 if TYPE_CHECKING:
-    from regard.models.settings._shared import Transformer
+    from regard.models.settings._shared import TransformerSettings
 
 
-def build_embedding(settings: "Transformer", vocabulary: int) -> Embedding:
+def build_embedding(settings: "TransformerSettings", vocabulary: int) -> Embedding:
     """A decoder's token embeddings."""
     return Embedding.from_options(vocabulary, settings.stem_options())
 
@@ -39,7 +39,7 @@ def apply_activation(name: str, x: Tensor) -> Tensor:
 class FeedForward(nn.Module):
     """W2 f(W1 x), or W2 (f(W1 x) * W3 x) where the activation is gated."""
 
-    def __init__(self, settings: "Transformer") -> None:
+    def __init__(self, settings: "TransformerSettings") -> None:
         super().__init__()
         self.activation = settings.activation
         self.inner = nn.Linear(settings.width, settings.feedforward * (2 if settings.activation in GATED else 1))
@@ -75,7 +75,7 @@ class LayerAttention(NamedTuple):
 class TransformerLayer(nn.Module):
     """Self-attention, cross-attention if there is a memory, feed-forward; each with its residual and norm."""
 
-    def __init__(self, settings: "Transformer", *, causal: bool, memory_width: int | None = None) -> None:
+    def __init__(self, settings: "TransformerSettings", *, causal: bool, memory_width: int | None = None) -> None:
         super().__init__()
         self.pre_norm = settings.norm_first
         extent: str | Extent = "causal" if causal else "global"
@@ -89,7 +89,7 @@ class TransformerLayer(nn.Module):
             heads=settings.heads,
             extent=extent,
             normalize=normalize,
-            position=T5(settings.heads, two_sided=not causal) if position == "t5" else position,
+            position=T5(settings.heads, bidirectional=not causal) if position == "t5" else position,
             dropout=settings.attention_dropout,
         )
         self.self_attention_norm = settings.build_norm(settings.width)
@@ -147,7 +147,7 @@ class TransformerLayer(nn.Module):
         return total if self.pre_norm else norm(total)
 
 
-def build_layers(settings: "Transformer", *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:
+def build_layers(settings: "TransformerSettings", *, causal: bool, memory_width: int | None = None) -> nn.ModuleList:
     """All layers; with shared weights one layer repeated, as in the Universal Transformer (Dehghani et al. 2018,
     arXiv:1807.03819)."""
     layers = [TransformerLayer(settings, causal=causal, memory_width=memory_width)]
@@ -158,7 +158,7 @@ def build_layers(settings: "Transformer", *, causal: bool, memory_width: int | N
     return nn.ModuleList(layers)
 
 
-def depth_embedding(settings: "Transformer") -> nn.Parameter | None:
+def depth_embedding(settings: "TransformerSettings") -> nn.Parameter | None:
     """With shared layers, an embedding [layers, D] of the depth, added to each layer's input."""
     if not settings.share_layers:
         return None

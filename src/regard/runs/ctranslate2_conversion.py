@@ -17,16 +17,16 @@ from safetensors import SafetensorError, safe_open
 from regard.alignment.shortlist import Shortlist
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
-from regard.models.settings import ModelSettings, TransformerDecoder, TransformerEncoder
+from regard.models.settings import ModelSettings, TransformerDecoderSettings, TransformerEncoderSettings
 from regard.runs.folder import RunFolder, model_fingerprint, stored_names
 from regard.special_tokens import BOS, EOS, PAD, UNK
 
 PRECISIONS = ("float32", "int8")
-FINGERPRINT_FILE = "made_from"  # in the converted folder: the fingerprint of the model it was converted from
+FINGERPRINT_FILE = "fingerprint"  # in the converted folder: the fingerprint of the model it was converted from
 NEVER_PREDICTED = -1e9  # the output bias of tokens that must never be predicted
 GATED_ACTIVATIONS = ("swiglu", "geglu")
 Arrays = dict[str, NDArray[Any]]
-Component = TransformerEncoder | TransformerDecoder
+Component = TransformerEncoderSettings | TransformerDecoderSettings
 
 
 # --- which models can be converted ----------------------------------------------------------------------------------
@@ -83,10 +83,10 @@ def norm_epsilon(norm: str) -> float:
     return 1e-5 if norm == "layer" else 1e-6
 
 
-def _encoder_and_decoder(model: ModelSettings) -> tuple[TransformerEncoder, TransformerDecoder]:
+def _encoder_and_decoder(model: ModelSettings) -> tuple[TransformerEncoderSettings, TransformerDecoderSettings]:
     encoder, decoder = model.encoder, model.decoder
-    assert isinstance(encoder, TransformerEncoder)
-    assert isinstance(decoder, TransformerDecoder)
+    assert isinstance(encoder, TransformerEncoderSettings)
+    assert isinstance(decoder, TransformerDecoderSettings)
     return encoder, decoder
 
 
@@ -176,7 +176,7 @@ def build_spec(run: RunFolder) -> Any:
     return spec
 
 
-def _empty_spec(encoder: TransformerEncoder, decoder: TransformerDecoder) -> Any:
+def _empty_spec(encoder: TransformerEncoderSettings, decoder: TransformerDecoderSettings) -> Any:
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.common_spec import Activation
     from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec

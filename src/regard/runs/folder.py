@@ -18,7 +18,7 @@ from pydantic import Field
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.shortlist import Shortlist, load_shortlist
 from regard.data.labels import Labels
-from regard.data.media import medium_for
+from regard.data.media import media_processor
 from regard.data.placeholders import Treatment
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
@@ -106,7 +106,7 @@ def open_run(folder: Path) -> RunFolder:
         description = RunDescription.parse(content)
     except RegardError as error:
         raise RegardError(f"{folder / 'model.toml'}: {error}") from None
-    source = medium_for(description.model.source) or load_tokenizer(folder / "source.subwords")
+    source = media_processor(description.model.source) or load_tokenizer(folder / "source.subwords")
     return RunFolder(folder, description, source, load_target_vocabulary(folder))
 
 

@@ -34,7 +34,7 @@ class ApiKeys:
         try:
             lines = path.read_text("utf-8").splitlines()
         except OSError as error:
-            raise RegardError(f"--keys: {path} cannot be read ({error.strerror}).") from None
+            raise RegardError(f"--api-keys: {path} cannot be read ({error.strerror}).") from None
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith("#"):
                 continue
@@ -43,7 +43,7 @@ class ApiKeys:
                 raise RegardError(f"{path}, line {number}: expected a name and a hash, as regard key writes them.")
             self._hashes[digest] = name
         if not self._hashes:
-            raise RegardError(f"--keys: {path} has no key; make one with regard key NAME >> {path}.")
+            raise RegardError(f"--api-keys: {path} has no key; make one with regard key NAME >> {path}.")
 
     @property
     def required(self) -> bool:

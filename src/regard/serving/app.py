@@ -21,6 +21,7 @@ from regard.documents.document import DocumentLayout
 from regard.documents.formats.text import LINE_ENDS
 from regard.errors import RegardError
 from regard.inference.options import Options
+from regard.renames import PATHS
 from regard.runs.table_layout import resolve_layout
 from regard.serving import attention_api, deepl, file_api, libretranslate, media_api, pages
 from regard.serving.api_keys import ApiKeys
@@ -179,7 +180,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         return PlainTextResponse(service.metrics.text(pool), media_type="text/plain; version=0.0.4")
 
-    @app.get("/v1/models", summary="What there is to translate with.")
+    @app.get("/v1/models", summary="The models that are served.")
     async def list_models() -> dict[str, Any]:
         return {
             "models": [
@@ -192,9 +193,9 @@ def _add_routes(app: FastAPI, service: Service) -> None:
                 }
                 for model in pool.models
             ],
-            "option_fields": form_fields(service.limits),
+            "option_schema": form_fields(service.limits),
             "limits": asdict(service.limits),
-            "needs_key": service.api_keys.required,
+            "requires_api_key": service.api_keys.required,
         }
 
     @app.post(
@@ -292,6 +293,8 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def http_error(request: Request, error: HTTPException) -> Response:
         messages = {404: "there is nothing here; see /docs", 405: "this is asked for in another way; see /docs"}
         message = messages.get(error.status_code, str(error.detail).lower().rstrip("."))
+        if error.status_code == 404 and (path := PATHS.get(request.url.path)):
+            message = f"this path is now called {path}"
         return JSONResponse({"error": f"{message}."}, error.status_code, headers=error.headers)
 
     @app.exception_handler(ClientDisconnected)

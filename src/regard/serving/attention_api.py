@@ -50,11 +50,11 @@ def add_to(app: FastAPI, service: "Service") -> None:
             raise RequestError(400, str(error)) from None
         if model.batcher is None or model.predictor is None:
             raise RequestError(503, "the models are being loaded.", {"Retry-After": "2"})
-        from regard.inference.attention_capture import beam_branches
+        from regard.inference.attention_capture import beam_hypotheses
 
         predictor = model.predictor
         if not predictor.description.model.source.is_text:
-            raise RequestError(400, f"{model.name} reads files; send one to /v1/look.")
+            raise RequestError(400, f"{model.name} reads files; send one to /v1/attend-file.")
         is_autoregressive = predictor.description.model.decoder.autoregressive
 
         def capture_attention() -> dict[str, Any]:
@@ -66,7 +66,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             captured = predictor.attend(pair.text, result or pair.target, attribution=pair.attribution)
             captured = replace(captured, model=model.name)
             if result is not None and pair.packed and is_autoregressive:
-                captured = replace(captured, beam=beam_branches(predictor.pipeline, result))
+                captured = replace(captured, beam=beam_hypotheses(predictor.pipeline, result))
             record = pack_capture(captured, model.name) if pair.packed else to_record(captured, top=pair.top)
             return {"model": model.name, "text": target, "attention": record}
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import PurePath
 from typing import Any
 
-from regard.documents.document import Document, DocumentLayout, document_kind, read_document
+from regard.documents.document import Document, DocumentLayout, document_format, read_document
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving.http_requests import RequestError
@@ -32,7 +32,9 @@ def safe_file_name(name: str) -> str:
 async def open_document(content: bytes, name: str, layout: DocumentLayout, limits: Limits) -> Document:
     """Parse an uploaded file. Raises RequestError."""
     try:
-        document = await asyncio.to_thread(read_document, content, name, document_kind(PurePath(name), layout), layout)
+        document = await asyncio.to_thread(
+            read_document, content, name, document_format(PurePath(name), layout), layout
+        )
     except RegardError as error:
         raise RequestError(400, str(error)) from None
     if any(len(text) > limits.characters for text in document.texts):

@@ -51,12 +51,12 @@ def add_to(app: FastAPI, service: "Service") -> None:
         return model, model.predictor, inputs, body
 
     @app.post(
-        "/v1/read",
+        "/v1/predict-file",
         summary="What a model says of a picture or a recording, the body: a caption, a transcript, a class.",
-        description='curl "localhost:8000/v1/read?model=captions" --data-binary @photo.png',
+        description='curl "localhost:8000/v1/predict-file?model=captions" --data-binary @photo.png',
         openapi_extra={"parameters": query_parameters()},
     )
-    async def read(
+    async def predict_file(
         request: Request,
         model: str | None = None,
         authorization: Annotated[str, Header()] = "",
@@ -74,11 +74,11 @@ def add_to(app: FastAPI, service: "Service") -> None:
         return {"model": chosen.name, "text": result.text, "score": result.score, "alternatives": alternatives}
 
     @app.post(
-        "/v1/look",
+        "/v1/attend-file",
         summary="What a model attends to in a picture or a recording, the body, every layer and head.",
-        description='curl "localhost:8000/v1/look?model=captions" --data-binary @photo.png',
+        description='curl "localhost:8000/v1/attend-file?model=captions" --data-binary @photo.png',
     )
-    async def look(
+    async def attend_file(
         request: Request,
         model: str | None = None,
         to: str = "",

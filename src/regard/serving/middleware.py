@@ -130,7 +130,11 @@ class RequestMiddleware:
                 await _send_error(send, 408, f"the body did not come within {self._limits.seconds:g} seconds.")
 
     def _body_limit(self, scope: Scope) -> int:
-        return self._limits.file if scope["path"] in ("/v1/file", "/v1/read", "/v1/look") else self._limits.body
+        return (
+            self._limits.file
+            if scope["path"] in ("/v1/file", "/v1/predict-file", "/v1/attend-file")
+            else self._limits.body
+        )
 
     @staticmethod
     def _content_length(headers: dict[str, str]) -> int:

@@ -35,7 +35,7 @@ class Model:
             "task": task.name,
             "output": task.output,
             "options": options_in(task.options),
-            "reads": model.source.kind,
+            "modality": model.source.kind,
             "aligns": model.aligns,
             "languages": list(self.predictor.description.target_languages),
         }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regard.inference.pipelines.base import Pipeline
 
 
-CAPTION_TRAINING = {"tokens": 4096, "metric": "chrf", "average": 0.999}
+CAPTION_TRAINING = {"batch_tokens": 4096, "metric": "chrf", "ema_decay": 0.999}
 
 
 @TASKS.register("captioning")
@@ -64,7 +64,7 @@ class Scenes(SyntheticFiles):
                 "subwords": {"kind": "word"},
                 "augment": {"rotation": 0.0, "zoom": 0.05, "brightness": 0.05, "shift": 0.03},
             },
-            "training": {"tokens": 4096, "learning_rate": 2e-3, "doubly_stochastic": 0.0},
+            "training": {"batch_tokens": 4096, "learning_rate": 2e-3, "doubly_stochastic": 0.0},
         }
 
     def write(self, folder: Path, seed: int) -> None:

@@ -30,7 +30,7 @@ class CausalLM(Task):
     served = False
     default_presets = {"none": "gpt-tiny"}  # noqa: RUF012
     presets = tuple(
-        Preset(name, transformer(width, warmup=300, smoothing=0.0, metric="loss"))
+        Preset(name, transformer(width, warmup_steps=300, label_smoothing=0.0, metric="loss"))
         for name, width in {"gpt-tiny": 128, "gpt-small": 256, "gpt2": 768}.items()
     )
     test_file = "test.txt"

@@ -31,7 +31,7 @@ class Classification(Task):
         "audio": "speech-classifier",
     }
     presets = tuple(
-        Preset(name, {**RECURRENT, "smoothing": 0.05, "metric": "exact", "average": 0.99}, {"truncate": True})
+        Preset(name, {**RECURRENT, "label_smoothing": 0.05, "metric": "exact", "ema_decay": 0.99}, {"truncate": True})
         for name in (
             *("classifier", "classifier-conv", "classifier-transformer"),
             *("image-classifier", "speech-classifier"),

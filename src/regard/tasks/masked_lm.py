@@ -17,17 +17,21 @@ if TYPE_CHECKING:
 
 @TASKS.register("masked_lm")
 class MaskedLM(Task):
-    """masked language model: fills gaps, embeds texts."""
+    """masked language model: fills masks, embeds texts."""
 
     name, verb, output = "masked_lm", "fill", "Text"
-    summary = "masked language model: fills gaps, embeds texts"
+    summary = "masked language model: fills masks, embeds texts"
     options = frozenset({"nbest"})
     metrics = ("loss",)
     evaluator = "masked-perplexity"
     served = False
     default_presets = {"none": "bert-tiny"}  # noqa: RUF012
     presets = tuple(
-        Preset(name, transformer(width, tokens=4096, warmup=300, smoothing=0.0, metric="loss"), {"max_tokens": 128})
+        Preset(
+            name,
+            transformer(width, batch_tokens=4096, warmup_steps=300, label_smoothing=0.0, metric="loss"),
+            {"max_tokens": 128},
+        )
         for name, width in {"bert-tiny": 128, "bert-small": 256, "bert": 768}.items()
     )
     test_file = "test.txt"

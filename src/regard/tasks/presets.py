@@ -4,6 +4,7 @@ import difflib
 from typing import Any
 
 from regard.errors import RegardError
+from regard.renames import VALUES
 from regard.tasks.base import Preset, all_tasks
 
 
@@ -15,6 +16,8 @@ def all_presets() -> dict[str, Preset]:
 def preset_settings(name: str) -> dict[str, Any]:
     """Plain data for `RunSettings.parse`. Raises RegardError for an unknown name, with the nearest one."""
     known = all_presets()
+    if name not in known and name in VALUES["preset"]:
+        raise RegardError(f"--preset: {name} is now called {VALUES['preset'][name]}.")
     if name not in known:
         near = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.5)
         meant = f"did you mean {near[0]}?" if near else f"the presets are {', '.join(known)}."

@@ -29,11 +29,11 @@ class SpanQA(Task):
     options = frozenset()
     metrics = ("span_f1", "span_exact", "exact")
     loss = "span"
-    default_presets = {"text": "span"}  # noqa: RUF012
+    default_presets = {"text": "span-qa"}  # noqa: RUF012
     presets = (
         Preset(
-            "span",
-            {**TRANSFORMER, "tokens": 4096, "smoothing": 0.0, "metric": "span_f1"},
+            "span-qa",
+            {**TRANSFORMER, "batch_tokens": 4096, "label_smoothing": 0.0, "metric": "span_f1"},
             {"truncate": True, "max_tokens": 384, "max_characters": 500_000},
         ),
     )

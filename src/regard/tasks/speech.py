@@ -28,11 +28,13 @@ class Speech(Task):
     default_presets = {"audio": "listen-attend-spell"}  # noqa: RUF012
     presets = (
         Preset(
-            "listen-attend-spell", {**RECURRENT, "tokens": 2048, "metric": "wer", "average": 0.99}, CHARACTER_TOKENS
+            "listen-attend-spell",
+            {**RECURRENT, "batch_tokens": 2048, "metric": "wer", "ema_decay": 0.99},
+            CHARACTER_TOKENS,
         ),
         Preset(
             "speech-transformer",
-            {**TRANSFORMER, "tokens": 4096, "metric": "wer", "learning_rate": 2e-3},
+            {**TRANSFORMER, "batch_tokens": 4096, "metric": "wer", "learning_rate": 2e-3},
             CHARACTER_TOKENS,
         ),
     )
@@ -59,7 +61,7 @@ class Digits(SyntheticFiles):
         return {
             "model": {"source": {"kind": "audio", "sample_rate": 8_000, "mel_bins": 40}},
             "data": {"subwords": {"kind": "word"}},
-            "training": {"tokens": 2048, "learning_rate": 2e-3},
+            "training": {"batch_tokens": 2048, "learning_rate": 2e-3},
         }
 
     def write(self, folder: Path, seed: int) -> None:

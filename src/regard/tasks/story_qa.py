@@ -27,22 +27,22 @@ class StoryQA(Task):
     summary = "story and question to a generated answer"
     options = TEXT_SEARCH
     metrics = ("exact", "rouge1", "rouge2", "rougeL")
-    default_presets = {"text": "answer"}  # noqa: RUF012
+    default_presets = {"text": "story-qa"}  # noqa: RUF012
     presets = (
         Preset(
-            "answer",
-            {**TRANSFORMER, "learning_rate": 1.5e-3, "metric": "exact", "smoothing": 0.0},
+            "story-qa",
+            {**TRANSFORMER, "learning_rate": 1.5e-3, "metric": "exact", "label_smoothing": 0.0},
             {"truncate": True, "subwords": {"kind": "word"}},
         ),
         Preset(
-            "memory",
+            "memory-network",
             {
                 **TRANSFORMER,
                 "learning_rate": 1e-3,
-                "tokens": 4096,
+                "batch_tokens": 4096,
                 "metric": "exact",
-                "smoothing": 0.0,
-                "clip": 1.0,
+                "label_smoothing": 0.0,
+                "max_grad_norm": 1.0,
             },
             {"truncate": True, "max_tokens": 512, "subwords": {"kind": "word"}},
         ),
@@ -72,7 +72,7 @@ class StoryQA(Task):
 
         answers = Counter(each.target.strip().lower() for each in islice(read_examples(data), MAX_EXAMPLES))
         has_few_answers = answers.total() >= MIN_EXAMPLES and len(answers) <= MAX_DISTINCT * answers.total()
-        return "memory" if has_few_answers else default
+        return "memory-network" if has_few_answers else default
 
     def synthetic(self) -> "SyntheticData":
         return Stories()
@@ -84,7 +84,7 @@ class StoryQA(Task):
 class Stories(SyntheticData):
     """Stories and questions, to answers."""
 
-    preset, steps = "answer", 1400
+    preset, steps = "story-qa", 1400
     counts: ClassVar = {"train": 12_000, "valid": 300, "test": 500}
     next_command = "train questions.tsv --task story_qa -o run"
 
@@ -92,7 +92,7 @@ class Stories(SyntheticData):
         return {
             "model": {"source": {"kind": "text", "segments": 2}},
             "data": {"subwords": {"kind": "word"}, "source_column": 1, "question_column": 2, "target_column": 3},
-            "training": {"tokens": 2048, "learning_rate": 1.5e-3},
+            "training": {"batch_tokens": 2048, "learning_rate": 1.5e-3},
         }
 
     def write(self, folder: Path, seed: int) -> None:

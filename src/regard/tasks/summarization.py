@@ -21,7 +21,7 @@ class Summarization(Task):
     options = TEXT_SEARCH
     metrics = ("rougeL", "rouge1", "rouge2", "exact")
     default_presets = {"text": "pointer-generator"}  # noqa: RUF012
-    presets = (Preset("pointer-generator", {**RECURRENT, "metric": "rougeL", "average": 0.999}, {"truncate": True}),)
+    presets = (Preset("pointer-generator", {**RECURRENT, "metric": "rougeL", "ema_decay": 0.999}, {"truncate": True}),)
 
     def synthetic(self) -> "SyntheticData":
         return Notices()
@@ -38,7 +38,7 @@ class Notices(SyntheticData):
     next_command = "train texts.tsv --task summarization -o run"
 
     def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
-        return {"data": {"subwords": {"size": 600}}, "training": {"tokens": 4096, "learning_rate": 3e-3}}
+        return {"data": {"subwords": {"size": 600}}, "training": {"batch_tokens": 4096, "learning_rate": 3e-3}}
 
     def write(self, folder: Path, seed: int) -> None:
         from regard.data.synthetic.notices import notices

@@ -5,12 +5,12 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
-DEMO_SCHEDULE = {
+DEMO_TRAINING = {
     "metric": "exact",
     "schedule": "cosine",
-    "warmup": 50,
-    "smoothing": 0.0,
-    "best": 1,
+    "warmup_steps": 50,
+    "label_smoothing": 0.0,
+    "averaged_checkpoints": 1,
     "validate_every": 400,
 }
 
@@ -35,7 +35,7 @@ class SyntheticData(ABC):
 
         files = {split: str((folder / f"{split}.{self.suffix}").absolute()) for split in ("train", "valid")}
         data = {"pairs": [files["train"]], "valid_pairs": [files["valid"]]}
-        return merge_settings({"data": data, "training": DEMO_SCHEDULE}, self.settings(preset))
+        return merge_settings({"data": data, "training": DEMO_TRAINING}, self.settings(preset))
 
     @abstractmethod
     def settings(self, preset: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Tagging(Task):
     options = frozenset()
     metrics = ("entity_f1", "tag_accuracy", "exact")
     default_presets = {"text": "tagger"}  # noqa: RUF012
-    presets = (Preset("tagger", {**RECURRENT, "smoothing": 0.0, "metric": "entity_f1", "average": 0.99}),)
+    presets = (Preset("tagger", {**RECURRENT, "label_smoothing": 0.0, "metric": "entity_f1", "ema_decay": 0.99}),)
 
     def data(self) -> "DatasetKind":
         from regard.data.dataset_kinds.tag_pairs import TagPairs

@@ -7,7 +7,7 @@ from pathlib import Path
 from regard.data.column_detection import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_ROWS, UNSUPPORTED_MEDIA
 from regard.data.example import Example
 from regard.data.input_validation import read_examples
-from regard.data.media import AudioMedium, ImageMedium
+from regard.data.media import AudioProcessor, ImageProcessor
 from regard.data.media_store import resolve_media_path
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
@@ -24,13 +24,13 @@ def detect_modality(settings: DataSettings) -> str:
             return "image"
         counts[_suffix(example, settings)] += 1
     enough = MEDIA_SHARE * counts.total()
-    modalities = {"image": ImageMedium.suffixes, "audio": AudioMedium.suffixes}
+    modalities = {"image": ImageProcessor.suffixes, "audio": AudioProcessor.suffixes}
     for modality, suffixes in modalities.items():
         if counts and sum(counts[suffix] for suffix in suffixes) >= enough:
             return modality
     unsupported = [suffix for suffix in UNSUPPORTED_MEDIA if counts[suffix]]
     if unsupported and sum(counts[suffix] for suffix in MEDIA_SUFFIXES) >= enough:
-        known = ", ".join(each.lstrip(".") for each in (*ImageMedium.suffixes, *AudioMedium.suffixes))
+        known = ", ".join(each.lstrip(".") for each in (*ImageProcessor.suffixes, *AudioProcessor.suffixes))
         raise RegardError(
             f"the sources are {unsupported[0]} files, which are not read; convert them to one of {known}."
         )

@@ -6,12 +6,12 @@ Values = dict[str, Any]
 
 RECURRENT: Values = {
     "learning_rate": 1e-3,
-    "warmup": 200,
+    "warmup_steps": 200,
     "schedule": "cosine",
-    "smoothing": 0.1,
-    "clip": 1.0,
+    "label_smoothing": 0.1,
+    "max_grad_norm": 1.0,
 }
-TRANSFORMER: Values = {"warmup": 1000, "schedule": "cosine", "smoothing": 0.1, "average": 0.999}
+TRANSFORMER: Values = {"warmup_steps": 1000, "schedule": "cosine", "label_smoothing": 0.1, "ema_decay": 0.999}
 
 
 def transformer(width: int, **more: Any) -> Values:

@@ -25,7 +25,7 @@ class Translation(Task):
     default_presets = {"text": "transformer-tiny"}  # noqa: RUF012
     presets = (
         *(Preset(name, RECURRENT) for name in ("vanilla-rnn", "bahdanau", "luong", "luong-local", "hard")),
-        Preset("conv", {**RECURRENT, "clip": 0.1}),
+        Preset("conv", {**RECURRENT, "max_grad_norm": 0.1}),
         Preset("transformer-tiny", transformer(128)),
         Preset("transformer-small", transformer(256)),
         Preset("transformer-base", transformer(512)),
@@ -60,7 +60,7 @@ class Dates(SyntheticData):
         return {
             "model": model,
             "data": {"subwords": {"kind": "character", "size": 1200, "coverage": 1.0}},
-            "training": {"tokens": 2048, "learning_rate": 3e-3},
+            "training": {"batch_tokens": 2048, "learning_rate": 3e-3},
         }
 
     def write(self, folder: Path, seed: int) -> None:

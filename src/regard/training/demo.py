@@ -18,7 +18,7 @@ from regard.views.heat_map import Alignment, write_alignments
 from regard.views.overlay import render_overlay, write_overlay
 from regard.views.terminal import render_matrix
 
-MARKER = "made-by-regard-demo"  # a file that marks the folder of a demonstration, which the next one may remove
+MARKER = ".regard-demo"  # a file that marks the folder of a demonstration, which the next one may remove
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed
         record: dict[str, Any] = {"source": source, "text": result.text, "drawing": "(this model does not attend)"}
         captured = predictor.attend(example, result)
         if captured.kinds:
-            captured = captured.without_special() if data.by_token else captured.without_special().merge_words()
+            captured = (
+                captured.without_special_tokens() if data.by_token else captured.without_special_tokens().merge_words()
+            )
             weights = captured.matrix("cross", -1)
             record |= {"attention": weights.tolist(), "pieces": list(captured.target.labels)}
             record["source_pieces"] = list(captured.source.labels)

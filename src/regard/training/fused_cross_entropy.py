@@ -36,17 +36,17 @@ def fused_cross_entropy(
     targets: Tensor,
     *,
     smoothing: float = 0.0,
-    rounded: bool = False,
+    bfloat16: bool = False,
 ) -> Loss:
     """features [N, D], weight [V, D], bias [V] or None, targets [N] -> the loss of logits = features weight' + bias.
 
-    `rounded`: operands and results of the matrix products are rounded to bfloat16.
+    `bfloat16`: operands and results of the matrix products are rounded to bfloat16.
     """
     _check(features, weight, targets)
     needs_gradient = torch.is_grad_enabled() and any(
         x is not None and x.requires_grad for x in (features, weight, bias)
     )
-    total, per_token = _FusedCrossEntropy.apply(features, weight, bias, targets, smoothing, rounded, needs_gradient)  # type: ignore[no-untyped-call]
+    total, per_token = _FusedCrossEntropy.apply(features, weight, bias, targets, smoothing, bfloat16, needs_gradient)  # type: ignore[no-untyped-call]
     return Loss(total, per_token)
 
 
@@ -59,7 +59,7 @@ def fused_rdrop(
     *,
     smoothing: float = 0.0,
     rdrop_weight: float = 1.0,
-    rounded: bool = False,
+    bfloat16: bool = False,
 ) -> Loss:
     """R-Drop: the mean of the two passes' losses plus `rdrop_weight` times half their symmetric divergence.
 
@@ -71,7 +71,7 @@ def fused_rdrop(
     if second.shape != first.shape:
         raise RegardError(f"second: {tuple(second.shape)} does not fit the first pass's {tuple(first.shape)}.")
     total, per_token = _FusedRDrop.apply(  # type: ignore[no-untyped-call]
-        first, second, weight, bias, targets, smoothing, rdrop_weight, rounded
+        first, second, weight, bias, targets, smoothing, rdrop_weight, bfloat16
     )
     return Loss(total, per_token)
 
@@ -92,15 +92,15 @@ def _chunk_rows(weight: Tensor) -> int:
 class _OutputLayer:
     """The output layer, chunk by chunk: its logits, and the gradients of its weights as they come in."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, rounded: bool, needs_gradient: bool = True) -> None:
-        self._weight = weight.bfloat16() if rounded else weight
-        self.bias, self._rounded = bias, rounded
+    def __init__(self, weight: Tensor, bias: Tensor | None, bfloat16: bool, needs_gradient: bool = True) -> None:
+        self._weight = weight.bfloat16() if bfloat16 else weight
+        self.bias, self._bfloat16 = bias, bfloat16
         self.weight_gradient = torch.zeros_like(weight) if needs_gradient else weight.new_empty(0)
         self.bias_gradient = torch.zeros_like(bias) if needs_gradient and bias is not None else None
 
     def logits(self, features: Tensor) -> Tensor:
-        """features [n, D] -> [n, V], without the bias; in bfloat16 where the product is rounded."""
-        if self._rounded:
+        """features [n, D] -> [n, V], without the bias; in bfloat16 where the product is bfloat16."""
+        if self._bfloat16:
             return torch.mm(to_padded_bfloat16(features), self._weight.t())[: len(features)]
         return torch.mm(features, self._weight.t())
 
@@ -108,7 +108,7 @@ class _OutputLayer:
         """Gradients of logits [n, V] -> those of the features, written to `out` [n, D], and of the weights."""
         if self.bias_gradient is not None:
             self.bias_gradient += gradients.sum(0, dtype=self.bias_gradient.dtype)
-        if self._rounded:
+        if self._bfloat16:
             rounded_gradients = to_padded_bfloat16(gradients)
             out.copy_(torch.mm(rounded_gradients, self._weight)[: len(out)])
             self.weight_gradient += torch.mm(rounded_gradients.t(), to_padded_bfloat16(features))
@@ -126,13 +126,13 @@ class _FusedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
         targets: Tensor,
         smoothing: float,
-        rounded: bool,
+        bfloat16: bool,
         needs_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         chunk_rows = _chunk_rows(weight)
         per_token, smoothing_loss = features.new_empty(len(features)), features.new_empty(len(features))
         gradients = torch.empty_like(features) if needs_gradient else None
-        output = _OutputLayer(weight, bias, rounded, needs_gradient)
+        output = _OutputLayer(weight, bias, bfloat16, needs_gradient)
         for start in range(0, len(features), chunk_rows):
             chunk = slice(start, start + chunk_rows)
             x = features[chunk]
@@ -165,12 +165,12 @@ class _FusedRDrop(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         rdrop_weight: float,
-        rounded: bool,
+        bfloat16: bool,
     ) -> tuple[Tensor, Tensor]:
         chunk_rows = max(16, _chunk_rows(weight) // 2)
         per_token, smoothing_loss, divergence = (first.new_empty(len(first)) for _ in range(3))
         gradients = torch.empty_like(first), torch.empty_like(second)
-        output = _OutputLayer(weight, bias, rounded)
+        output = _OutputLayer(weight, bias, bfloat16)
         for start in range(0, len(first), chunk_rows):
             chunk = slice(start, start + chunk_rows)
             a, b = output.logits(first[chunk]), output.logits(second[chunk])

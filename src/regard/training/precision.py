@@ -1,7 +1,7 @@
 """Mixed precision: linear layers and convolutions in bfloat16, everything else in float32.
 
 Micikevicius et al. 2018 (arXiv:1710.03740) for the idea, Kalamkar et al. 2019 (arXiv:1905.12322) for bfloat16: weights
-and optimizer states are float32; only operands and results of matrix products are rounded, forward and backward. CPUs
+and optimizer states are float32; only operands and results of matrix products are bfloat16, forward and backward. CPUs
 with bfloat16 instructions multiply two to three times as fast. PyTorch's autocast would keep activations in bfloat16
 too, which our C kernels do not support and which loses precision without a gain in speed on a CPU.
 """
@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-from regard.models.bfloat16_matmul import bfloat16_products, to_padded_bfloat16, uses_bfloat16
+from regard.models.bfloat16_matmul import bfloat16_matmul, to_padded_bfloat16, uses_bfloat16
 
 
 def resolve_precision(setting: str, device: torch.device) -> str:
@@ -38,7 +38,7 @@ def matmul_precision(precision: str) -> contextlib.AbstractContextManager[Any]:
     if precision != "bfloat16":
         return contextlib.nullcontext()
     contexts = contextlib.ExitStack()
-    contexts.enter_context(bfloat16_products())
+    contexts.enter_context(bfloat16_matmul())
     contexts.enter_context(_Bfloat16Mode())
     return contexts
 

@@ -188,7 +188,7 @@ def train(
             else:
                 reporter.stop_bar()
                 reporter.print_line(f"Stopped at step {state.step:,}; go on with: regard train --resume {run}")
-        return TrainedRun(run, state, bundle, corpus, trainer.stopped_by)
+        return TrainedRun(run, state, bundle, corpus, trainer.stop_signal.number)
 
 
 def write_inference_files(run: Path, bundle: Bundle, corpus: Corpus) -> None:

@@ -10,7 +10,7 @@ from regard.training.settings import TrainingSettings
 
 def learning_rate(settings: TrainingSettings, step: int, steps: int) -> float:
     """The learning rate of step number `step` (from 1) of `steps` in total."""
-    peak, warmup = settings.learning_rate, min(settings.warmup, max(1, steps // 2))
+    peak, warmup = settings.learning_rate, min(settings.warmup_steps, max(1, steps // 2))
     if step < warmup:
         return peak * step / warmup
     if settings.schedule == "constant":

@@ -24,25 +24,27 @@ class TrainingSettings(Settings):
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 1
     init: tuple[Path, ...] = ()  # runs whose encoder or decoder initializes a new model (warm start)
-    tokens: Annotated[int, Field(ge=16)] | None = None  # of a batch's longer side, padded; by data size if not given
-    accumulate: Count = 1  # batches per step
+    batch_tokens: Annotated[int, Field(ge=16)] | None = (
+        None  # of a batch's longer side, padded; by data size if not given
+    )
+    gradient_accumulation: Count = 1  # batches per step
     steps: Count = 10_000  # at most
     epochs: Count | None = None  # passes over the data, at most
     minutes: Annotated[float, Field(gt=0)] | None = None  # of training in all; the schedule is fitted to them
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3  # the highest
     schedule: Literal["inverse-sqrt", "cosine", "constant"] = "inverse-sqrt"
-    warmup: Annotated[int, Field(ge=0)] = 500  # steps until the highest learning rate
+    warmup_steps: Annotated[int, Field(ge=0)] = 500  # steps until the highest learning rate
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # of matrix products; auto: the faster one
-    clip: Annotated[float, Field(ge=0)] = 1.0  # the maximum norm of the gradient; 0 for no clipping
-    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # label smoothing
+    max_grad_norm: Annotated[float, Field(ge=0)] = 1.0  # the maximum norm of the gradient; 0 for no clipping
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # label smoothing
     rdrop_weight: Annotated[float, Field(ge=0)] = 0.0  # R-Drop: of the divergence between two passes
     alignment_weight: Annotated[float, Field(gt=0)] = 0.05  # of guided alignment, if data.alignment is given
     doubly_stochastic: Annotated[float, Field(ge=0)] = 0.0  # weight of doubly stochastic attention
     coverage_loss: Annotated[float, Field(ge=0)] = 0.0  # weight of the coverage loss
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.0  # decay of the moving average of the weights, such as 0.999
-    best: Count = 5  # checkpoints, the best by validation, that are averaged at the end
+    ema_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0  # decay of the moving average of the weights, such as 0.999
+    averaged_checkpoints: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
     metric: str = "bleu"  # of validation, which selects the best checkpoints: a name in `regard.evaluation.metrics`
     patience: Count = 10  # early stopping: validations without improvement before training stops

@@ -8,7 +8,6 @@ sampling depend only on the position in the run.
 import hashlib
 import math
 import resource
-import signal
 import sys
 import time
 from collections import deque
@@ -34,6 +33,7 @@ from regard.training.objective import Objective, batch_loss
 from regard.training.reporting import Log, Reporter, format_duration
 from regard.training.schedule import learning_rate
 from regard.training.settings import TrainingSettings
+from regard.training.stop_signal import StopSignal
 from regard.training.validation import ValidationResult, validate
 from regard.training.weight_averaging import MovingAverage, mean_weights, temporary_weights
 
@@ -79,15 +79,14 @@ class Trainer:
         self.objective = Objective(bundle.model, settings, self.predictor.task.loss)
         self.device = next(bundle.model.parameters()).device
         self.optimizer = self._build_optimizer()
-        self.average = MovingAverage(bundle.model, settings.average) if settings.average else None
+        self.average = MovingAverage(bundle.model, settings.ema_decay) if settings.ema_decay else None
         self.checkpoints = Checkpoints(run)
         self.state = TrainingState()
         self._plan: tuple[int, list[NDArray[np.int64]]] | None = None
-        self.tokens = settings.tokens or default_batch_tokens(int(corpus.train.target_lengths.sum()))
+        self.tokens = settings.batch_tokens or default_batch_tokens(int(corpus.train.target_lengths.sum()))
         self._recent: deque[tuple[float, int]] = deque(maxlen=SPEED_WINDOW)
         self._validation_seconds = 0.0
-        self._stop_requested = False
-        self.stopped_by = signal.SIGINT.value  # the signal, if there was one
+        self.stop_signal = StopSignal()
 
     def _build_optimizer(self) -> torch.optim.AdamW:
         parameters = dict(self.objective.named_parameters())
@@ -151,7 +150,7 @@ class Trainer:
             self.state.steps = self._max_steps()
         interval = self._validation_interval()
         start, seconds_before = time.monotonic(), self.state.seconds
-        with StopSignal(self):
+        with self.stop_signal:
             while not self.state.done and self.state.step < self.state.steps:
                 step_start = time.monotonic()
                 tokens = self._step(module, log)
@@ -163,7 +162,7 @@ class Trainer:
                 if self.state.step % interval == 0 or last:
                     self._validate(log)
                 decision = self.distributed.broadcast(
-                    {"stop": self._stop_requested, "done": self.state.done or last, "steps": self.state.steps}
+                    {"stop": self.stop_signal.received, "done": self.state.done or last, "steps": self.state.steps}
                 )
                 self.state.steps, self.state.done = decision["steps"], decision["done"]
                 save = self.settings.save_every and self.state.step % self.settings.save_every == 0
@@ -177,7 +176,7 @@ class Trainer:
         return self.state
 
     def _steps_per_epoch(self) -> int:
-        return max(1, math.ceil(len(self._epoch_batches(self.state.epoch)) / self.settings.accumulate))
+        return max(1, math.ceil(len(self._epoch_batches(self.state.epoch)) / self.settings.gradient_accumulation))
 
     def _validation_interval(self) -> int:
         return self.settings.validate_every or max(200, self._steps_per_epoch())
@@ -193,7 +192,7 @@ class Trainer:
     def _next_batches(self) -> list[tuple[Batch, bool]]:
         """This process's shard of each batch of the next step, and whether the shard contributes to the loss."""
         plan = self._epoch_batches(self.state.epoch)
-        group = plan[self.state.position : self.state.position + self.settings.accumulate]
+        group = plan[self.state.position : self.state.position + self.settings.gradient_accumulation]
         batches = []
         for number, indices in enumerate(group, self.state.position):
             seed = _derive_seed(self.settings.seed, "subwords", self.state.epoch, number, self.distributed.rank)
@@ -216,7 +215,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
-        entropy = 0.0
+        cross_entropy = 0.0
         for number, (batch, contributes) in enumerate(batches):
             torch.manual_seed(_derive_seed(settings.seed, "step", step, number, self.distributed.rank))
             with self.distributed.gradient_sync(module, last=number == len(batches) - 1):
@@ -224,18 +223,18 @@ class Trainer:
                 # Summed over processes by DDP, which divides by their number: multiplied back here.
                 scale = self.distributed.world_size / tokens if contributes else 0.0
                 (loss.total * scale).backward()  # type: ignore[no-untyped-call]
-            entropy += float(loss.cross_entropy) if contributes else 0.0
-        (entropy,) = self.distributed.all_reduce_sum(entropy)
-        limit = settings.clip if settings.clip else math.inf
+            cross_entropy += float(loss.cross_entropy) if contributes else 0.0
+        (cross_entropy,) = self.distributed.all_reduce_sum(cross_entropy)
+        limit = settings.max_grad_norm if settings.max_grad_norm else math.inf
         norm = float(torch.nn.utils.clip_grad_norm_(self.objective.parameters(), limit))
-        if not (math.isfinite(norm) and math.isfinite(entropy)):
+        if not (math.isfinite(norm) and math.isfinite(cross_entropy)):
             raise FloatingPointError(self._nonfinite_message(step, epoch, position, batches))
         self.optimizer.step()
         self.state.step = step
         self.state.tokens += int(tokens)
         if self.average is not None:
             self.average.update(self.bundle.model, step)
-        self._report_step(entropy / tokens, norm, rate, log)
+        self._report_step(cross_entropy / tokens, norm, rate, log)
         return int(tokens)
 
     def _nonfinite_message(self, step: int, epoch: int, position: int, batches: list[tuple[Batch, bool]]) -> str:
@@ -256,8 +255,13 @@ class Trainer:
         speed = sum(pair[1] for pair in self._recent) / seconds if seconds else None
         step = self.state.step
         if step % 10 == 0 or step == 1:
-            values = {"loss": round(loss, 5), "norm": round(norm, 4), "rate": rate, "tokens": self.state.tokens}
-            known = {} if speed is None else {"speed": round(speed)}
+            values = {
+                "loss": round(loss, 5),
+                "grad_norm": round(norm, 4),
+                "learning_rate": rate,
+                "tokens": self.state.tokens,
+            }
+            known = {} if speed is None else {"tokens_per_second": round(speed)}
             log.write("step", step, **values, **known, seconds=round(self.state.seconds, 2))
         self.reporter.report_step(
             step, self.state.steps, loss=loss, speed=speed, remaining_seconds=self._remaining_seconds()
@@ -332,10 +336,12 @@ class Trainer:
         sort_key = list(result.sort_key)
         is_best = not entries or sort_key > entries[0]["sort_key"]
         state.since_best = 0 if is_best else state.since_best + 1
-        if len(entries) < self.settings.best or sort_key > entries[-1]["sort_key"]:
+        if len(entries) < self.settings.averaged_checkpoints or sort_key > entries[-1]["sort_key"]:
             digest = self.checkpoints.save_best_weights(step, module_tensors(self.bundle.model))
             entries.append({"step": step, "sort_key": sort_key, "hash": digest})
-        state.best = sorted(entries, key=lambda entry: entry["sort_key"], reverse=True)[: self.settings.best]
+        state.best = sorted(entries, key=lambda entry: entry["sort_key"], reverse=True)[
+            : self.settings.averaged_checkpoints
+        ]
         if is_best:  # so that an interrupted run can be used
             save_bundle(self.run, self.bundle)
         return is_best
@@ -355,34 +361,9 @@ class Trainer:
         save_bundle(self.run, self.bundle, tensors)
         copy_tensors_into(self.bundle.model, tensors, "final")
         values = {"loss": round(result.loss, 5), "metric": result.metric, "value": result.value}
-        log.write("end", self.state.step, chosen=name, seconds=round(self.state.seconds, 1), **values)
+        log.write("end", self.state.step, selected_weights=name, seconds=round(self.state.seconds, 1), **values)
         self.reporter.stop_bar()
         self.reporter.print_line(f"Kept {name}: validation loss {result.loss:.3f}, {result.metric} {result.value:.2f}.")
-
-
-class StopSignal:
-    """Within this context SIGINT and SIGTERM stop the run after the current step, with a checkpoint; twice: at once."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        self._trainer = trainer
-        self._previous_handlers: dict[int, Any] = {}
-
-    def __enter__(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self._previous_handlers[number] = signal.signal(number, self._request_stop)
-            except ValueError:  # not in the main thread: its caller handles signals
-                continue
-
-    def _request_stop(self, number: int, frame: Any) -> None:
-        if self._trainer._stop_requested:
-            raise KeyboardInterrupt
-        self._trainer._stop_requested = True
-        self._trainer.stopped_by = number
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._previous_handlers.items():
-            signal.signal(number, handler)
 
 
 def _derive_seed(*values: object) -> int:

@@ -65,12 +65,12 @@ def validate(
     training = objective.training
     objective.eval()
     try:
-        entropy = tokens = 0.0
+        cross_entropy = tokens = 0.0
         for indices in validation_batches(corpus, corpus.valid, tokens=BATCH_TOKENS):
             batch = load_batch(corpus, corpus.valid, indices)
-            entropy += float(batch_loss(objective, batch).cross_entropy)
+            cross_entropy += float(batch_loss(objective, batch).cross_entropy)
             tokens += batch.tokens
-        loss = entropy / tokens
+        loss = cross_entropy / tokens
         metric = METRICS.get(settings.metric)
         count = SHOWN_SAMPLES if issubclass(metric, LossMetric) else MAX_EXAMPLES
         prompts = [corpus.kind.prompt(corpus.valid, index) for index in range(min(count, len(corpus.valid)))]

@@ -64,7 +64,7 @@ def warm_start_settings(runs: Sequence[Path], preset: dict[str, Any]) -> dict[st
             source_settings["bos"] = source_settings["bos"] or preset_source.get("bos", False)
             changes["model"]["source"] = source_settings
         changes["training"]["learning_rate"] = 0.04 / component_settings.width  # 5e-5 for BERT
-        changes["training"]["warmup"] = 100
+        changes["training"]["warmup_steps"] = 100
     settings = merge_settings(preset, changes)
     decoder = settings["model"]["decoder"]
     if "encoder" in sources and "decoder" not in sources:

@@ -50,7 +50,7 @@ def write_channel_attention(blocks: Sequence[BlockAttention], image: NDArray[np.
                 smallest, largest = float(block.positions.min()), float(block.positions.max())
                 fog[..., 3] = 0.85 * (1 - (block.positions - smallest) / max(1e-9, largest - smallest))
                 row[1].imshow(fog, extent=(0, size, size, 0), interpolation="bilinear")
-                row[1].set_title(f"places, {smallest:.2f} to {largest:.2f}", fontsize=8)
+                row[1].set_title(f"positions, {smallest:.2f} to {largest:.2f}", fontsize=8)
     figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
 
 
@@ -66,7 +66,7 @@ def render_channel_attention(blocks: Sequence[BlockAttention]) -> str:
         if block.positions is not None:
             step = max(1, math.ceil(block.positions.shape[1] / 16))
             smallest, largest = float(block.positions.min()), float(block.positions.max())
-            lines.append(f"  its places, {smallest:.2f} to {largest:.2f}:")
+            lines.append(f"  its positions, {smallest:.2f} to {largest:.2f}:")
             for row in block.positions[::step, ::step]:
                 scaled = (row - smallest) / max(1e-9, largest - smallest)
                 lines.append("  |" + "".join(2 * shade_block(float(value)) for value in scaled) + "|")

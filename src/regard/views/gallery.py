@@ -177,7 +177,7 @@ def _normalizers() -> Iterator[GalleryPanel]:
 def _extents() -> Iterator[GalleryPanel]:
     query, key = _queries_and_keys()
     rows, columns = torch.arange(len(TARGET)), torch.arange(len(SOURCE))
-    yield _panel("global", "every word may be looked at", weights(query, key), TARGET)
+    yield _panel("global", "every word may be attended to", weights(query, key), TARGET)
     monotonic = LocalMonotonic(1)
     yield _panel(
         "local-m", "a band along the diagonal", weights(query, key, extent=monotonic), TARGET, title="local-m, r = 1",
@@ -194,7 +194,11 @@ def _extents() -> Iterator[GalleryPanel]:
     )  # fmt: skip
     causal = columns[None] <= columns[:, None]
     yield _panel(
-        "causal", "self-attention that never looks ahead", weights(key, key, extent="causal"), SOURCE, allowed=causal
+        "causal",
+        "self-attention that never attends to later words",
+        weights(key, key, extent="causal"),
+        SOURCE,
+        allowed=causal,
     )
     for title, look_for, window in (
         ("window, r = 1", "neighbors only", Window(1)),
@@ -221,7 +225,7 @@ def _positions() -> Iterator[GalleryPanel]:
     t5 = T5(1)
     t5.table.zero_()
     t5.table[0, t5.bucket(torch.tensor(-1))] = 3.0
-    shaw = Shaw(WIDTH, clip=2)
+    shaw = Shaw(WIDTH, max_distance=2)
     shaw.keys.copy_(torch.tensor([0.0, 0.0, 0.2, 0.6, 0.2])[:, None].expand(-1, WIDTH))
     for name, look_for, matrix, title in (
         ("sinusoidal", "near positions have alike waves", weights(sinusoidal, sinusoidal), "sinusoidal, added"),

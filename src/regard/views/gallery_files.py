@@ -44,12 +44,12 @@ def write_html(panels: list[GalleryPanel], path: Path) -> None:
 <meta http-equiv=Content-Security-Policy content="default-src 'none'; style-src 'unsafe-inline'">
 <title>The attention family</title><style>{STYLE}</style>
 <h1>The attention family</h1>
-<p>One small sentence through every mechanism. Each row looks at the columns; the darker a square, the more weight.
+<p>One small sentence through every mechanism. Each row attends to the columns; the darker a square, the more weight.
 Point at a square for its number.</p>
 <p class=stages>score(q, k) → restrict (mask, extent) → normalize → sum(weights · v)</p>
 <p><span class=legend style="background:var(--ink)"></span> weight &ensp;
 <span class=legend style="background:var(--negative)"></span> negative weight &ensp;
-<span class=legend></span> exactly zero &ensp; no square: may not be looked at</p>
+<span class=legend></span> exactly zero &ensp; no square: may not be attended to</p>
 {"".join(sections)}
 </html>
 """
@@ -115,7 +115,7 @@ def write_png(panels: list[GalleryPanel], path: Path) -> None:
             axes.set_title(f"{heading}{panel.title}", fontsize=9, loc="left")
             axes.set_xlabel(panel.look_for, fontsize=7)
     figure.suptitle(
-        "One sentence through every mechanism: rows look at columns, gray may not be looked at", fontsize=11
+        "One sentence through every mechanism: rows attend to columns, gray may not be attended to", fontsize=11
     )
     figure.savefig(path, dpi=110, bbox_inches="tight")
     plt.close(figure)

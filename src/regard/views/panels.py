@@ -16,7 +16,7 @@ from regard.views.terminal import render_list, render_matrix
 DATA_SUFFIXES = (".json", ".safetensors")  # of files with all weights
 FILE_SUFFIXES = (*SUFFIXES, ".html", *DATA_SUFFIXES)
 MIN_REPORTED_WEIGHT = 0.02  # on hidden special tokens
-CAVEAT = "Weights say where a model looked, not why it wrote a word"
+CAVEAT = "Attention weights show where a model attended, not why it predicted a token"
 ATTRIBUTION_HINT = "--attribution says what would change it."
 Captures = Sequence[tuple[str, CapturedAttention]]  # each with its name
 
@@ -114,7 +114,7 @@ def select_panels(captures: Captures, selection: Selection, *, strip: bool = Fal
     words = not selection.subwords and all(captured.rows(kind).merges_by_default for _, captured in captures)
     panels = []
     for name, captured in captures:
-        selected = captured if selection.special else captured.without_special()
+        selected = captured if selection.special else captured.without_special_tokens()
         selected = selected.merge_words() if words else selected
         weights, description = _select_weights(selected, kind, selection)
         title = name if strip else description if len(captures) == 1 else f"{name}: {description}"
@@ -199,7 +199,7 @@ def _describe_hidden_weight(captured: CapturedAttention, kind: Kind, layer: int 
     hidden = sum(means) / max(1, len(means))
     if hidden <= MIN_REPORTED_WEIGHT:
         return ""
-    return f"; {hidden:.0%} of it on marks such as the end, which --special shows"
+    return f"; {hidden:.0%} of it on special tokens, which --special-tokens shows"
 
 
 def _describe_layer_and_head(layer: int | None, head: int | None) -> str:

@@ -244,6 +244,6 @@ def _dense_row(row: Any, columns: int) -> list[float]:
     dense = [0.0] * columns
     for position, weight in zip(row["at"], row["weights"], strict=True):
         if not 0 <= position < columns:
-            raise RegardError(f"this is no captured attention: a row has no place {position}.")
+            raise RegardError(f"this is no captured attention: a row has no position {position}.")
         dense[position] = weight
     return dense

@@ -67,10 +67,10 @@ def test_an_entry_with_a_missing_plural_form_is_rejected(tmp_path: Path) -> None
 @example(pairs=[("\uf8e0", "\uf8e01"), ("a\u2028\uf8e0b", "\x0b\uf8e7")])
 @given(pairs=st.lists(st.tuples(plain_text.filter(bool), plain_text.filter(bool)), max_size=4))
 def test_entries_written_by_polib_are_read_back(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
-    catalogue = polib.POFile()
+    catalog = polib.POFile()
     for source, target in pairs:
-        catalogue.append(polib.POEntry(msgid=source, msgstr=target))
-    path = write(tmp_path_factory.getbasetemp() / "written.po", str(catalogue))
+        catalog.append(polib.POEntry(msgid=source, msgstr=target))
+    path = write(tmp_path_factory.getbasetemp() / "written.po", str(catalog))
     assert sides(read(path)) == pairs
 
 

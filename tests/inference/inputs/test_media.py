@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data.settings import LANGUAGE_SIGN
+from regard.data.settings import LANGUAGE_TOKEN
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.loading import load, predictor_from_bundle
@@ -87,8 +87,8 @@ def test_the_target_language_selects_the_first_tokens() -> None:
     captioner = media_predictor("images", languages=("en", "de"))
     tokens = {to: captioner.translate(image_bytes(), to=to).tokens for to in ("en", "de")}
     for language, output in tokens.items():  # as targets begin in training, with the blank
-        encoded_target = captioner.run.target_vocabulary.encode([f"{LANGUAGE_SIGN.format(language)} a"])[0]
-        language_token = captioner.run.target_vocabulary.token(LANGUAGE_SIGN.format(language))
+        encoded_target = captioner.run.target_vocabulary.encode([f"{LANGUAGE_TOKEN.format(language)} a"])[0]
+        language_token = captioner.run.target_vocabulary.token(LANGUAGE_TOKEN.format(language))
         assert language_token in encoded_target
         length = encoded_target.index(language_token) + 1
         assert output[:length] == encoded_target[:length]

@@ -89,7 +89,7 @@ def test_filling_masks_is_batch_invariant(model: Predictor) -> None:
 
 
 def test_invalid_texts_are_reported(model: Predictor) -> None:
-    with pytest.raises(ValueError, match="it has no gap"):
+    with pytest.raises(ValueError, match="it has no mask"):
         model.fill("the cat")
     with pytest.raises(ValueError, match="longer than the 20 tokens"):
         model.fill("the ___ " + "cat and dog " * 30)
@@ -101,7 +101,7 @@ def test_invalid_texts_are_reported(model: Predictor) -> None:
 def test_self_attention_is_captured(model: Predictor) -> None:
     captured = model.attend("the cat sat on the mat")
     assert captured.kinds == ["encoder"]
-    rows = captured.without_special().merge_words().rows("encoder").labels
+    rows = captured.without_special_tokens().merge_words().rows("encoder").labels
     assert rows == ("the", "cat", "sat", "on", "the", "mat")
     assert captured.matrix("encoder", 0, 0).sum(1) == pytest.approx(np.ones(len(captured.source)), abs=1e-5)
 

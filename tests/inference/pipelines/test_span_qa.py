@@ -97,7 +97,7 @@ def test_the_span_loss_equals_its_formula(
     prepared: tuple[Corpus, Predictor], smoothing: float, two_passes: bool
 ) -> None:
     corpus, answerer = prepared
-    training = TrainingSettings(smoothing=smoothing, rdrop_weight=1)
+    training = TrainingSettings(label_smoothing=smoothing, rdrop_weight=1)
     objective = Objective(answerer.run.bundle.model, training, "span").eval()
     batch = load_batch(corpus, corpus.train, torch.arange(8).numpy())
     found = batch_loss(objective, batch, passes=2 if two_passes else 1)
@@ -193,9 +193,9 @@ def test_a_model_learns_to_answer(tmp_path: Path) -> None:
     run_config = settings(
         write_rows(tmp_path / "train.jsonl", stories(600, unanswered=True)),
         "training.steps=400",
-        "training.tokens=1024",
+        "training.batch_tokens=1024",
         "training.learning_rate=0.004",
-        "training.warmup=20",
+        "training.warmup_steps=20",
     )
     run = tmp_path / "run"
     run.mkdir()

@@ -51,7 +51,7 @@ def test_constrained_searches_are_batch_invariant(decoder: str, config: SearchCo
         )
         for row in range(12)
     ]
-    config = replace(config, no_repeat_ngram=2)
+    config = replace(config, no_repeat_ngram_size=2)
 
     def run(rows: list[int], width: int) -> list[list[list[int]]]:
         return token_lists(
@@ -81,7 +81,7 @@ def test_no_ngram_is_repeated(decoder: str, config: SearchConfig) -> None:
     source, mask, _ = random_batch([7, 3], [1, 1])
     repeats = 0
     for n in (1, 2, 3):
-        for each in search(model, source, mask, replace(config, no_repeat_ngram=n, max_length=8)):
+        for each in search(model, source, mask, replace(config, no_repeat_ngram_size=n, max_length=8)):
             for hypothesis in each:
                 tokens = hypothesis.tokens[:-1]
                 runs = [tuple(tokens[at : at + n]) for at in range(len(tokens) - n + 1)]

@@ -8,9 +8,7 @@ from torch import Tensor, nn
 from regard.models.decoders.convolutional import ConvolutionalDecoder
 from regard.models.encoders.convolutional import ConvolutionalEncoder
 from regard.models.outputs import EncoderOutput
-from regard.models.settings import ConvolutionalDecoder as DecoderSettings
-from regard.models.settings import ConvolutionalEncoder as EncoderSettings
-from regard.models.settings import TextSource
+from regard.models.settings import ConvolutionalDecoderSettings, ConvolutionalEncoderSettings, TextSource
 
 E, D, M, B, Ts, Tt, KERNEL = 3, 4, 5, 2, 6, 4, 3
 SQRT_HALF = 0.5**0.5
@@ -34,7 +32,7 @@ def gated(convolution: Any, x: Tensor, position: int, left: int) -> Tensor:
 
 def test_decoder_equals_the_papers_equations() -> None:
     """h = v(conv(x)); d = W h + b + g; α = softmax(d · z); c = sqrt(S) Σ α (z + e); x' = x + h + W c."""
-    settings = DecoderSettings.parse(SETTINGS)
+    settings = ConvolutionalDecoderSettings.parse(SETTINGS)
     decoder = random_weights(ConvolutionalDecoder(settings, 8, M))
     assert isinstance(decoder, ConvolutionalDecoder)
     z, values = torch.randn(B, Ts, M, dtype=torch.float64), torch.randn(B, Ts, M, dtype=torch.float64)
@@ -61,7 +59,7 @@ def test_decoder_equals_the_papers_equations() -> None:
 
 def test_encoder_equals_the_papers_equations() -> None:
     """x' = x + v(conv(x)); states z, values z + e, each sum times sqrt(1/2); padding is zero before each block."""
-    settings = EncoderSettings.parse(SETTINGS)
+    settings = ConvolutionalEncoderSettings.parse(SETTINGS)
     encoder = random_weights(ConvolutionalEncoder(settings, TextSource().build_stem(settings.stem_options(), 8)))
     lengths = [Ts, 4]
     tokens = torch.randint(8, (B, Ts))

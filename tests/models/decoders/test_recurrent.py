@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 from regard.models.decoders.recurrent import RecurrentDecoder, RecurrentState
 from regard.models.outputs import EncoderOutput
-from regard.models.settings import RecurrentDecoder as Settings
+from regard.models.settings import RecurrentDecoderSettings
 
 E, D, M, V, B, T = 3, 4, 5, 7, 2, 6
 
 
 def build_decoder(**overrides: object) -> RecurrentDecoder:
     torch.manual_seed(0)
-    settings = Settings.parse({"width": D, "embedding": E, "dropout": 0.0, **overrides})
+    settings = RecurrentDecoderSettings.parse({"width": D, "embedding": E, "dropout": 0.0, **overrides})
     decoder = RecurrentDecoder(settings, V, M).double().eval()
     for parameter in decoder.parameters():
         nn.init.normal_(parameter, std=0.7)

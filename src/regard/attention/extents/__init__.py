@@ -1,4 +1,4 @@
-"""Stage 2, the extent: which keys may this query look at? One file each; base.py says what an extent is.
+"""Stage 2, the extent: which keys may this query attend to? One file each; base.py says what an extent is.
 
 Importing this package imports no PyTorch: an extent is imported when it is named.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from regard.attention.extents.local_p import LocalPredictive as LocalPredictive
     from regard.attention.extents.window import Window as Window
 
-EXTENTS: "Axis[type[Extent]]" = Axis("extent", __name__, question="which keys may this query look at?")
+EXTENTS: "Axis[type[Extent]]" = Axis("extent", __name__, question="which keys may this query attend to?")
 
 
 def __getattr__(name: str) -> Any:

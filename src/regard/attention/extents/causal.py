@@ -12,7 +12,7 @@ class Causal(Extent):
     """No key after the query: j <= i."""
 
     formula = "j ≤ i"
-    summary = "never look ahead"
+    summary = "never attends to later positions"
     paper = "Vaswani et al. 2017, arXiv:1706.03762"
     use = 'attend(q, k, v, extent="causal")'
     order = 2

@@ -9,7 +9,7 @@ class Global(Extent):
     """Every key."""
 
     formula = "every j"
-    summary = "look everywhere"
+    summary = "attends to every position"
     paper = "Bahdanau, Cho, Bengio 2014, arXiv:1409.0473"
     use = "attend(q, k, v)"
     order = 1

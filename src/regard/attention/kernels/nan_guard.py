@@ -83,7 +83,7 @@ def _rows_to_inspect(call: Call, output: Tensor) -> Tensor:
 
 
 def _affected_rows(call: Call, nonfinite_query: Tensor, nonfinite_key: Tensor) -> Tensor:
-    """Rows that may look at something not finite, or are not finite themselves and may look anywhere. [B, H, Tq]."""
+    """Rows [B, H, Tq] that may attend to something not finite, or are not finite and may attend anywhere."""
     B, H = call.query.shape[:2]
     nonfinite_key = repeat_heads(nonfinite_key[..., None], H)[..., 0]  # [B, H, Tk]
     affected = torch.zeros_like(nonfinite_query)

@@ -1,6 +1,6 @@
 """Any combination of stages in memory that grows with T, not with T squared.
 
-Queries are taken a tile of rows at a time, and a tile looks only at the keys that its extent can reach, so a window
+Queries are taken a tile of rows at a time, and a tile attends only to the keys that its extent can reach, so a window
 also takes time that grows with T. For gradients each tile is recomputed in the backward pass instead of being
 stored (Chen et al. 2016, arXiv:1604.06174). A tile runs by sdpa where that supports it, else by the dense stages.
 
@@ -123,7 +123,7 @@ class _Results:
         return _Results(call.normalizer.draws, call.normalizer.samples and call.keep_weights)
 
     def collect(self, outcome: KernelOutput, tile_call: Call, keys: int) -> list[Tensor]:
-        """One tile's results, as if it had looked at all keys."""
+        """One tile's results, as if it had attended to all keys."""
         results = [outcome.output]
         if self.draws:
             assert outcome.draw is not None

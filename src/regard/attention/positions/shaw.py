@@ -13,7 +13,7 @@ from regard.errors import RegardError
 
 @POSITIONS.register("shaw", aliases=("relative",))
 class Shaw(nn.Module, Position):
-    """A learned vector for each distance up to `clip`, added to the key and (with `value_width`) to the value.
+    """A learned vector for each distance up to `max_distance`, added to the key and (with `value_width`) to the value.
 
     Shared by all heads, as in the paper. q·a is computed once per query and distance, then looked up: nothing of
     size [Tq, Tk, D] is stored.
@@ -30,14 +30,14 @@ class Shaw(nn.Module, Position):
     learns = True
     scores = ("dot", "scaled-dot")
 
-    def __init__(self, width: int, *, clip: int = 16, value_width: int | None = None) -> None:
+    def __init__(self, width: int, *, max_distance: int = 16, value_width: int | None = None) -> None:
         super().__init__()
-        if clip < 0:
-            raise RegardError(f"clip: {clip} is not a distance; it must be 0 or more.")
-        self.clip = clip
-        self.keys = nn.Parameter(torch.empty(2 * clip + 1, width).normal_(std=0.02))
+        if max_distance < 0:
+            raise RegardError(f"max_distance: {max_distance} is not a distance; it must be 0 or more.")
+        self.max_distance = max_distance
+        self.keys = nn.Parameter(torch.empty(2 * max_distance + 1, width).normal_(std=0.02))
         self.value_table = (
-            nn.Parameter(torch.empty(2 * clip + 1, value_width).normal_(std=0.02)) if value_width else None
+            nn.Parameter(torch.empty(2 * max_distance + 1, value_width).normal_(std=0.02)) if value_width else None
         )
 
     def check(self, query: Tensor, value: Tensor) -> None:
@@ -54,7 +54,9 @@ class Shaw(nn.Module, Position):
         return self.value_table is not None
 
     def _distance(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        return (key_positions[None, :] - query_positions[:, None]).clamp(-self.clip, self.clip) + self.clip
+        return (key_positions[None, :] - query_positions[:, None]).clamp(
+            -self.max_distance, self.max_distance
+        ) + self.max_distance
 
     def bias(
         self, query: Tensor, query_positions: Tensor, key_positions: Tensor, scale: float, heads: Tensor | None
@@ -68,7 +70,7 @@ class Shaw(nn.Module, Position):
     def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         assert self.value_table is not None
         index = self._distance(query_positions, key_positions).expand_as(weights)
-        by_distance = weights.new_zeros(*weights.shape[:-1], 2 * self.clip + 1).scatter_add(-1, index, weights)
+        by_distance = weights.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 1).scatter_add(-1, index, weights)
         return by_distance @ self.value_table
 
     @classmethod

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 class T5(nn.Module, Position):
     """A learned number for each head and bucket of j - i: one a distance when near, logarithmically wider when far.
 
-    `two_sided=False`, for causal attention, spends all buckets on the past.
+    `bidirectional=False`, for causal attention, spends all buckets on the past.
     """
 
     formula = "s + b[bucket(j − i)]"
@@ -27,16 +27,16 @@ class T5(nn.Module, Position):
     adds_bias = True
     learns = True
 
-    def __init__(self, heads: int, *, buckets: int = 32, furthest: int = 128, two_sided: bool = True) -> None:
+    def __init__(self, heads: int, *, buckets: int = 32, max_distance: int = 128, bidirectional: bool = True) -> None:
         super().__init__()
-        min_buckets = 4 if two_sided else 2
+        min_buckets = 4 if bidirectional else 2
         if buckets < min_buckets or buckets % 2:
             raise RegardError(f"buckets: {buckets} is not possible; it must be even and at least {min_buckets}.")
-        if furthest <= buckets // (4 if two_sided else 2):
+        if max_distance <= buckets // (4 if bidirectional else 2):
             raise RegardError(
-                f"furthest: {furthest} is nearer than the positions with a bucket of their own; make it larger."
+                f"max_distance: {max_distance} is nearer than the positions with a bucket of their own; make it larger."
             )
-        self.buckets, self.furthest, self.two_sided = buckets, furthest, two_sided
+        self.buckets, self.max_distance, self.bidirectional = buckets, max_distance, bidirectional
         self.table = nn.Parameter(torch.empty(heads, buckets).normal_(std=0.02))
 
     def check(self, query: Tensor, value: Tensor) -> None:
@@ -45,14 +45,14 @@ class T5(nn.Module, Position):
     def bucket(self, distance: Tensor) -> Tensor:
         """Integer distances j - i -> bucket numbers."""
         buckets, first = self.buckets, torch.zeros_like(distance)
-        if self.two_sided:
+        if self.bidirectional:
             buckets //= 2
             first, distance = (distance > 0).long() * buckets, distance.abs()
         else:
             distance = (-distance).clamp_min(0)
         exact = buckets // 2
         dtype = torch.float32 if distance.device.type == "mps" else torch.float64
-        ratio = (distance.to(dtype) / exact).clamp_min(1).log() / math.log(self.furthest / exact)
+        ratio = (distance.to(dtype) / exact).clamp_min(1).log() / math.log(self.max_distance / exact)
         far = (exact + (ratio * (buckets - exact)).long()).clamp_max(buckets - 1)
         return first + torch.where(distance < exact, distance, far)
 

@@ -24,7 +24,7 @@ class Additive(LearnedScore):
     """
 
     formula = "vᵀ tanh(W k + U q + b) = vᵀ tanh(W[q; k] + b)"
-    summary = "a small network looks at both; the concat form is the same"
+    summary = "a small network reads both; the concat form is the same"
     paper = "Bahdanau, Cho, Bengio 2014, arXiv:1409.0473"
     use = 'Attention(width, key_width=source_width, score="additive")'
     order = 5

@@ -21,7 +21,7 @@ class Location(Additive):
 
     formula = "vᵀ tanh(W k + U q + F f + b), f = filters * the weights before"
     summary = (
-        "additive, and it sees where it looked before: speech, where one moves on; coverage, the sum of all weights"
+        "additive, and it sees where it attended before: speech, where one moves on; coverage, the sum of all weights"
     )
     paper = "Chorowski et al. 2015, arXiv:1506.07503; See, Liu, Manning 2017, arXiv:1704.04368"
     use = 'Attention(width, key_width=source_width, score="location")'

@@ -15,7 +15,7 @@ from regard.data.batch_plan import plan_epoch
 from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
 from regard.data.labels import Labels
-from regard.data.media import Medium
+from regard.data.media import MediaProcessor
 from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import Ragged
 from regard.data.settings import DataSettings
@@ -133,9 +133,9 @@ def load_labels(path: Path, kind: type[Labels]) -> Labels:
 
 def open_pairs(folder: Path, name: str, index: str, source: SourceSettings, *, has_eos: bool) -> PairDataset:
     """The pairs that preparation stored."""
-    from regard.data.media import medium_for
+    from regard.data.media import media_processor
 
-    medium: Medium | None = None if source.is_text else medium_for(source)
+    medium: MediaProcessor | None = None if source.is_text else media_processor(source)
     dtype = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32
     tokens = Ragged(folder / f"{name}.source", dtype if medium is None else medium.dtype)
     source_rows = None if medium is None else np.load(folder / f"{name}.source.rows.npy", mmap_mode="r")

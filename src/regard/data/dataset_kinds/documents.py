@@ -120,8 +120,8 @@ class MaskedDocuments(_Documents):
 
     def prompt(self, dataset: Any, number: int) -> Prompt:
         words = dataset.text(number).split()[: 3 * PROMPT_WORDS]
-        gap = len(words) // 2
-        masked = " ".join([*words[:gap], "___", *words[gap + 1 :]])
+        middle = len(words) // 2
+        masked = " ".join([*words[:middle], "___", *words[middle + 1 :]])
         return Prompt(masked, " ".join(words), masked)
 
 

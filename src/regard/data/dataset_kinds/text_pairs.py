@@ -14,7 +14,7 @@ from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import RaggedWriter
 from regard.data.segments import add_special_tokens, encode_segments
 from regard.data.settings import DataSettings
-from regard.data.target_languages import language_of, strip_language_tag
+from regard.data.target_languages import language_of, strip_language_token
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Vocabulary, text_tokenizer
 from regard.models.settings import SourceSettings
@@ -67,7 +67,7 @@ class TextPairs(DatasetKind):
 
     def prompt(self, dataset: PairDataset, number: int) -> Prompt:
         source, reference = dataset.texts(number)
-        return Prompt(source, strip_language_tag(reference), dataset.predictor_input(number), language_of(reference))
+        return Prompt(source, strip_language_token(reference), dataset.predictor_input(number), language_of(reference))
 
 
 def _sampled(

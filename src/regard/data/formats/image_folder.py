@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.data.example import Example, Layout
-from regard.data.media import AudioMedium, ImageMedium
+from regard.data.media import AudioProcessor, ImageProcessor
 from regard.data.readers import READERS, Reader
 from regard.errors import RegardError
 
@@ -18,7 +18,7 @@ class ImageFolderReader(Reader):
         return path.is_dir()
 
     def read(self, path: Path, layout: Layout) -> Iterator[Example]:
-        suffixes = ImageMedium.suffixes + AudioMedium.suffixes
+        suffixes = ImageProcessor.suffixes + AudioProcessor.suffixes
         number = 0
         for folder in sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith(".")):
             for file in sorted(folder.rglob("*")):

@@ -40,7 +40,7 @@ class ImportedTokenizer(SubwordTokenizer):
             description = None
         self.description: dict[str, Any] = _validated(description)
         self._backend = _backend(self.description)
-        self.keeps_whitespace = bool(self.description.get("keeps_blanks", False))
+        self.keeps_whitespace = bool(self.description.get("keeps_whitespace", False))
         special: list[int | None] = self.description["special"]
         taken = {original for original in special if original is not None}
         rest = [original for original in range(self.description["size"]) if original not in taken]

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +55,3 @@ class SubwordTokenizer(ABC):
     def word_starts(self) -> NDArray[np.bool_]:
         """Which tokens begin a word."""
         return np.array([piece.startswith(SPACE) for piece in self.pieces(range(len(self)))])
-
-    def save(self, path: Path) -> None:
-        """Write the tokenizer's file."""
-        path.write_bytes(self.model)

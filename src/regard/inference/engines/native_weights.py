@@ -15,10 +15,10 @@ from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.models.settings import (
     ModelSettings,
-    RecurrentDecoder,
-    RecurrentEncoder,
-    TransformerDecoder,
-    TransformerEncoder,
+    RecurrentDecoderSettings,
+    RecurrentEncoderSettings,
+    TransformerDecoderSettings,
+    TransformerEncoderSettings,
 )
 from regard.native.abi import Activation, Architecture, Attend, Extent, Score
 from regard.runs.ctranslate2_conversion import (
@@ -41,7 +41,7 @@ def unsupported_reason(model: ModelSettings) -> str:
     decoder = model.decoder
     if reason := not_text_to_text(model):
         return reason
-    if not isinstance(model.encoder, RecurrentEncoder) or not isinstance(decoder, RecurrentDecoder):
+    if not isinstance(model.encoder, RecurrentEncoderSettings) or not isinstance(decoder, RecurrentDecoderSettings):
         return unsupported_by_ctranslate2(model)
     if decoder.attend != "never" and decoder.score not in SCORES:
         return f"the decoder's score is {decoder.score}"
@@ -100,10 +100,10 @@ def build_weights(opened: RunFolder) -> Weights:
     """The weights of a supported model."""
     model = opened.description.model
     encoder, decoder = model.encoder, model.decoder
-    if isinstance(encoder, RecurrentEncoder) and isinstance(decoder, RecurrentDecoder):
+    if isinstance(encoder, RecurrentEncoderSettings) and isinstance(decoder, RecurrentDecoderSettings):
         return _recurrent(Weights(Architecture.RECURRENT, opened), opened, encoder, decoder)
-    assert isinstance(encoder, TransformerEncoder)
-    assert isinstance(decoder, TransformerDecoder)
+    assert isinstance(encoder, TransformerEncoderSettings)
+    assert isinstance(decoder, TransformerDecoderSettings)
     return _transformer(Weights(Architecture.TRANSFORMER, opened), opened, encoder, decoder)
 
 
@@ -111,7 +111,7 @@ def build_weights(opened: RunFolder) -> Weights:
 
 
 def _transformer(
-    weights: Weights, opened: RunFolder, encoder: TransformerEncoder, decoder: TransformerDecoder
+    weights: Weights, opened: RunFolder, encoder: TransformerEncoderSettings, decoder: TransformerDecoderSettings
 ) -> Weights:
     weights.settings = {
         "width": encoder.width,
@@ -129,7 +129,7 @@ def _transformer(
 def _stack(
     weights: Weights,
     side: str,
-    settings: TransformerEncoder | TransformerDecoder,
+    settings: TransformerEncoderSettings | TransformerDecoderSettings,
     embedding: str,
     vocabulary_size: int,
     max_length: int,
@@ -185,7 +185,9 @@ def _stack(
 # --- recurrent models --------------------------------------------------------------------------------------------
 
 
-def _recurrent(weights: Weights, opened: RunFolder, encoder: RecurrentEncoder, decoder: RecurrentDecoder) -> Weights:
+def _recurrent(
+    weights: Weights, opened: RunFolder, encoder: RecurrentEncoderSettings, decoder: RecurrentDecoderSettings
+) -> Weights:
     E, D = decoder.embedding_width, decoder.width
     M = encoder.width * (2 if encoder.bidirectional else 1)
     source_size, target_size = len(text_tokenizer(opened.source_processor)), len(opened.target_vocabulary)
@@ -254,7 +256,7 @@ def _recurrent(weights: Weights, opened: RunFolder, encoder: RecurrentEncoder, d
     return weights
 
 
-def _attention(weights: Weights, decoder: RecurrentDecoder, features: int, M: int) -> None:
+def _attention(weights: Weights, decoder: RecurrentDecoderSettings, features: int, M: int) -> None:
     """Projections of queries and keys, v of the additive score, and what predicts the center of local-p's window."""
     D, score, extent = decoder.width, "decoder.attention.score", "decoder.attention.extent"
     if decoder.score == "additive":

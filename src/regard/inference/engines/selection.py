@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from regard.runs.bundle import Bundle
 
 
-def open_engine(
+def open_loaded_run(
     opened: RunFolder,
     *,
     engine: str = "auto",
@@ -52,7 +52,7 @@ def by_priority() -> list[str]:
     return sorted(ENGINES, key=lambda name: -int(ENGINES.declaration(name).constants["priority"]))
 
 
-def run_in_pytorch(
+def loaded_run_from_bundle(
     bundle: "Bundle",
     engine_reason: str = "PyTorch",
     shortlist: "Shortlist | None" = None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from regard.data.batch import collate_sources
-from regard.data.media import AudioMedium, DecodedMedia, Medium
+from regard.data.media import AudioProcessor, DecodedMedia, MediaProcessor
 from regard.data.vocabulary import SourceInput
 from regard.errors import RegardError
 from regard.inference.inputs.base import constraints_from_options
@@ -27,7 +27,7 @@ class MediaInputs:
     (samples, rate))."""
 
     def __init__(self, run: LoadedRun) -> None:
-        assert isinstance(run.source_processor, Medium)
+        assert isinstance(run.source_processor, MediaProcessor)
         self.run, self.medium = run, run.source_processor
 
     def check(self, inputs: Sequence[Any]) -> None:
@@ -84,7 +84,7 @@ class MediaInputs:
 
     def wav_bytes(self, item: Any) -> bytes:
         """A recording as a WAV file; empty for an image."""
-        return self.medium.to_wav(item) if isinstance(self.medium, AudioMedium) else b""
+        return self.medium.to_wav(item) if isinstance(self.medium, AudioProcessor) else b""
 
     def channel_attention(self, item: Any) -> list[BlockAttention]:
         """The weights of attention over channels and positions of an image, block by block. Raises RegardError."""
@@ -105,7 +105,7 @@ class MediaInputs:
     @property
     def example(self) -> DecodedMedia:
         """A gray image, or a second of silence."""
-        if isinstance(self.medium, AudioMedium):
+        if isinstance(self.medium, AudioProcessor):
             settings = self.medium.settings
             return DecodedMedia(
                 self.medium.read(np.zeros(int(min(1.0, settings.max_seconds) * settings.sample_rate), np.float32)), ""

@@ -98,7 +98,7 @@ class FillMaskPipeline:
             elif not error and not LONE_SURROGATE.search(text) and self._is_too_long(text):
                 error = f"it is longer than the {max_tokens:,} tokens that this model reads"
             elif not error and need_mask and MASK not in request.tokens:
-                error = "it has no gap; write [MASK] or ___ where a word is to be guessed"
+                error = "it has no mask; write [MASK] or ___ for the word to predict"
             checked.append(replace(request, text=text, error=error))
         return checked
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.data.placeholders import restore
-from regard.data.target_languages import strip_language_tag
+from regard.data.target_languages import strip_language_token
 from regard.errors import RegardError
 from regard.inference.engines.base import Engine
 from regard.inference.inputs.base import Inputs
@@ -222,7 +222,7 @@ class SequencePipeline:
     def _result(self, request: Request, hypotheses: list[Hypothesis]) -> Result:
         target = self.run.target_vocabulary
         texts = [
-            restore(strip_language_tag(text), request.originals)
+            restore(strip_language_token(text), request.originals)
             for text in target.decode([hypothesis.tokens for hypothesis in hypotheses])
         ]
         alternatives = [Alternative(text, h.score, h.tokens) for text, h in zip(texts[1:], hypotheses[1:], strict=True)]

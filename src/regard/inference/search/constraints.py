@@ -33,14 +33,16 @@ class OutputConstraints:
     ) -> None:
         self.per_source = list(constraints) if constraints is not None else [Constraints()] * len(limits)
         self.limits = [min(limit, own.max_length or limit) for limit, own in zip(limits, self.per_source, strict=True)]
-        self.no_repeat_ngram = config.no_repeat_ngram
+        self.no_repeat_ngram_size = config.no_repeat_ngram_size
         phrases = [phrase.strip() for phrase in config.forbidden]
         self.forbidden = tuple(SPACE + phrase.replace(" ", SPACE) for phrase in phrases if phrase)
         self.pieces = pieces
         if self.forbidden and not pieces:
             raise RegardError("forbidden: words can be forbidden only where tokens have a text.")
         # The tokens of an output matter only to these; without them a step costs one comparison.
-        self.needs_history = bool(self.no_repeat_ngram or self.forbidden or any(own.counts for own in self.per_source))
+        self.needs_history = bool(
+            self.no_repeat_ngram_size or self.forbidden or any(own.counts for own in self.per_source)
+        )
         self._has_prefixes = any(own.prefix for own in self.per_source)
         self._longest_phrase = max((len(phrase) for phrase in self.forbidden), default=0)
         self._completions = lru_cache(1 << 14)(self._pieces_starting_with)
@@ -72,7 +74,7 @@ class OutputConstraints:
 
     def _apply_history(self, logits: Tensor, own: Constraints, history: Sequence[int], remaining: int) -> None:
         """Constraints that depend on the tokens so far. remaining: tokens that may follow the next one."""
-        n = self.no_repeat_ngram
+        n = self.no_repeat_ngram_size
         if n and len(history) >= n:
             tail = list(history[len(history) - n + 1 :])
             starts = range(len(history) - n + 1)

@@ -17,7 +17,7 @@ from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.models.token_embedding import Embedding
 
 if TYPE_CHECKING:
-    from regard.models.settings.decoders.convolutional import ConvolutionalDecoder as ConvolutionalDecoderSettings
+    from regard.models.settings.decoders.convolutional import ConvolutionalDecoderSettings
 
 
 @dataclass(frozen=True)

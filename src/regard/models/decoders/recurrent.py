@@ -31,7 +31,7 @@ from regard.models.recurrent_layers import Cell, initialize
 from regard.models.token_embedding import Embedding
 
 if TYPE_CHECKING:
-    from regard.models.settings.decoders.recurrent import RecurrentDecoder as RecurrentDecoderSettings
+    from regard.models.settings.decoders.recurrent import RecurrentDecoderSettings
 
 Layers = tuple[tuple[Tensor, ...], ...]  # the state of each layer: (h,) for a GRU, (h, c) for an LSTM
 

@@ -20,7 +20,7 @@ from regard.models.transformer_layers import (
 )
 
 if TYPE_CHECKING:
-    from regard.models.settings.decoders.transformer import TransformerDecoder as TransformerDecoderSettings
+    from regard.models.settings.decoders.transformer import TransformerDecoderSettings
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from regard.models.outputs import EncoderOutput, masked_mean
 from regard.models.token_embedding import Embedding
 
 if TYPE_CHECKING:
-    from regard.models.settings.encoders.convolutional import ConvolutionalEncoder as ConvolutionalEncoderSettings
+    from regard.models.settings.encoders.convolutional import ConvolutionalEncoderSettings
     from regard.models.stems import Stem
 
 

@@ -15,7 +15,7 @@ from regard.models.outputs import EncoderOutput
 from regard.models.recurrent_layers import Cell, initialize, reverse_sequences
 
 if TYPE_CHECKING:
-    from regard.models.settings.encoders.recurrent import RecurrentEncoder as RecurrentEncoderSettings
+    from regard.models.settings.encoders.recurrent import RecurrentEncoderSettings
     from regard.models.stems import Stem
 
 

@@ -9,7 +9,7 @@ from regard.models.token_embedding import Embedding
 from regard.models.transformer_layers import build_layers, depth_embedding, padding_mask
 
 if TYPE_CHECKING:
-    from regard.models.settings.encoders.transformer import TransformerEncoder as TransformerEncoderSettings
+    from regard.models.settings.encoders.transformer import TransformerEncoderSettings
     from regard.models.stems import Stem
 
 

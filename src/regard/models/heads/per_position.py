@@ -12,13 +12,13 @@ from regard.models.outputs import DecoderOutput, EncoderOutput
 from regard.models.transformer_layers import apply_activation
 
 if TYPE_CHECKING:
-    from regard.models.settings._per_position import PerPosition
+    from regard.models.settings._per_position import PerPositionHeadSettings
 
 
 class PerPositionHead(nn.Module):
     """Memory -> features [B, Ts, E] of every position."""
 
-    def __init__(self, settings: "PerPosition", memory_width: int) -> None:
+    def __init__(self, settings: "PerPositionHeadSettings", memory_width: int) -> None:
         super().__init__()
         E = settings.embedding_width
         self.activation = settings.activation

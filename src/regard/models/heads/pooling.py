@@ -17,7 +17,7 @@ from regard.models.dropout import Dropout
 from regard.models.outputs import DecoderOutput, EncoderOutput
 
 if TYPE_CHECKING:
-    from regard.models.settings.decoders.pooling import PoolingHead as PoolingHeadSettings
+    from regard.models.settings.decoders.pooling import PoolingHeadSettings
 
 
 @dataclass(frozen=True)

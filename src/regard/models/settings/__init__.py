@@ -13,12 +13,12 @@ from regard.models.settings.components import (
     SourceSettings,
     StemOptions,
 )
-from regard.models.settings.decoders.convolutional import ConvolutionalDecoder
-from regard.models.settings.decoders.recurrent import RecurrentDecoder
-from regard.models.settings.decoders.transformer import TransformerDecoder
-from regard.models.settings.encoders.convolutional import ConvolutionalEncoder
-from regard.models.settings.encoders.recurrent import RecurrentEncoder
-from regard.models.settings.encoders.transformer import TransformerEncoder
+from regard.models.settings.decoders.convolutional import ConvolutionalDecoderSettings
+from regard.models.settings.decoders.recurrent import RecurrentDecoderSettings
+from regard.models.settings.decoders.transformer import TransformerDecoderSettings
+from regard.models.settings.encoders.convolutional import ConvolutionalEncoderSettings
+from regard.models.settings.encoders.recurrent import RecurrentEncoderSettings
+from regard.models.settings.encoders.transformer import TransformerEncoderSettings
 from regard.models.settings.model import Architecture, ModelSettings
 from regard.models.settings.sources.audio import AudioSource
 from regard.models.settings.sources.image import ImageSource
@@ -31,18 +31,18 @@ __all__ = [
     "SOURCES",
     "Architecture",
     "AudioSource",
-    "ConvolutionalDecoder",
-    "ConvolutionalEncoder",
+    "ConvolutionalDecoderSettings",
+    "ConvolutionalEncoderSettings",
     "DecoderSettings",
     "EncoderSettings",
     "ImageSource",
     "ModelSettings",
     "NoSource",
-    "RecurrentDecoder",
-    "RecurrentEncoder",
+    "RecurrentDecoderSettings",
+    "RecurrentEncoderSettings",
     "SourceSettings",
     "StemOptions",
     "TextSource",
-    "TransformerDecoder",
-    "TransformerEncoder",
+    "TransformerDecoderSettings",
+    "TransformerEncoderSettings",
 ]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-class PerPosition(DecoderSettings):
+class PerPositionHeadSettings(DecoderSettings):
     """A prediction at every position of the source.
 
     dense: a layer, its activation and a normalization before the output, as BERT has them.

@@ -14,7 +14,7 @@ Activation = Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu"]
 Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"]
 
 
-class Convolutional(Component):
+class ConvolutionalSettings(Component):
     """Gated convolutions (Gehring et al. 2017)."""
 
     kernel: Size = 3
@@ -29,7 +29,7 @@ class Convolutional(Component):
         return StemOptions(self.embedding_width, self.dropout, "learned", self.max_positions)
 
 
-class Transformer(Component):
+class TransformerSettings(Component):
     """Transformer layers (Vaswani et al. 2017)."""
 
     only_where = {"max_positions": ("position", ("learned",))}  # noqa: RUF012
@@ -55,7 +55,7 @@ class Transformer(Component):
         return self.max_positions if self.position == "learned" else None
 
     @model_validator(mode="after")
-    def _check_heads(self) -> "Transformer":
+    def _check_heads(self) -> "TransformerSettings":
         if self.width % self.heads:
             raise RegardError(f"{self.heads} heads do not divide the width {self.width}")
         return self

@@ -13,8 +13,8 @@ from regard.models.settings.components import (
     EncoderSettings,
     SourceSettings,
 )
-from regard.models.settings.decoders.transformer import TransformerDecoder
-from regard.models.settings.encoders.transformer import TransformerEncoder
+from regard.models.settings.decoders.transformer import TransformerDecoderSettings
+from regard.models.settings.encoders.transformer import TransformerEncoderSettings
 from regard.models.settings.sources.text import TextSource
 from regard.settings import Settings, by_kind
 
@@ -25,8 +25,8 @@ class ModelSettings(Settings):
     """What is read, an encoder, a decoder, and which embeddings they share."""
 
     source: Annotated[SerializeAsAny[SourceSettings], by_kind(SOURCES, default="text")] = TextSource()
-    encoder: Annotated[SerializeAsAny[EncoderSettings], by_kind(ENCODERS)] = TransformerEncoder()
-    decoder: Annotated[SerializeAsAny[DecoderSettings], by_kind(DECODERS)] = TransformerDecoder()
+    encoder: Annotated[SerializeAsAny[EncoderSettings], by_kind(ENCODERS)] = TransformerEncoderSettings()
+    decoder: Annotated[SerializeAsAny[DecoderSettings], by_kind(DECODERS)] = TransformerDecoderSettings()
     tie: Literal["none", "target", "all"] = "target"  # target: the target's embedding is the output layer
     output_bias: bool = False  # of an output layer that is an embedding; one that is not always has one
 
@@ -60,7 +60,7 @@ class ModelSettings(Settings):
             raise RegardError(
                 "decoder.kind: a span is of a passage with a question; set source.bos to true and source.segments to 2"
             )
-        if decoder.masked_lm and not isinstance(encoder, TransformerEncoder):
+        if decoder.masked_lm and not isinstance(encoder, TransformerEncoderSettings):
             raise RegardError(f"decoder.kind: {decoder.kind} is for a transformer encoder")
         if decoder.masked_lm and self.tie == "target":
             raise RegardError("tie: masked tokens are of the text that is read; set it to all, or to none")

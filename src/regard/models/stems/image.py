@@ -10,7 +10,7 @@ from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 
 if TYPE_CHECKING:
-    from regard.models.settings.sources.image import ImageSource, Patches, Residual
+    from regard.models.settings.sources.image import ImageSource, PatchStemSettings, ResidualStemSettings
 
 ATTENTION: dict[str, type[SqueezeExcitation | CBAM]] = {"se": SqueezeExcitation, "cbam": CBAM}
 
@@ -36,7 +36,7 @@ class _GridStem(nn.Module):
 class PatchStem(_GridStem):
     """Patches of pixels, each projected (Dosovitskiy et al. 2020, arXiv:2010.11929)."""
 
-    def __init__(self, source: "ImageSource", settings: "Patches", width: int, *, dropout: float) -> None:
+    def __init__(self, source: "ImageSource", settings: "PatchStemSettings", width: int, *, dropout: float) -> None:
         super().__init__(source, width, dropout)
         size = settings.patch_size
         self.project = nn.Conv2d(source.channels, width, size, stride=size)
@@ -73,7 +73,7 @@ class ResidualStem(_GridStem):
     its batch, in training as in inference.
     """
 
-    def __init__(self, source: "ImageSource", settings: "Residual", width: int, *, dropout: float) -> None:
+    def __init__(self, source: "ImageSource", settings: "ResidualStemSettings", width: int, *, dropout: float) -> None:
         super().__init__(source, width, dropout)
         self.conv1 = _build_convolution(source.channels, settings.widths[0], settings.stride)
         self.norm1 = _build_norm(settings.widths[0])

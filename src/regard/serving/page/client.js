@@ -40,7 +40,7 @@ export async function waitUntilReady(report) {
     if (response?.ok) return;
     const content = await response?.json().catch(() => null);
     if (!response) report("the service cannot be reached.", true);
-    else if (content?.why) report(`a model could not be loaded: ${content.why}`, true);
+    else if (content?.error) report(`a model could not be loaded: ${content.error}`, true);
     else report("loading the models …", false);
     await new Promise((resolve) => setTimeout(resolve, POLL_MILLISECONDS));
   }

@@ -18,7 +18,7 @@ function showLiveStatus(text, isError = false) {
 
 /** The modality of the source: text, image or audio. */
 function sourceKind() {
-  return service.models.find(({ name }) => name === byId("live-model").value)?.reads || "text";
+  return service.models.find(({ name }) => name === byId("live-model").value)?.modality || "text";
 }
 
 /** Show the input that fits the selected model. */
@@ -75,7 +75,7 @@ async function requestAttention(source, options, attribution) {
     }
     const tooLarge = sizeError(source, service.limits);
     if (tooLarge) throw new Error(`the file is ${tooLarge}.`);
-    return await request("/v1/look", { body: source, key, query: { ...options, attribution } });
+    return await request("/v1/attend-file", { body: source, key, query: { ...options, attribution } });
   } catch (error) {
     if (!attribution || !error.message.startsWith("attribution")) throw error;
     return requestAttention(source, options, false);
@@ -91,7 +91,7 @@ async function startLivePage() {
   await waitUntilReady(showLiveStatus);
   service = await request("/v1/models");
   byId("live-model").replaceChildren(...service.models.map(({ name }) => option(name, name)));
-  byId("live-key").parentElement.hidden = !service.needs_key;
+  byId("live-key").parentElement.hidden = !service.requires_api_key;
   updateAttention();
 }
 

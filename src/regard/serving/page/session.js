@@ -4,7 +4,7 @@ import { byId } from "../../views/page/dom.js";
 
 const session = { models: [], limits: {}, optionSchema: {} };
 
-export function setService({ models, limits, option_fields: schema }) {
+export function setService({ models, limits, option_schema: schema }) {
   Object.assign(session, { models, limits, optionSchema: schema });
 }
 
@@ -27,7 +27,7 @@ export function selectedModel() {
 
 /** Whether the selected model reads images or recordings. */
 export function readsFiles() {
-  return Boolean(selectedModel()) && (selectedModel().reads || "text") !== "text";
+  return Boolean(selectedModel()) && (selectedModel().modality || "text") !== "text";
 }
 
 /** The index of the model that translates in the other direction, or -1. */

@@ -12,7 +12,7 @@ let currentFile = null;
 /** Show the inputs and titles that fit the selected model. */
 export function showSourceInput() {
   const model = selectedModel();
-  const files = FILES[model?.reads];
+  const files = FILES[model?.modality];
   byId("source-file").hidden = !files;
   byId("source").hidden = Boolean(files);
   byId("source-toolbar").hidden = Boolean(files);
@@ -35,7 +35,7 @@ function hidePreviews() {
 }
 
 function showPreview(file) {
-  const preview = byId(FILES[selectedModel().reads].preview);
+  const preview = byId(FILES[selectedModel().modality].preview);
   hidePreviews();
   if (preview.src) URL.revokeObjectURL(preview.src);
   preview.src = URL.createObjectURL(file);
@@ -58,7 +58,7 @@ async function readFile(file) {
     const nbest = selectedModel().options.includes("nbest") ? [["nbest", 3]] : [];
     const to = language.hidden ? [] : [["to", language.value]];
     const query = [["model", selectedModel().name], ...nbest, ...to, ...queryOptions()];
-    const { text, alternatives } = await request("/v1/read", { body: file, key: apiKey(), query });
+    const { text, alternatives } = await request("/v1/predict-file", { body: file, key: apiKey(), query });
     if (!isLatest()) return;
     showTranslation({ text, alternatives: alternatives.map((each) => each.text), sentences: [] });
     showElapsed(startTime);

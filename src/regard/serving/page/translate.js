@@ -34,7 +34,7 @@ async function startTranslationPage() {
     return choice;
   }));
   byId("model").disabled = false;
-  for (const each of [byId("api-key-label"), byId("api-key")]) each.hidden = !service.needs_key;
+  for (const each of [byId("api-key-label"), byId("api-key")]) each.hidden = !service.requires_api_key;
   byId("swap").disabled = reverseModel() < 0;
   showStatus("");
   showSourceInput();

@@ -21,8 +21,8 @@ class CrossEntropy(MainLoss):
     @classmethod
     def build(cls, model: ModelSettings, settings: TrainingSettings) -> MainLoss:
         if model.decoder.copies:
-            return CopyCrossEntropy(settings.smoothing)
-        return cls(settings.smoothing, settings.rdrop_weight)
+            return CopyCrossEntropy(settings.label_smoothing)
+        return cls(settings.label_smoothing, settings.rdrop_weight)
 
     def __call__(self, forward: ForwardPass) -> Loss:
         output, mask = forward.model.output, forward.target_mask
@@ -37,7 +37,7 @@ class CrossEntropy(MainLoss):
                 labels,
                 smoothing=self.smoothing,
                 rdrop_weight=self.rdrop_weight,
-                rounded=forward.bfloat16,
+                bfloat16=forward.bfloat16,
             )
         else:
             loss = fused_cross_entropy(
@@ -46,7 +46,7 @@ class CrossEntropy(MainLoss):
                 output.bias,
                 labels,
                 smoothing=self.smoothing,
-                rounded=forward.bfloat16,
+                bfloat16=forward.bfloat16,
             )
         return Loss(loss.total, loss.per_token.double().sum(), loss.per_token)
 
@@ -59,7 +59,7 @@ class CopyCrossEntropy(MainLoss):
 
     @classmethod
     def build(cls, model: ModelSettings, settings: TrainingSettings) -> MainLoss:
-        return cls(settings.smoothing)
+        return cls(settings.label_smoothing)
 
     def __call__(self, forward: ForwardPass) -> Loss:
         copy, mask = forward.decoded.copy, forward.target_mask

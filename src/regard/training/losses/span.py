@@ -17,7 +17,7 @@ class SpanCrossEntropy(MainLoss):
 
     @classmethod
     def build(cls, model: ModelSettings, settings: TrainingSettings) -> MainLoss:
-        return cls(settings.smoothing, settings.rdrop_weight)
+        return cls(settings.label_smoothing, settings.rdrop_weight)
 
     def __call__(self, forward: ForwardPass) -> Loss:
         labels, mask = forward.batch.labels, forward.encoded.mask

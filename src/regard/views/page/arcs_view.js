@@ -46,7 +46,7 @@ export class ArcsView {
     const width = Math.max(200, ...keys, ...queries) + 60;
     const svg = svgElement("svg", {
       viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "group",
-      "aria-label": "Arcs from what is written, below, to what it looks at, above",
+      "aria-label": "Arcs from target tokens, below, to the source tokens they attend to, above",
     });
     const arcs = [];
     matrix.data.forEach((weight, index) => {

@@ -10,9 +10,9 @@ export const AXES = { // of the rows (queries) and the columns (keys)
   decoder: ["target", "decoder_input"],
 };
 export const KIND_LABELS = {
-  cross: "written to read",
-  encoder: "among what is read",
-  decoder: "among what is written",
+  cross: "cross-attention",
+  encoder: "encoder self-attention",
+  decoder: "decoder self-attention",
 };
 
 function decodeUint16(text) {

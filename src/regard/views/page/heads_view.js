@@ -40,7 +40,7 @@ function describeHead(layer, head, statistics) {
   if (!statistics) return name;
   const [entropy, relative, distance, largest, special] = statistics;
   return `${name}: entropy ${entropy.toFixed(2)} bits, ${(100 * relative).toFixed(0)} % of the most; `
-    + `distance ${distance.toFixed(1)}; largest weight ${largest.toFixed(2)}; on marks ${special.toFixed(2)}`;
+    + `distance ${distance.toFixed(1)}; largest weight ${largest.toFixed(2)}; on special tokens ${special.toFixed(2)}`;
 }
 
 export class HeadsView {
@@ -69,7 +69,7 @@ export class HeadsView {
       }
       table.append(row);
     }
-    const legend = statistics.size ? "Below each head its entropy in bits: 0 looks at one place. " : "";
+    const legend = statistics.size ? "Below each head its entropy in bits: 0 attends to one position. " : "";
     this.box.replaceChildren(table, element("p", "muted", `${legend}Choose one to see it large.`));
   }
 

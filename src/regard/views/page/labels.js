@@ -18,7 +18,7 @@ export function isolate(text) {
   return `\u2068${text}\u2069`;
 }
 
-/** A token with a dot instead of ▁, which marks a preceding blank. */
+/** A token with a dot instead of ▁, which marks a preceding space. */
 export function tokenLabel(token) {
   return token.replace("▁", "·");
 }
@@ -32,7 +32,7 @@ export function labelMeasure() {
 
 /** The end of a status message: the weight of a row that lies on hidden special tokens. */
 export function hiddenWeightText(matrix, row) {
-  return matrix.hidden[row] > 0.0005 ? `; ${matrix.hidden[row].toFixed(3)} of its row on marks that are hidden` : "";
+  return matrix.hidden[row] > 0.0005 ? `; ${matrix.hidden[row].toFixed(3)} of its row on hidden special tokens` : "";
 }
 
 /** A line of words in the direction of their script. */

@@ -49,8 +49,8 @@ export class MatrixView {
     this.cursor = null;
     this.canvas.setAttribute(
       "aria-label",
-      `Attention of ${rows.length} places to ${columns.length}. Arrow keys go from cell to cell; the view Table has it `
-        + "as a table.",
+      `Attention of ${rows.length} positions to ${columns.length}. Arrow keys go from cell to cell; the view Table`
+        + " has it as a table.",
     );
     this.draw();
   }

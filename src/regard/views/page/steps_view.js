@@ -38,9 +38,9 @@ export class StepsView {
     this.target = wordLine();
     const toolbar = element("div", "toolbar");
     toolbar.append(this.playButton, this.slider);
-    const sides = [[element("h3", "", "read"), this.source], [element("h3", "", "written"), this.target]];
-    if (this.overlay) sides.reverse(); // words, which are clicked, must not be below a tall image
-    this.box.replaceChildren(toolbar, ...sides.flat());
+    const columns = [[element("h3", "", "source"), this.source], [element("h3", "", "target"), this.target]];
+    if (this.overlay) columns.reverse(); // words, which are clicked, must not be below a tall image
+    this.box.replaceChildren(toolbar, ...columns.flat());
     this.showStep(Math.min(state.step || 0, Number(this.slider.max)));
   }
 

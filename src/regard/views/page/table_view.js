@@ -26,7 +26,7 @@ function largestWeights({ rows, columns, data }) {
 function allWeights({ rows, columns, data, hidden }) {
   const anyHidden = hidden.some((weight) => weight > 0.0005);
   const first = element("tr");
-  const names = [...columns.map(truncate), ...(anyHidden ? ["(on hidden marks)"] : [])];
+  const names = [...columns.map(truncate), ...(anyHidden ? ["(hidden special tokens)"] : [])];
   first.append(element("td"), ...names.map((name) => header("col", name)));
   const lines = rows.map((label, row) => {
     const line = element("tr");
@@ -47,7 +47,7 @@ export class TableView {
 
   show({ matrix }) {
     const large = matrix.rows.length > MAX_SIDE || matrix.columns.length > MAX_SIDE;
-    const caption = large ? "The five largest weights of each row" : "Weights; rows look at columns";
+    const caption = large ? "The five largest weights of each row" : "Weights; rows attend to columns";
     const table = element("table", "numbers");
     table.append(element("caption", "", caption), ...(large ? largestWeights(matrix) : allWeights(matrix)));
     this.box.replaceChildren(table);

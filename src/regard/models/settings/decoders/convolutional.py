@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from regard.models.settings._shared import Convolutional
+from regard.models.settings._shared import ConvolutionalSettings
 from regard.models.settings.components import DECODERS, DecoderSettings
 
 if TYPE_CHECKING:
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @DECODERS.register("convolutional")
-class ConvolutionalDecoder(Convolutional, DecoderSettings):
+class ConvolutionalDecoderSettings(ConvolutionalSettings, DecoderSettings):
     """Causal gated convolutions with attention in every block, as in Gehring et al. 2017."""
 
     autoregressive: ClassVar[bool] = True
@@ -20,7 +20,7 @@ class ConvolutionalDecoder(Convolutional, DecoderSettings):
     kind: Literal["convolutional"] = "convolutional"
 
     def build(self, vocabulary: int, memory_width: int | None) -> "nn.Module":
-        from regard.models.decoders.convolutional import ConvolutionalDecoder as Module
+        from regard.models.decoders.convolutional import ConvolutionalDecoder
 
         assert memory_width is not None
-        return Module(self, vocabulary, memory_width)
+        return ConvolutionalDecoder(self, vocabulary, memory_width)

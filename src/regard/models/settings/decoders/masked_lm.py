@@ -2,12 +2,12 @@
 
 from typing import ClassVar, Literal
 
-from regard.models.settings._per_position import PerPosition
+from regard.models.settings._per_position import PerPositionHeadSettings
 from regard.models.settings.components import DECODERS
 
 
 @DECODERS.register("masked-lm")
-class MaskedLMHead(PerPosition):
+class MaskedLMHeadSettings(PerPositionHeadSettings):
     """Tokens that were masked in the source (BERT, Devlin et al. 2018, arXiv:1810.04805).
 
     next_sentence: also predict, at the beginning-of-sequence token, whether the second segment follows the first.

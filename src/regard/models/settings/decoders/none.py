@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 @DECODERS.register("none")
-class NoDecoder(DecoderSettings):
+class NoDecoderSettings(DecoderSettings):
     """Nothing is predicted: an encoder alone, for embeddings or for a warm start of other models."""
 
     has_output: ClassVar[bool] = False

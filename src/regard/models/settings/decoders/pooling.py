@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @DECODERS.register("pooling")
-class PoolingHead(DecoderSettings):
+class PoolingHeadSettings(DecoderSettings):
     """A class of the whole source: one vector, and a layer on it.
 
     pool: attention by a learned query (Yang et al. 2016), the mean, the maximum, the first position (the
@@ -42,7 +42,7 @@ class PoolingHead(DecoderSettings):
         return self
 
     def build(self, vocabulary: int, memory_width: int | None) -> "nn.Module":
-        from regard.models.heads.pooling import PoolingHead as Module
+        from regard.models.heads.pooling import PoolingHead
 
         assert memory_width is not None
-        return Module(self, memory_width)
+        return PoolingHead(self, memory_width)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 @DECODERS.register("recurrent")
-class RecurrentDecoder(DecoderSettings):
+class RecurrentDecoderSettings(DecoderSettings):
     """GRU or LSTM; without attention, or attending before the step (Bahdanau) or after it (Luong)."""
 
     autoregressive: ClassVar[bool] = True
@@ -66,7 +66,7 @@ class RecurrentDecoder(DecoderSettings):
         return self.width
 
     def build(self, vocabulary: int, memory_width: int | None) -> "nn.Module":
-        from regard.models.decoders.recurrent import RecurrentDecoder as Module
+        from regard.models.decoders.recurrent import RecurrentDecoder
 
         assert memory_width is not None
-        return Module(self, vocabulary, memory_width)
+        return RecurrentDecoder(self, vocabulary, memory_width)

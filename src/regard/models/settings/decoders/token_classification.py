@@ -2,12 +2,12 @@
 
 from typing import ClassVar, Literal
 
-from regard.models.settings._per_position import PerPosition
+from regard.models.settings._per_position import PerPositionHeadSettings
 from regard.models.settings.components import DECODERS
 
 
 @DECODERS.register("token-classification")
-class TokenClassificationHead(PerPosition):
+class TokenClassificationHeadSettings(PerPositionHeadSettings):
     """A tag of every word, at its first token."""
 
     predicts: ClassVar[str] = "tags"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from regard.models.settings._shared import Transformer
+from regard.models.settings._shared import TransformerSettings
 from regard.models.settings.components import DECODERS, DecoderSettings
 
 if TYPE_CHECKING:
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @DECODERS.register("transformer")
-class TransformerDecoder(Transformer, DecoderSettings):
+class TransformerDecoderSettings(TransformerSettings, DecoderSettings):
     """Causal self-attention, cross-attention and feed-forward layers, Vaswani et al. 2017.
 
     The only decoder that also works without a source, as a language model.
@@ -33,6 +33,6 @@ class TransformerDecoder(Transformer, DecoderSettings):
         return True
 
     def build(self, vocabulary: int, memory_width: int | None) -> "nn.Module":
-        from regard.models.decoders.transformer import TransformerDecoder as Module
+        from regard.models.decoders.transformer import TransformerDecoder
 
-        return Module(self, vocabulary, memory_width)
+        return TransformerDecoder(self, vocabulary, memory_width)

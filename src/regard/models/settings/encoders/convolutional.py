@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from regard.models.settings._shared import Convolutional
+from regard.models.settings._shared import ConvolutionalSettings
 from regard.models.settings.components import ENCODERS, EncoderSettings
 
 if TYPE_CHECKING:
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 @ENCODERS.register("convolutional")
-class ConvolutionalEncoder(Convolutional, EncoderSettings):
+class ConvolutionalEncoderSettings(ConvolutionalSettings, EncoderSettings):
     """Gated convolutions with residual connections, as in Gehring et al. 2017."""
 
     kind: Literal["convolutional"] = "convolutional"
 
     def build(self, stem: "Stem") -> "nn.Module":
-        from regard.models.encoders.convolutional import ConvolutionalEncoder as Module
+        from regard.models.encoders.convolutional import ConvolutionalEncoder
 
-        return Module(self, stem)
+        return ConvolutionalEncoder(self, stem)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @ENCODERS.register("none")
-class NoEncoder(EncoderSettings):
+class NoEncoderSettings(EncoderSettings):
     """The stem's output is the memory: the cells of an image, as in "Show, attend and tell"."""
 
     is_identity: ClassVar[bool] = True

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @ENCODERS.register("recurrent")
-class RecurrentEncoder(EncoderSettings):
+class RecurrentEncoderSettings(EncoderSettings):
     """GRU or LSTM layers, in one direction or both."""
 
     kind: Literal["recurrent"] = "recurrent"
@@ -26,6 +26,6 @@ class RecurrentEncoder(EncoderSettings):
         return self.width
 
     def build(self, stem: "Stem") -> "nn.Module":
-        from regard.models.encoders.recurrent import RecurrentEncoder as Module
+        from regard.models.encoders.recurrent import RecurrentEncoder
 
-        return Module(self, stem)
+        return RecurrentEncoder(self, stem)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from regard.models.settings._shared import Transformer
+from regard.models.settings._shared import TransformerSettings
 from regard.models.settings.components import ENCODERS, EncoderSettings
 
 if TYPE_CHECKING:
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 @ENCODERS.register("transformer")
-class TransformerEncoder(Transformer, EncoderSettings):
+class TransformerEncoderSettings(TransformerSettings, EncoderSettings):
     """Self-attention and feed-forward layers, Vaswani et al. 2017."""
 
     kind: Literal["transformer"] = "transformer"
 
     def build(self, stem: "Stem") -> "nn.Module":
-        from regard.models.encoders.transformer import TransformerEncoder as Module
+        from regard.models.encoders.transformer import TransformerEncoder
 
-        return Module(self, stem)
+        return TransformerEncoder(self, stem)

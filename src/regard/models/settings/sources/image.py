@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from regard.models.stems import Stem
 
 
-class Patches(Settings):
+class PatchStemSettings(Settings):
     """An image divided into square patches, each one position (Dosovitskiy et al. 2020, arXiv:2010.11929)."""
 
     kind: Literal["patches"] = "patches"
@@ -38,7 +38,7 @@ class Patches(Settings):
         return PatchStem(source, self, options.width, dropout=options.dropout)
 
 
-class Residual(Settings):
+class ResidualStemSettings(Settings):
     """Residual convolutions (He et al. 2015, arXiv:1512.03385), with channel attention by name.
 
     Each of `widths` is a stage of `blocks` blocks; every stage but the first halves the image.
@@ -81,7 +81,7 @@ class ImageSource(SourceSettings):
     kind: Literal["image"] = "image"
     size: Annotated[int, Field(ge=8, le=1024)] = 64
     color: bool = True
-    stem: Annotated[Patches | Residual, Field(discriminator="kind")] = Residual()
+    stem: Annotated[PatchStemSettings | ResidualStemSettings, Field(discriminator="kind")] = ResidualStemSettings()
 
     @property
     def summary(self) -> str:

@@ -77,7 +77,7 @@ def test_unsupported_searches_are_reported(subwords: SubwordTokenizer, tmp_path:
         SearchConfig(patient=True),
         SearchConfig(patient=False, coverage_penalty=0.1),
         SearchConfig(4, beam_groups=2, patient=False),
-        SearchConfig(1, no_repeat_ngram=2),
+        SearchConfig(1, no_repeat_ngram_size=2),
         SearchConfig(1, forbidden=("a",)),
         SearchConfig(1, sampling=Sampling()),
     ):

@@ -238,7 +238,11 @@ def test_concurrent_clients_get_their_own_translations(server: Server, expected:
         ({"text": 3}, 400, "text"),
         ({"text": [1]}, 400, "text"),
         ({"texts": "x"}, 400, "text"),
-        ({"text": "x", "target": "de", "no_repeat": 2}, 400, "no_repeat: this option is now called no_repeat_ngram."),
+        (
+            {"text": "x", "target": "de", "no_repeat": 2},
+            400,
+            "no_repeat: this option is now called no_repeat_ngram_size.",
+        ),
         ({"text": "x", "target": "de", "beem": 2}, 400, "beem: there is no such field; see /docs."),
         ({"text": "x", "target": "de", "beam": "3"}, 400, "beam: '3' is not possible; it must be a whole number."),
         (
@@ -265,7 +269,7 @@ def test_invalid_requests_get_an_error_message(server: Server, body: dict, statu
     [
         ("beam=x", "beam: 'x' is not possible; it must be a whole number."),
         ("beem=3", "beem: there is no such option"),
-        ("no_repeat=2", "no_repeat: this option is now called no_repeat_ngram."),
+        ("no_repeat=2", "no_repeat: this option is now called no_repeat_ngram_size."),
         ("beam=3&beam=4", "beam: it is given more than once."),
         ("nbest=2", "nbest: this does not apply to /v1/lines; leave it out."),
         ("attention=true", "attention: this does not apply to /v1/lines; leave it out."),
@@ -362,7 +366,7 @@ def test_metrics_contain_no_texts_keys_or_addresses(server: Server) -> None:
 def test_api_keys(new_server: Callable[..., Server], tmp_path: Path) -> None:
     key = new_key()
     (tmp_path / "keys").write_text(f"# mine\nalice {hash_key(key)}\n")
-    server = new_server("--keys", str(tmp_path / "keys"), "--log")
+    server = new_server("--api-keys", str(tmp_path / "keys"), "--access-log")
     for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {key}"}, {"authorization": key}):
         assert server.request("/v1/translate", {"text": "the cat"}, headers=headers).status == 403
     assert (
@@ -381,7 +385,7 @@ def test_api_keys(new_server: Callable[..., Server], tmp_path: Path) -> None:
 
 
 def test_log_lines_cannot_be_forged(new_server: Callable[..., Server]) -> None:
-    server = new_server("--log")
+    server = new_server("--access-log")
     server.request("/%0d%0a%7b%22status%22:200%7d%1b%5b31m")
     server.stop()
     lines = [line for line in server.stderr_lines if line.startswith("{")]

@@ -54,7 +54,7 @@ def first_cell(page: Page, captured: CapturedAttention) -> Position:
 
 def test_numbers_are_those_of_the_tensors(browser: Browser, tmp_path: Path) -> None:
     captured = random_capture(11)
-    words = captured.without_special().merge_words()
+    words = captured.without_special_tokens().merge_words()
     with open_page(browser, tmp_path, captured) as page:
         assert_close(table(page), words.alignment_weights, atol=6e-4)
         page.check("#special")
@@ -96,7 +96,7 @@ def test_every_view_fits_in_both_themes_and_on_a_phone(browser: Browser, tmp_pat
 
 def test_pointing_at_a_cell_or_word_reports_its_weights(browser: Browser, tmp_path: Path) -> None:
     captured = random_capture(5)
-    words = captured.without_special().merge_words()
+    words = captured.without_special_tokens().merge_words()
     with open_page(browser, tmp_path, captured) as page:
         page.hover("canvas.matrix", position=first_cell(page, words))
         assert status(page).startswith(
@@ -109,7 +109,7 @@ def test_pointing_at_a_cell_or_word_reports_its_weights(browser: Browser, tmp_pa
 
 def test_every_view_can_be_used_with_the_keyboard(browser: Browser, tmp_path: Path) -> None:
     captured = random_capture(6)
-    words = captured.without_special().merge_words()
+    words = captured.without_special_tokens().merge_words()
     with open_page(browser, tmp_path, captured) as page:
         page.focus("canvas.matrix")
         page.keyboard.press("End")
@@ -244,9 +244,14 @@ def test_the_beam_is_a_prefix_tree(browser: Browser, tmp_path: Path) -> None:
         assert page.locator("svg text.word").count() == 8, "common prefixes are drawn once"
         page.focus("svg text.word >> nth=3")
         words = replace(
-            captured, target=targets[1], decoder_input=targets[1], weights={}, attribution={}, alignment_weights=weights[1]
+            captured,
+            target=targets[1],
+            decoder_input=targets[1],
+            weights={},
+            attribution={},
+            alignment_weights=weights[1],
         ).merge_words()
-        row = words.without_special().alignment_weights[1]
+        row = words.without_special_tokens().alignment_weights[1]
         best = words.source.labels[int(row.argmax())]
         expected = f"·c: probability {np.exp(-1.0):.3f}, from {best} {row.max():.3f}"
         assert status(page) == expected
@@ -356,15 +361,15 @@ def test_weight_on_hidden_special_tokens_is_reported_in_every_view(browser: Brow
         )
         assert_close(np.array(rows).sum(1), np.ones(len(rows)), atol=5e-3)
         page.click("[data-view=steps]")
-        assert re.search(r"; 0\.\d+ of its row on marks that are hidden", status(page))
+        assert re.search(r"; 0\.\d+ of its row on hidden special tokens", status(page))
         page.click("[data-view=arcs]")
         page.hover("text.word >> nth=-1")
-        assert "of its row on marks that are hidden" in status(page)
+        assert "of its row on hidden special tokens" in status(page)
 
 
 def test_tapping_a_cell_reports_its_weight(browser: Browser, tmp_path: Path) -> None:
     captured = random_capture(5)
-    words = captured.without_special().merge_words()
+    words = captured.without_special_tokens().merge_words()
     with open_page(browser, tmp_path, captured, has_touch=True, viewport={"width": 390, "height": 700}) as page:
         page.locator("canvas.matrix").tap(position=first_cell(page, words))
         assert status(page).startswith(f"{words.target.labels[0]} → {words.source.labels[0]}: ")
@@ -390,11 +395,11 @@ def test_a_slider_selects_a_capture_over_time(browser: Browser, tmp_path: Path) 
     write_page([(f"step {seed}", each) for seed, each in enumerate(several)], path, over_time=True)
     with checked_page(browser, path.as_uri()) as page:
         assert page.locator("#timeline output").text_content() == "step 2"
-        assert_close(table(page), several[2].without_special().merge_words().alignment_weights, atol=6e-4)
+        assert_close(table(page), several[2].without_special_tokens().merge_words().alignment_weights, atol=6e-4)
         page.focus("#timeline input")
         page.keyboard.press("Home")
         assert page.locator(".panel").count() == 1
-        assert_close(table(page), several[0].without_special().merge_words().alignment_weights, atol=6e-4)
+        assert_close(table(page), several[0].without_special_tokens().merge_words().alignment_weights, atol=6e-4)
 
 
 def test_attribution_of_a_model_without_attention_is_shown(browser: Browser, tmp_path: Path) -> None:
@@ -408,7 +413,7 @@ def test_attribution_of_a_model_without_attention_is_shown(browser: Browser, tmp
         assert "does not attend" in (page.locator(".panel").nth(0).text_content() or "")
     with open_page(browser, tmp_path, captured) as page:
         assert page.input_value("#layer") == "attribution"
-        of_words = np.abs(captured.without_special().merge_words().attribution["source"])
+        of_words = np.abs(captured.without_special_tokens().merge_words().attribution["source"])
         assert_close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
         with page.expect_download() as download:
             page.click("#json")
@@ -423,7 +428,7 @@ def test_tiny_attribution_is_scaled(browser: Browser, tmp_path: Path) -> None:
     tiny = {over: values * np.float32(1e-9) for over, values in captured.attribution.items()}
     write_page([("", replace(captured, attribution=tiny))], tmp_path / "x.html", initial={"layer": "attribution"})
     with checked_page(browser, (tmp_path / "x.html").as_uri()) as page:
-        of_words = np.abs(captured.without_special().merge_words().attribution["source"])
+        of_words = np.abs(captured.without_special_tokens().merge_words().attribution["source"])
         assert_close(table(page), of_words / of_words.max(1, keepdims=True), atol=6e-4)
 
 
@@ -452,7 +457,7 @@ def test_only_the_largest_weights_of_a_large_capture_are_kept(
         assert_close(found, np.where(kept, expected, 0), atol=6e-4)
 
 
-@pytest.mark.parametrize("method", ["merge_words", "without_special"])
+@pytest.mark.parametrize("method", ["merge_words", "without_special_tokens"])
 def test_a_capture_that_was_already_merged_is_shown(browser: Browser, tmp_path: Path, method: str) -> None:
     captured = getattr(random_capture(7), method)()
     with open_page(browser, tmp_path, captured) as page:

@@ -27,7 +27,7 @@ from regard.runs.bundle import save_bundle
 from regard.runs.folder import open_run
 from regard.special_tokens import EOS
 from tests.bundles import LINES
-from tests.inference.engines.test_ctranslate2_engine import SUPPORTED_KINDS, TEXTS, save_random_model
+from tests.inference.engines.test_ctranslate2 import SUPPORTED_KINDS, TEXTS, save_random_model
 from tests.inference.engines.test_shortlisted_model import random_shortlist
 from tests.models.variants import DECODERS, ENCODERS
 
@@ -334,7 +334,7 @@ def test_unsupported_searches_go_to_pytorch(subwords: SubwordTokenizer, tmp_path
     assert translator.run.engine.name == "native"
     for config in (
         SearchConfig(4, beam_groups=2),
-        SearchConfig(no_repeat_ngram=2),
+        SearchConfig(no_repeat_ngram_size=2),
         SearchConfig(forbidden=("a",)),
         SearchConfig(sampling=Sampling()),
     ):

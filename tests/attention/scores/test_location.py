@@ -111,7 +111,7 @@ def test_weights_depend_on_past_weights() -> None:
 def test_location_score_requires_a_memory_and_the_module() -> None:
     attention = build_attention()
     query, memory, _ = tensors()
-    with pytest.raises(ValueError, match="a location score looks at a memory"):
+    with pytest.raises(ValueError, match="a location score attends to a memory"):
         attention(query)
     with pytest.raises(ValueError, match="sees where it attended before"):
         attend(query[:, None], memory[:, None], memory[:, None], score=Location(D, M).double())

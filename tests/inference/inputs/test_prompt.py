@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.media import NoMedium
+from regard.data.media import EmptyProcessor
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import compute_perplexity
 from regard.inference.predictor import Predictor
@@ -29,7 +29,7 @@ def model(subwords: SubwordTokenizer) -> Predictor:
         for parameter in network.parameters():
             parameter.normal_(0, 0.3)
     description = RunDescription.model_validate({"max_tokens": 40, "model": settings, "tokens_per_source_token": 0.0})
-    return predictor_from_bundle(Bundle(description, network.eval(), NoMedium(), subwords))
+    return predictor_from_bundle(Bundle(description, network.eval(), EmptyProcessor(), subwords))
 
 
 def reference_greedy(model: Predictor, text: str, count: int) -> list[int]:
@@ -131,7 +131,7 @@ def test_perplexity_equals_the_mean_over_tokens(model: Predictor) -> None:
 
 
 def test_causal_self_attention_is_captured(model: Predictor) -> None:
-    captured = model.attend("the cat sat on the mat").without_special().merge_words()
+    captured = model.attend("the cat sat on the mat").without_special_tokens().merge_words()
     assert captured.kinds == ["decoder"]
     assert captured.rows("decoder").labels == ("the", "cat", "sat", "on", "the", "mat")
     weights = captured.matrix("decoder", 0, 1)
