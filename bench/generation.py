@@ -64,7 +64,7 @@ def models() -> tuple[transformers.GPT2LMHeadModel, Bundle]:
     converted, _ = load_tensors(mapping, tensors, "bench")
     model = Seq2Seq(mapping.settings, source_vocabulary_size=0, target_vocabulary_size=len(tokenizer))
     copy_tensors_into(model, converted, "bench")
-    from regard.data.media import EmptyProcessor
+    from regard.data.media.none import EmptyProcessor
 
     description = RunDescription(max_tokens=1024, tokens_per_source_token=0.0, model=mapping.settings)
     return hugging_face_model, Bundle(description, model.eval(), EmptyProcessor(), tokenizer)

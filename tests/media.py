@@ -9,7 +9,7 @@ import soundfile
 import torch
 
 from regard.data.labels import Labels
-from regard.data.media import media_processor
+from regard.data.media.base import media_processor
 from regard.data.settings import LANGUAGE_TOKEN, SubwordSettings
 from regard.data.synthetic.scenes import Group, Scene, draw_scene
 from regard.data.synthetic.spoken_digits import RATE, Voice, synthesize

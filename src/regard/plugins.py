@@ -23,6 +23,7 @@ REGISTRY_MODULES = {
     "encoder": "regard.models.settings.components",
     "decoder": "regard.models.settings.components",
     "source": "regard.models.settings.components",
+    "media-processor": "regard.data.media.base",
     "reader": "regard.data.readers",
     "search": "regard.inference.search.base",
     "engine": "regard.inference.engines.base",

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from regard.data.audio import mel_filters, resample
-from regard.data.media import AudioProcessor, ImageProcessor, open_media
+from regard.data.media.audio import AudioProcessor
+from regard.data.media.base import open_media
+from regard.data.media.image import ImageProcessor
 from regard.models.settings import AudioSource, ImageSource
 from tests.media import audio_bytes, image_bytes, sample_image, sample_speech
 

@@ -181,13 +181,13 @@ def test_augmentation_is_a_function_of_the_key_and_off_in_validation(tmp_path: P
 def test_spec_augment_masks_at_most_the_set_share(tmp_path: Path) -> None:
     import torch
 
-    from regard.data.augmentation import augment
+    from regard.data.augmentation import spec_augment
 
     frames = torch.ones(5, 50, 16)
     mask = torch.arange(50)[None] < torch.tensor([50, 40, 30, 20, 10])[:, None]
     augment_settings = AugmentSettings(time_masks=1, time_width=0.5, frequency_masks=1, frequency_width=0.5)
-    found = augment(frames, mask, augment_settings, 3)
-    assert torch.equal(found, augment(frames, mask, augment_settings, 3))
+    found = spec_augment(frames, mask, augment_settings, 3)
+    assert torch.equal(found, spec_augment(frames, mask, augment_settings, 3))
     masked = (found == 0).float().mean((1, 2))
     assert (masked <= 0.76).all()
     assert (masked > 0).any()

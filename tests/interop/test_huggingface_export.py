@@ -70,7 +70,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
             kind = "unigram" if "Marian" in name else "bpe"
             tokenizer = train_tokenizer(LINES * 3, SubwordSettings(kind=kind), 340, symbols)  # type: ignore[arg-type]
             torch.manual_seed(11)
-            from regard.data.media import media_processor
+            from regard.data.media.base import media_processor
 
             source_processor = media_processor(model.source) or tokenizer
             network = new_model(model, source_processor, tokenizer).eval()

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard.data.batch import collate_sources
-from regard.data.media import MediaProcessor
+from regard.data.media.base import MediaProcessor
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.interpret import attribution, forced_pass
 from regard.interpret.attribution import compute_attribution

@@ -9,14 +9,9 @@ from torch.nn.functional import affine_grid, grid_sample
 from regard.data.settings import AugmentSettings
 
 
-def augment(source: Tensor, mask: Tensor, settings: AugmentSettings, key: int) -> Tensor:
-    """A batch of images [B, C, S, S] or of spectrograms [B, T, F], augmented at random as a function of `key`."""
-    rng = torch.Generator().manual_seed(key & (2**63 - 1))
-    return _augment_images(source, settings, rng) if source.ndim == 4 else _spec_augment(source, mask, settings, rng)
-
-
-def _augment_images(x: Tensor, settings: AugmentSettings, rng: torch.Generator) -> Tensor:
-    count = len(x)
+def augment_images(x: Tensor, settings: AugmentSettings, key: int) -> Tensor:
+    """Images [B, C, S, S], each moved, rotated and lit differently, as a function of `key`."""
+    rng, count = _generator(key), len(x)
 
     def draw(width: float) -> Tensor:
         return (torch.rand(count, generator=rng) * 2 - 1) * width
@@ -37,9 +32,12 @@ def _augment_images(x: Tensor, settings: AugmentSettings, rng: torch.Generator) 
     return x
 
 
-def _spec_augment(x: Tensor, mask: Tensor, settings: AugmentSettings, rng: torch.Generator) -> Tensor:
-    """SpecAugment (Park et al. 2019, arXiv:1904.08779) without time warping, which mattered least there."""
-    x = x.clone()
+def spec_augment(x: Tensor, mask: Tensor, settings: AugmentSettings, key: int) -> Tensor:
+    """SpecAugment (Park et al. 2019, arXiv:1904.08779) without time warping, which mattered least there.
+
+    x: spectrograms [B, T, F]. The masks are a function of `key`.
+    """
+    x, rng = x.clone(), _generator(key)
     lengths = mask.sum(1).tolist()
 
     def random_span(max_width: int, length: int) -> slice:
@@ -53,3 +51,7 @@ def _spec_augment(x: Tensor, mask: Tensor, settings: AugmentSettings, rng: torch
         for _ in range(settings.frequency_masks):
             x[row, :, random_span(int(settings.frequency_width * x.shape[2]), x.shape[2])] = 0
     return x
+
+
+def _generator(key: int) -> torch.Generator:
+    return torch.Generator().manual_seed(key & (2**63 - 1))

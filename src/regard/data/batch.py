@@ -9,9 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.augmentation import augment
 from regard.data.corpus import Corpus
-from regard.data.media import MediaProcessor
+from regard.data.media.base import MediaProcessor
 from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
 from regard.data.vocabulary import SourceInput, SourceProcessor, text_tokenizer
@@ -95,7 +94,7 @@ def collate_pairs(
     """Sources and targets as a batch; media are augmented if there are settings, as a function of `key`."""
     source, mask = collate_sources(corpus.source_processor, sources)
     if settings is not None and dataset.medium is not None:
-        source = augment(source, mask, settings.augment, key)
+        source = dataset.medium.augment(source, mask, settings.augment, key)
     return _batch((source, mask), targets, numbers)
 
 

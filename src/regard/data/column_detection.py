@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from regard.data.example import Layout
-from regard.data.media import AudioProcessor, ImageProcessor
+from regard.data.media.audio import AudioProcessor
+from regard.data.media.image import ImageProcessor
 from regard.data.settings import Column
 from regard.errors import RegardError
 

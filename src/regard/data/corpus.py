@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.dataset_kinds.base import DatasetKind
-from regard.data.media import media_processor
+from regard.data.media.base import media_processor
 from regard.data.placeholders import Protection, Treatment
 from regard.data.preparation import no_report, prepare_files
 from regard.data.settings import FILES, DataSettings

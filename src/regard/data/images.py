@@ -11,7 +11,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.data.media import ImageProcessor
+    from regard.data.media.image import ImageProcessor
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")  # whose decoders are well maintained; others are not tried
 MAX_PIXELS = 40_000_000

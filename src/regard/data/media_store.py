@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
-from regard.data.media import MediaProcessor
+from regard.data.media.base import MediaProcessor
 from regard.data.ragged_array import RaggedWriter
 from regard.errors import RegardError
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.media import DecodedMedia, MediaProcessor
+from regard.data.media.base import DecodedMedia, MediaProcessor
 from regard.data.ragged_array import Ragged, decode_text
 from regard.data.segments import add_special_tokens
 from regard.data.vocabulary import SourceInput

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regard.data.dataset_kinds.base import DatasetKind
 from regard.data.example import Example
 from regard.data.input_validation import RATIO_SMOOTHING, RejectedExamples, read_examples, valid_examples
-from regard.data.media import media_processor
+from regard.data.media.base import media_processor
 from regard.data.media_store import MediaWriter
 from regard.data.placeholders import KINDS, SYMBOLS, TEXT, PlaceholderStatistics, Protection, Treatment
 from regard.data.ragged_array import Ragged, RaggedWriter

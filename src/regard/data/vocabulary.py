@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from regard.data.media import MediaProcessor
+from regard.data.media.base import MediaProcessor
 from regard.data.settings import SubwordSettings
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regard.data.example import Layout
-from regard.data.media import MediaProcessor
+from regard.data.media.base import MediaProcessor
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from regard.data.media import media_processor
+from regard.data.media.base import media_processor
 from regard.errors import RegardError
 from regard.interop.tensor_map import ModelMapping, TokenizerPair, load_tensors
 from regard.models.settings import ModelSettings

@@ -7,7 +7,7 @@ import numpy as np
 from regard.alignment.aligner import find_alignment_head
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.lexicon import Lexicon
-from regard.data.media import AudioProcessor, EmptyProcessor, ImageProcessor, MediaProcessor
+from regard.data.media.base import MediaProcessor
 from regard.data.pair_dataset import PairDataset
 from regard.data.placeholders import restore
 from regard.data.target_languages import language_of
@@ -47,26 +47,19 @@ def token_axis(vocabulary: Vocabulary, tokens: Sequence[int], originals: tuple[s
 
 
 def source_axis(
-    side: SourceProcessor, given: SourceInput, count: int, originals: tuple[str, ...]
+    processor: SourceProcessor, given: SourceInput, count: int, originals: tuple[str, ...]
 ) -> tuple[Axis, SourceMedia | None]:
     """The positions of a source, and its image or spectrogram if it is not text. count: of positions; 0 if unknown."""
-    if not isinstance(side, MediaProcessor):
+    if not isinstance(processor, MediaProcessor):
         if count and count != len(given):  # its positions are sentences, not tokens
-            texts = side.decode(_segments(given))
+            texts = processor.decode(_segments(given))
             return Axis(tuple(restore(text, originals) for text in texts), (False,) * len(texts), "sentences"), None
-        return token_axis(side, given, originals), None
-    if isinstance(side, ImageProcessor):
-        grid = side.settings.grid
-        labels = tuple(f"{index // grid + 1}, {index % grid + 1}" for index in range(count))
-        return Axis(labels, (False,) * count, "cells"), SourceMedia("image", side.reshape(np.asarray(given)))
-    if isinstance(side, EmptyProcessor):
-        return Axis((), ()), None
-    assert isinstance(side, AudioProcessor)
-    frames = side.reshape(np.asarray(given))
-    seconds = len(frames) * side.settings.hop / max(1, count)
-    labels = tuple(f"{index * seconds:.2f} s" for index in range(count))
-    shades = ((np.clip(frames.astype(np.float32), -2, 3) + 2) * 51).astype(np.uint8)
-    return Axis(labels, (False,) * count, "frames"), SourceMedia("spectrogram", shades, seconds * count)
+        return token_axis(processor, given, originals), None
+    positions = processor.positions(np.asarray(given), count)
+    axis = Axis(positions.labels, (False,) * len(positions.labels), positions.unit)
+    if positions.kind is None or positions.values is None:
+        return axis, None
+    return axis, SourceMedia(positions.kind, positions.values, positions.seconds)
 
 
 def _segments(tokens: Sequence[int]) -> list[list[int]]:
@@ -80,7 +73,7 @@ def _segments(tokens: Sequence[int]) -> list[list[int]]:
 
 
 def build_captured_attention(
-    sides: tuple[SourceProcessor, Vocabulary],
+    vocabularies: tuple[SourceProcessor, Vocabulary],
     tokens: tuple[SourceInput, Sequence[int]],
     weights: dict[Kind, list[Weights]],
     *,
@@ -96,11 +89,11 @@ def build_captured_attention(
     if attribution:  # a model without attention has it, too
         over_source.append(attribution["source"])
     count = over_source[0].shape[-1] if over_source else 0
-    positions, source_media = source_axis(sides[0], source, count, originals)
+    positions, source_media = source_axis(vocabularies[0], source, count, originals)
     return CapturedAttention(
         positions,
-        token_axis(sides[1], target, originals),
-        token_axis(sides[1], [BOS, *target[:-1]], originals),
+        token_axis(vocabularies[1], target, originals),
+        token_axis(vocabularies[1], [BOS, *target[:-1]], originals),
         weights,
         attribution=attribution or {},
         alignment_weights=head.select(cross) if head else None,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.alignment.alignment_head import AlignmentHead
+from regard.data.media.base import MediaKind
 
 Kind = Literal["cross", "encoder", "decoder"]
 KINDS: dict[Kind, tuple[str, str]] = {  # queries and keys, which are rows and columns
@@ -124,7 +125,7 @@ class BeamHypothesis:
 class SourceMedia:
     """A source that is not text, as it is drawn: an image [C, S, S] or a spectrogram [frames, bands], in bytes."""
 
-    kind: Literal["image", "spectrogram"]
+    kind: MediaKind
     values: NDArray[np.uint8]
     seconds: float = 0.0  # duration of a recording
     audio: bytes = b""  # the recording as a WAV file, if it is known

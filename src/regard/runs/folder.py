@@ -18,7 +18,7 @@ from pydantic import Field
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.shortlist import Shortlist, load_shortlist
 from regard.data.labels import Labels
-from regard.data.media import media_processor
+from regard.data.media.base import media_processor
 from regard.data.placeholders import Treatment
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer

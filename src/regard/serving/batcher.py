@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from regard.data.media import DecodedMedia
+from regard.data.media.base import DecodedMedia
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.results import Result

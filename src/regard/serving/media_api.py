@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Header, Query, Request
 
-from regard.data.media import DecodedMedia
+from regard.data.media.base import DecodedMedia
 from regard.errors import RegardError
 from regard.inference.inputs.media import MediaInputs
 from regard.inference.options import GROUPS

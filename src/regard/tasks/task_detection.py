@@ -7,7 +7,8 @@ from pathlib import Path
 from regard.data.column_detection import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_ROWS, UNSUPPORTED_MEDIA
 from regard.data.example import Example
 from regard.data.input_validation import read_examples
-from regard.data.media import AudioProcessor, ImageProcessor
+from regard.data.media.audio import AudioProcessor
+from regard.data.media.image import ImageProcessor
 from regard.data.media_store import resolve_media_path
 from regard.data.settings import DataSettings
 from regard.errors import RegardError

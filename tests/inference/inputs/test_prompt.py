@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.data.media import EmptyProcessor
+from regard.data.media.none import EmptyProcessor
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.evaluation.perplexity import compute_perplexity
 from regard.inference.predictor import Predictor

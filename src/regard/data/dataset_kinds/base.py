@@ -15,7 +15,7 @@ from regard.data.batch_plan import plan_epoch
 from regard.data.example import Example
 from regard.data.input_validation import RejectedExamples
 from regard.data.labels import Labels
-from regard.data.media import MediaProcessor
+from regard.data.media.base import MediaProcessor
 from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import Ragged
 from regard.data.settings import DataSettings
@@ -133,7 +133,7 @@ def load_labels(path: Path, kind: type[Labels]) -> Labels:
 
 def open_pairs(folder: Path, name: str, index: str, source: SourceSettings, *, has_eos: bool) -> PairDataset:
     """The pairs that preparation stored."""
-    from regard.data.media import media_processor
+    from regard.data.media.base import media_processor
 
     medium: MediaProcessor | None = None if source.is_text else media_processor(source)
     dtype = np.uint16 if (folder / f"{name}.narrow").exists() else np.int32

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.data.example import Example, Layout
-from regard.data.media import AudioProcessor, ImageProcessor
+from regard.data.media.audio import AudioProcessor
+from regard.data.media.image import ImageProcessor
 from regard.data.readers import READERS, Reader
 from regard.errors import RegardError
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from regard.data.batch import collate_sources
-from regard.data.media import AudioProcessor, DecodedMedia, MediaProcessor
+from regard.data.media.base import DecodedMedia, MediaProcessor
 from regard.data.vocabulary import SourceInput
 from regard.errors import RegardError
 from regard.inference.inputs.base import constraints_from_options
@@ -84,7 +84,7 @@ class MediaInputs:
 
     def wav_bytes(self, item: Any) -> bytes:
         """A recording as a WAV file; empty for an image."""
-        return self.medium.to_wav(item) if isinstance(self.medium, AudioProcessor) else b""
+        return self.medium.to_wav(item)
 
     def channel_attention(self, item: Any) -> list[BlockAttention]:
         """The weights of attention over channels and positions of an image, block by block. Raises RegardError."""
@@ -104,10 +104,5 @@ class MediaInputs:
 
     @property
     def example(self) -> DecodedMedia:
-        """A gray image, or a second of silence."""
-        if isinstance(self.medium, AudioProcessor):
-            settings = self.medium.settings
-            return DecodedMedia(
-                self.medium.read(np.zeros(int(min(1.0, settings.max_seconds) * settings.sample_rate), np.float32)), ""
-            )
-        return DecodedMedia(self.medium.read(np.full((64, 64), 128, np.uint8)), "")
+        """An input to warm up with."""
+        return DecodedMedia(self.medium.example(), "")

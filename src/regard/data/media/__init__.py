@@ -1,0 +1,1 @@
+"""Sources that are not text: one modality per file. base.py has the interface."""
