@@ -446,7 +446,7 @@ def test_texts_of_disconnected_clients_are_dropped(new_server: Callable[..., Ser
     while time.monotonic() < deadline:
         text = server.request("/metrics").body.decode()
         abandoned = [line for line in text.splitlines() if line.startswith("regard_abandoned_total{")]
-        waiting = [line for line in text.splitlines() if line.startswith("regard_waiting{")]
+        waiting = [line for line in text.splitlines() if line.startswith("regard_queue_length{")]
         if int(abandoned[0].split()[-1]) > 0 and int(waiting[0].split()[-1]) == 0:
             break
         time.sleep(0.2)

@@ -52,7 +52,7 @@ def run(scenario: Scenario, *, blocked: bool = True, **settings: Any) -> None:
 
 
 async def translate(batcher: Batcher, *texts: str, options: Options = FAST, seconds: float = 5) -> list[str]:
-    return [result.text or result.error for result in await batcher.translate(texts, options, seconds=seconds)]
+    return [result.text or result.error for result in await batcher.predict(texts, options, seconds=seconds)]
 
 
 def test_concurrent_clients_share_batches_and_get_their_own_results() -> None:
@@ -63,7 +63,7 @@ def test_concurrent_clients_share_batches_and_get_their_own_results() -> None:
         assert batcher.counters.texts == 200
         assert batcher.counters.batches == len(predictor.batches)
 
-    run(scenario, blocked=False, budget=2000)
+    run(scenario, blocked=False, max_batch_characters=2000)
 
 
 def test_batches_respect_the_budget_and_have_equal_options() -> None:
@@ -83,7 +83,7 @@ def test_batches_respect_the_budget_and_have_equal_options() -> None:
         # A text over the budget is translated alone.
         assert (await translate(batcher, "y" * 900))[0] == "Y" * 900
 
-    run(scenario, budget=300)
+    run(scenario, max_batch_characters=300)
 
 
 def test_failing_text_does_not_fail_its_batch() -> None:
@@ -112,7 +112,7 @@ def test_full_queue_raises_overloaded_with_a_retry_time() -> None:
         await asyncio.gather(first, *waiting)
         assert await translate(batcher, "z" * 2000) == ["Z" * 2000], "an empty queue accepts a request over its size"
 
-    run(scenario, max_waiting=1000)
+    run(scenario, max_queued_characters=1000)
 
 
 def test_deadline_applies_to_running_batches() -> None:

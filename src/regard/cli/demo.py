@@ -55,11 +55,11 @@ def demo(
         quiet=as_json,
     )
     if as_json:
-        examples = [{k: v for k, v in each.items() if k != "drawing"} for each in result.drawings]
+        examples = [{k: v for k, v in each.items() if k != "drawing"} for each in result.examples]
         record = {name: getattr(result, name) for name in ("task", "exact", "test_examples", "preset", "seconds")}
         typer.echo(json.dumps({**record, "run": str(output), "examples": examples}, ensure_ascii=False))
         return
-    for each in result.drawings:
+    for each in result.examples:
         typer.echo(f"\n{each['source']}  →  {each['text']}")
         typer.echo(each["drawing"])
     typer.echo(f"\n{result.exact:.1f} % of {result.success}, after {result.seconds:.0f} seconds of training.")

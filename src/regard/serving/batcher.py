@@ -1,8 +1,8 @@
-"""Dynamic batching: requests of many clients are translated in shared batches.
+"""Dynamic batching: requests of many clients share batches.
 
-Each model has a queue. A batch takes texts in order of arrival, as many as have the same options and fit into a budget
-of characters; while one batch is translated, the next one accumulates. A text that fails does not fail its batch.
-Texts whose client has disconnected are dropped.
+Each model has a queue. A batch takes texts in order of arrival, as many as have the same options and fit into
+`max_batch_characters`; while one batch is predicted, the next one accumulates. A text that fails does not fail its
+batch. Texts whose client has disconnected are dropped.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class BatchPredictor(Protocol):
 
 
 def size_of(text: str | DecodedMedia) -> int:
-    """The share of an input in the budget, in characters: a constant for each text, and MEDIA_SIZE for media."""
+    """The size of an input in characters: a constant is added for each text; MEDIA_SIZE for media."""
     return MEDIA_SIZE if isinstance(text, DecodedMedia) else len(text) + 20
 
 
@@ -60,7 +60,7 @@ class Item:
 
     @property
     def size(self) -> int:
-        """Its share of the budget, in characters."""
+        """Its share of the max_batch_characters, in characters."""
         return size_of(self.text)
 
 
@@ -78,25 +78,28 @@ class Counters:
 
 
 class Batcher:
-    """The queue of one model, and the tasks that translate it in batches."""
+    """The queue of one model, and the tasks that predict it in batches."""
 
     def __init__(
         self,
         predictor: BatchPredictor,
         *,
-        budget: int = 6000,
+        max_batch_characters: int = 6000,
         max_delay: float = 0.004,
-        max_waiting: int = 200_000,
+        max_queued_characters: int = 200_000,
         workers: int = 1,
     ) -> None:
-        """budget: characters in a batch. max_delay: seconds to wait for more texts when a batch is not full.
-        max_waiting: characters in the queue."""
+        """max_delay: seconds to wait for more texts when a batch is not full."""
         self._predictor = predictor
-        self._budget, self._max_delay, self._max_waiting = budget, max_delay, max_waiting
+        self._max_batch_characters, self._max_delay, self._max_queued_characters = (
+            max_batch_characters,
+            max_delay,
+            max_queued_characters,
+        )
         self._queue: deque[Item] = deque()
         self._size = 0
         self._arrived = asyncio.Event()
-        self._executor = ThreadPoolExecutor(workers, thread_name_prefix="translating")
+        self._executor = ThreadPoolExecutor(workers, thread_name_prefix="predicting")
         self._workers = workers
         self._tasks: list[asyncio.Task[None]] = []
         self._speed = 20_000.0  # characters a second, a moving average
@@ -104,7 +107,7 @@ class Batcher:
         self.counters = Counters()
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """Texts in the queue."""
         return len(self._queue)
 
@@ -125,11 +128,11 @@ class Batcher:
         self._queue.clear()
         self._executor.shutdown(wait=True)
 
-    async def translate(self, texts: Sequence[str | DecodedMedia], options: Options, *, seconds: float) -> list[Result]:
+    async def predict(self, texts: Sequence[str | DecodedMedia], options: Options, *, seconds: float) -> list[Result]:
         """A result for each text. Raises Overloaded or DeadlineExceeded. Canceling removes the texts from the queue."""
         size = sum(map(size_of, texts))
         # A request larger than the whole queue is accepted if the queue is empty.
-        if self._queue and self._size + size > self._max_waiting:
+        if self._queue and self._size + size > self._max_queued_characters:
             self.counters.refused += len(texts)
             raise Overloaded(min(MAX_RETRY_AFTER, max(1, round(self._size / self._speed))))
         loop = asyncio.get_running_loop()
@@ -180,11 +183,11 @@ class Batcher:
             while not self._queue:
                 self._arrived.clear()
                 await self._arrived.wait()
-            if self._size < self._budget and self._max_delay:
+            if self._size < self._max_batch_characters and self._max_delay:
                 await asyncio.sleep(self._max_delay)  # more texts may arrive
             batch = self._next_batch()
             if batch:
-                await self._translate(batch)
+                await self._serve_batch(batch)
 
     def _next_batch(self) -> list[Item]:
         """The oldest input, and those after it that may share its batch."""
@@ -196,9 +199,9 @@ class Batcher:
             if item.future.done():
                 self.counters.abandoned += 1
                 self._size -= item.size
-            elif batch and (item.options_key != batch[0].options_key or size + item.size > self._budget):
+            elif batch and (item.options_key != batch[0].options_key or size + item.size > self._max_batch_characters):
                 skipped.append(item)
-                if size + item.size > self._budget:
+                if size + item.size > self._max_batch_characters:
                     break
             else:
                 batch.append(item)
@@ -207,7 +210,7 @@ class Batcher:
         self._size -= size
         return batch
 
-    async def _translate(self, batch: list[Item]) -> None:
+    async def _serve_batch(self, batch: list[Item]) -> None:
         loop = asyncio.get_running_loop()
         start = time.monotonic()
         try:
@@ -228,7 +231,7 @@ class Batcher:
                 item.future.set_result(result)
 
     def _predict_batch(self, batch: list[Item]) -> list[Result]:
-        """Results of a batch, in a worker thread. If it fails, its inputs are translated one by one."""
+        """Results of a batch, in a worker thread. If it fails, its inputs are predicted one by one."""
         texts, options = [item.text for item in batch], batch[0].options
         try:
             return self._predictor.results(texts, options)

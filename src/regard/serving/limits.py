@@ -17,5 +17,5 @@ class Limits:
     attribution_tokens: int = 64  # target tokens for which attribution is computed: its cost grows quadratically
     attribution_cells: int = 8192  # target tokens times source positions of a picture or a recording
     seconds: float = 30.0  # from the request to its response
-    waiting: int = 200_000  # characters in a model's queue
+    queued_characters: int = 200_000  # characters in a model's queue
     connections: int = 1024

@@ -66,7 +66,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         source = DecodedMedia(await decoder.run(lambda: inputs.medium.read(body)), "the file")
         assert chosen.batcher is not None
         (result,) = await run_for_request(
-            request, chosen.batcher.translate([source], options, seconds=service.limits.seconds)
+            request, chosen.batcher.predict([source], options, seconds=service.limits.seconds)
         )
         if result.error:
             raise RequestError(400, f"{result.error}.")

@@ -97,7 +97,7 @@ class ModelPool:
                 description = predictor.description
                 model.source, model.target = description.source_language, description.target_language
                 model.engine, model.predictor = predictor.engine_reason, predictor
-                model.batcher = Batcher(predictor, max_waiting=self.limits.waiting)
+                model.batcher = Batcher(predictor, max_queued_characters=self.limits.queued_characters)
                 model.batcher.start()
         except (RegardError, OSError) as error:
             self.load_error = str(error)

@@ -45,7 +45,7 @@ class Metrics:
             ("batches_total", "counter", "Batches they were translated in.", "batches"),
             ("failed_total", "counter", "Texts that could not be translated.", "failed"),
             ("refused_total", "counter", "Texts refused because too many were waiting.", "refused"),
-            ("late_total", "counter", "Texts that waited too long.", "timed_out"),
+            ("timed_out_total", "counter", "Texts that waited too long.", "timed_out"),
             ("abandoned_total", "counter", "Texts whose client had left.", "abandoned"),
         ):
             lines += [f"# HELP regard_{name} {help_text}", f"# TYPE regard_{name} {kind}"]
@@ -53,10 +53,10 @@ class Metrics:
                 if model.batcher is not None:
                     value = getattr(model.batcher.counters, field)
                     lines.append(f'regard_{name}{{model="{_escape_label(model.name)}"}} {value}')
-        lines += ["# HELP regard_waiting Texts in the queue.", "# TYPE regard_waiting gauge"]
+        lines += ["# HELP regard_queue_length Texts in the queue.", "# TYPE regard_queue_length gauge"]
         for model in pool.models:
             if model.batcher is not None:
-                lines.append(f'regard_waiting{{model="{_escape_label(model.name)}"}} {model.batcher.waiting}')
+                lines.append(f'regard_queue_length{{model="{_escape_label(model.name)}"}} {model.batcher.queue_length}')
         lines += ["# HELP regard_ready Whether all models are loaded.", "# TYPE regard_ready gauge"]
         lines.append(f"regard_ready {int(pool.ready)}")
         return "\n".join(lines) + "\n"

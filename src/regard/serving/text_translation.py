@@ -77,7 +77,7 @@ async def translate_texts(
     segmented = [[(text, "")] if truncate and text.strip() else _segments(text) for text in texts]
     sentences = [sentence for segments in segmented for sentence, _ in segments if sentence]
     try:
-        results = iter(await model.batcher.translate(sentences, options, seconds=limits.seconds))
+        results = iter(await model.batcher.predict(sentences, options, seconds=limits.seconds))
     except Overloaded as error:
         headers = {"Retry-After": str(error.retry_after)}
         raise RequestError(429, "too many requests are waiting; try again later.", headers) from None

@@ -14,7 +14,7 @@ from regard.tasks.presets import preset_settings
 from regard.tasks.synthetic_data import SyntheticData
 from regard.training.run import create_run, train
 from regard.training.settings import run_settings
-from regard.views.heat_map import Alignment, write_alignments
+from regard.views.heat_map import LabeledMatrix, write_heat_maps
 from regard.views.overlay import render_overlay, write_overlay
 from regard.views.terminal import render_matrix
 
@@ -23,7 +23,7 @@ MARKER = ".regard-demo"  # a file that marks the folder of a demonstration, whic
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The result of a demonstration. exact: exact matches in percent; drawings: of some examples, as JSON records."""
+    """The result of a demonstration. exact: exact matches in percent; examples: of some examples, as JSON records."""
 
     task: str
     preset: str
@@ -31,7 +31,7 @@ class DemoResult:
     exact: float
     test_examples: int
     seconds: float
-    drawings: list[dict[str, Any]]
+    examples: list[dict[str, Any]]
     success: str
     next_command: str
 
@@ -70,10 +70,10 @@ def run_demo(
     trained = train(settings, output, quiet=quiet, device=device)
     predictor = predictor_from_bundle(trained.bundle)
     exact, count = _evaluate(predictor, data, output)
-    drawings = _draw_examples(predictor, data, output, seed)
+    examples = _draw_examples(predictor, data, output, seed)
     seconds = round(trained.state.seconds, 1)
     return DemoResult(
-        task, preset, output, exact, count, seconds, drawings, data.describe_accuracy(count), data.next_command
+        task, preset, output, exact, count, seconds, examples, data.describe_accuracy(count), data.next_command
     )
 
 
@@ -90,8 +90,8 @@ def _evaluate(predictor: Predictor, data: SyntheticData, folder: Path) -> tuple[
 
 def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed: int) -> list[dict[str, Any]]:
     """A few examples with their attention, as text and as one picture."""
-    drawings: list[dict[str, Any]] = []
-    alignments: list[Alignment] = []
+    examples: list[dict[str, Any]] = []
+    matrices: list[LabeledMatrix] = []
     overlays: list[Any] = []
     for example in data.attention_examples(folder, seed):
         result = predictor.predict([example])[0]
@@ -103,17 +103,17 @@ def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed
                 captured.without_special_tokens() if data.by_token else captured.without_special_tokens().merge_words()
             )
             weights = captured.matrix("cross", -1)
-            record |= {"attention": weights.tolist(), "pieces": list(captured.target.labels)}
-            record["source_pieces"] = list(captured.source.labels)
+            record |= {"attention": weights.tolist(), "target_tokens": list(captured.target.labels)}
+            record["source_tokens"] = list(captured.source.labels)
             if captured.source_media is not None:
                 record["drawing"] = render_overlay(captured, weights)
                 overlays.append((f"{source}: {result.text}", captured, weights))
             else:
                 record["drawing"] = render_matrix(weights.tolist(), captured.source.labels, captured.target.labels)
-                alignments.append(Alignment(captured.source.labels, captured.target.labels, weights.tolist()))
-        drawings.append(record)
+                matrices.append(LabeledMatrix(captured.source.labels, captured.target.labels, weights.tolist()))
+        examples.append(record)
     if overlays:
         write_overlay(overlays, folder / "attention.png")
-    elif alignments:
-        write_alignments(alignments, folder / "attention.png")
-    return drawings
+    elif matrices:
+        write_heat_maps(matrices, folder / "attention.png")
+    return examples

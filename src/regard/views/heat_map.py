@@ -34,7 +34,7 @@ FONT_FAMILIES = (
 
 
 @dataclass(frozen=True)
-class Alignment:
+class LabeledMatrix:
     """Tokens of source and target, and the weights between them, [target][source]."""
 
     source: Sequence[str]
@@ -43,11 +43,11 @@ class Alignment:
     title: str = ""
 
 
-def write_alignments(alignments: Sequence[Alignment], path: Path, *, strip: bool = False) -> list[str]:
-    """Draw alignments, one below the other, into a .png, .svg or .pdf; returns the characters that no installed font
+def write_heat_maps(matrices: Sequence[LabeledMatrix], path: Path, *, strip: bool = False) -> list[str]:
+    """Draw matrices, one below the other, into a .png, .svg or .pdf; returns the characters that no installed font
     has, none for an .svg, which keeps its text as text.
 
-    strip: side by side, for alignments of one pair of texts, with the target's labels at the left once. Raises
+    strip: side by side, for matrices of one pair of texts, with the target's labels at the left once. Raises
     RegardError for other suffixes.
     """
     if path.suffix.lower() not in SUFFIXES:
@@ -56,19 +56,19 @@ def write_alignments(alignments: Sequence[Alignment], path: Path, *, strip: bool
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    column_labels = [[_label(token) for token in each.source] for each in alignments]
+    column_labels = [[_label(token) for token in each.source] for each in matrices]
     vertical = any(text_width(label) > 2 for labels in column_labels for label in labels)
     header_heights = [0.11 * max(map(text_width, labels), default=0) if vertical else 0.3 for labels in column_labels]
-    row_label_width = 0.11 * max((text_width(_label(token)) for each in alignments for token in each.target), default=0)
-    max_columns = max(len(each.source) for each in alignments)
+    row_label_width = 0.11 * max((text_width(_label(token)) for each in matrices for token in each.target), default=0)
+    max_columns = max(len(each.source) for each in matrices)
     width = max(4.0, CELL_SIZE * max_columns + row_label_width + 0.6)
     if strip:
-        width = (CELL_SIZE * max_columns + 0.15) * len(alignments) + row_label_width + 0.4
+        width = (CELL_SIZE * max_columns + 0.15) * len(matrices) + row_label_width + 0.4
     title_columns = int(width / CHARACTER_WIDTH) if not strip else int(CELL_SIZE * max_columns / CHARACTER_WIDTH)
-    titles = [textwrap.wrap(printable(each.title), max(12, title_columns)) for each in alignments]
+    titles = [textwrap.wrap(printable(each.title), max(12, title_columns)) for each in matrices]
     heights = [
         CELL_SIZE * len(each.target) + header_height + 0.25 + LINE_HEIGHT * len(title)
-        for each, header_height, title in zip(alignments, header_heights, titles, strict=True)
+        for each, header_height, title in zip(matrices, header_heights, titles, strict=True)
     ]
     options: Any = {
         "svg.fonttype": "none",
@@ -81,10 +81,10 @@ def write_alignments(alignments: Sequence[Alignment], path: Path, *, strip: bool
         layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
         figure = Figure(figsize=(width, height), dpi=150, layout=layout)
         if strip:
-            panels = figure.subplots(1, len(alignments), squeeze=False, sharey=True)[0]
+            panels = figure.subplots(1, len(matrices), squeeze=False, sharey=True)[0]
         else:
-            panels = figure.subplots(len(alignments), 1, squeeze=False, height_ratios=heights)[:, 0]
-        for axes, each, labels, title in zip(panels, alignments, column_labels, titles, strict=True):
+            panels = figure.subplots(len(matrices), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, each, labels, title in zip(panels, matrices, column_labels, titles, strict=True):
             axes.imshow(each.weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
             rotation = {"rotation": 90, "va": "bottom"} if vertical else {}
             axes.set_xticks(range(len(labels)), labels, fontsize=8, parse_math=False, **rotation)
@@ -100,7 +100,7 @@ def write_alignments(alignments: Sequence[Alignment], path: Path, *, strip: bool
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph", UserWarning)  # missing characters are returned
             figure.savefig(path, metadata=metadata)
-    texts = [text for each in alignments for text in (*each.source, *each.target, each.title)]
+    texts = [text for each in matrices for text in (*each.source, *each.target, each.title)]
     return [] if path.suffix.lower() == ".svg" else missing_characters("".join(map(printable, texts)))
 
 

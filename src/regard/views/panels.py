@@ -9,7 +9,7 @@ from pathlib import Path
 
 from regard.errors import RegardError
 from regard.interpret.captured_attention import KINDS, CapturedAttention, Kind, Weights
-from regard.views.heat_map import SUFFIXES, Alignment, write_alignments
+from regard.views.heat_map import SUFFIXES, LabeledMatrix, write_heat_maps
 from regard.views.overlay import render_overlay, write_overlay
 from regard.views.terminal import render_list, render_matrix
 
@@ -90,10 +90,10 @@ class AttentionPanel:
     kind: Kind
 
     @property
-    def alignment(self) -> Alignment:
+    def labeled_matrix(self) -> LabeledMatrix:
         """As a matrix with labels."""
         columns, rows = self.captured.columns(self.kind).labels, self.captured.rows(self.kind).labels
-        return Alignment(columns, rows, self.weights.tolist(), self.title)
+        return LabeledMatrix(columns, rows, self.weights.tolist(), self.title)
 
     @property
     def is_overlay(self) -> bool:
@@ -128,7 +128,7 @@ def write_panels(panels: Sequence[AttentionPanel], output: Path, *, strip: bool 
     return (
         write_overlay(overlays, output)
         if overlays
-        else write_alignments([panel.alignment for panel in panels], output, strip=strip)
+        else write_heat_maps([panel.labeled_matrix for panel in panels], output, strip=strip)
     )
 
 
@@ -141,7 +141,7 @@ def render_panels(panels: Sequence[AttentionPanel]) -> str:
         if panel.is_overlay:
             text = render_overlay(panel.captured, panel.weights, width)
         else:
-            text = _render_alignment(panel, width)
+            text = _render_heat_map(panel, width)
         texts.append(f"{text}\n\n{panel.title}")
     return "\n\n".join(texts)
 
@@ -160,12 +160,12 @@ def select_evenly(captures: Captures, count: int) -> Captures:
     return [captures[index] for index in indices]
 
 
-def _render_alignment(panel: AttentionPanel, width: int) -> str:
-    alignment = panel.alignment
+def _render_heat_map(panel: AttentionPanel, width: int) -> str:
+    matrix = panel.labeled_matrix
     if panel.kind == "cross" and panel.captured.source.unit == "sentences":
-        return render_list(alignment.weights, alignment.source, alignment.target, width)
+        return render_list(matrix.weights, matrix.source, matrix.target, width)
     colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return render_matrix(alignment.weights, alignment.source, alignment.target, width, colored=colored)
+    return render_matrix(matrix.weights, matrix.source, matrix.target, width, colored=colored)
 
 
 def _select_weights(captured: CapturedAttention, kind: Kind, selection: Selection) -> tuple[Weights, str]:
