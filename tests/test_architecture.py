@@ -113,7 +113,7 @@ def test_standalone_modules_import_only_errors(name: str) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_nothing_is_unpickled(path: Path) -> None:
     text = path.read_text()
-    assert "pickle" not in text
+    assert "pickle" not in text.replace("allow_pickle=False", "")
     if path.name == "fairseq.py":  # a converter by itself, which opens a checkpoint with its weights alone
         assert text.count("torch.load(") == text.count("weights_only=True)") == 1
     else:

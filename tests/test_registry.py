@@ -109,17 +109,38 @@ def test_a_duplicate_is_refused_and_both_files_are_named(registry: "Registry[typ
         plugins.load_file(file)
 
 
+@pytest.mark.parametrize("name", ["", "two words", "-x", "a/b"])
+def test_an_impossible_name_is_refused(registry: "Registry[type]", name: str) -> None:
+    with pytest.raises(RegardError, match="is no name for a fruit; use letters and digits"):
+        registry.register(name)(type("Fruit", (), {}))
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("x = 1\n1 / 0\n", "line 2: it cannot be imported .ZeroDivisionError"),
+        ("import sys\nsys.exit(3)\n", "SystemExit"),
+    ],
+)
+def test_a_plugin_that_fails_is_reported_with_its_line(tmp_path: Path, code: str, message: str) -> None:
+    file = tmp_path / "failing.py"
+    file.write_text(code)
+    with pytest.raises(RegardError, match=message):
+        plugins.load_file(file)
+
+
 def test_a_plugin_file_registers(registry: "Registry[type]", tmp_path: Path) -> None:
     file = tmp_path / "plum.py"
     file.write_text("from regard.registry import AXES\n@AXES['fruit'].register('plum')\nclass Plum: pass\n")
     plugins.load_file(file)
     plugins.load_file(file)  # twice does no harm
+    plugins.load_file(tmp_path / ".." / tmp_path.name / "plum.py")  # nor by another path
     assert registry.names() == ["global", "red-apple", "plum"]
     assert registry.origin("plum").file == str(file)
     assert plugins.required_plugins({"a": {"b": ["plum"]}}) == {"fruit.plum": str(file)}
     assert plugins.required_plugins({"a": "peach"}) == {}
     plugins.check_available({"fruit.plum": str(file)}, "run")
-    with pytest.raises(RegardError, match=r"run: this run needs the plugin fruit.cherry.*--plugin cherry\.py"):
+    with pytest.raises(RegardError, match=r"run: this run needs the plugin fruit.cherry.*--plugin /some.*\.py"):
         plugins.check_available({"fruit.cherry": "/somewhere/cherry.py"}, "run")
     with pytest.raises(RegardError, match=r"install cherries 1\.0"):
         plugins.check_available({"fruit.cherry": "cherries 1.0"}, "run")

@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ REGISTRY_MODULES = {
     "document": "regard.documents.document",
     "task": "regard.tasks.base",
     "metric": "regard.evaluation.metrics",
+    "evaluator": "regard.evaluation.evaluators.base",
     "family": "regard.interop.family",
     "loss": "regard.training.loss",
 }
@@ -37,7 +39,7 @@ REGISTRY_MODULES = {
 
 def load_file(path: Path) -> None:
     """Import a plugin's file, which registers its extensions. Raises RegardError if it cannot be imported."""
-    path = path.absolute()
+    path = path.resolve()
     if not path.is_file():
         raise RegardError(f"--plugin: {path} is not a file.")
     if path.suffix != ".py":
@@ -52,11 +54,13 @@ def load_file(path: Path) -> None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         if isinstance(error, RegardError):
             raise
-        raise RegardError(f"--plugin: {path} cannot be imported: {type(error).__name__}: {error}") from error
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        where = f"{path}, line {lines[-1]}" if lines else str(path)
+        raise RegardError(f"--plugin: {where}: it cannot be imported ({type(error).__name__}: {error}).") from error
 
 
 def external_extensions() -> Iterator[tuple[str, str, str]]:
@@ -72,12 +76,36 @@ def external_extensions() -> Iterator[tuple[str, str, str]]:
             yield axis, name, _distribution(point)
 
 
+def ignored_entry_points() -> list[str]:
+    """A sentence for every installed extension that is not used: without an axis, or with a name that is taken."""
+    found, used = [], dict[str, str]()
+    for point in _all_entry_points():
+        axis, dot, name = point.name.partition(".")
+        where = f"{_distribution(point)}: {point.name}"
+        if not dot or axis not in REGISTRY_MODULES:
+            found.append(f"{where} is ignored: its name must begin with an axis, such as metric.")
+        elif name in get_registry(axis).builtin_names():
+            found.append(f"{where} is ignored: there is a built-in {axis} of this name.")
+        elif point.name in used:
+            found.append(f"{where} is ignored: {used[point.name]} has it, too.")
+        used.setdefault(point.name, _distribution(point))
+    return found
+
+
+def failing_plugin(error: BaseException) -> str | None:
+    """The file of the plugin that an error was raised in, if the innermost frame outside libraries is a plugin's."""
+    files = {module.__file__ for name, module in sys.modules.items() if name.startswith(PREFIX)}
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return next((file for file in reversed(frames) if file in files), None)
+
+
 def extensions() -> dict[str, dict[str, str]]:
     """Every axis with the names of its extensions, each with its origin: built-in, a package, a file."""
     found: dict[str, dict[str, str]] = {}
     for axis in REGISTRY_MODULES:
         registry = get_registry(axis)
-        external = {name: origin for own_axis, name, origin in external_extensions() if own_axis == axis}
+        builtin = registry.builtin_names()
+        external = {name: origin for own, name, origin in external_extensions() if own == axis and name not in builtin}
         found[axis] = {name: external.get(name, "built-in") for name in registry}
     return found
 
@@ -106,7 +134,7 @@ def check_available(required: dict[str, str], where: str, *, training: bool = Fa
             missing[plugin] = origin
     if missing:
         sources = {
-            f"load its file with --plugin {Path(origin).name}" if origin.endswith(".py") else f"install {origin}": None
+            f"load its file with --plugin {origin}" if origin.endswith(".py") else f"install {origin}": None
             for origin in missing.values()
         }
         verb = "which is missing" if len(missing) == 1 else "which are missing"

@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,7 @@ from typing import Any, Generic, TypeVar
 from regard.errors import RegardError
 
 GROUP = "regard.plugins"
+NAME = re.compile(r"\w[\w.-]*")  # of an extension
 T = TypeVar("T")
 
 
@@ -87,6 +89,8 @@ class Registry(Generic[T]):
         """Register one extension. Raises RegardError if the name is taken."""
         origin = self._origin_of(item)
         for each in (name, *aliases):
+            if not isinstance(each, str) or not NAME.fullmatch(each):
+                raise RegardError(f"{origin.file}: {each!r} is no name for a {self.axis}; use letters and digits.")
             taken = self._origin(each)
             if taken is not None and taken != origin:
                 own, other = (taken, origin) if origin.builtin else (origin, taken)

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 
-def run_regard(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_regard(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "regard", *arguments],
+        [sys.executable, "-m", "regard", *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,

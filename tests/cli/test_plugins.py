@@ -16,6 +16,7 @@ from regard.inference.search.base import SEARCHES
 from regard.plugins import check_available
 from regard.registry import AXES
 from regard.tasks.base import TASKS
+from tests.cli.processes import run_regard
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_missing_plugins_are_named_together_and_those_of_training_only_for_train
         check_available(required, "run", training=True)
     assert str(caught.value) == (
         "run: this run needs the plugins score.mine, metric.mine, which are missing; load its file with "
-        "--plugin score.py and install a-package 1.0."
+        "--plugin /elsewhere/score.py and install a-package 1.0."
     )
     with pytest.raises(RegardError, match=r"needs the plugin score\.mine, which is missing; load its file"):
         check_available(required, "run")
@@ -86,3 +87,28 @@ def test_names_of_built_in_extensions_and_commands_are_refused(tmp_path: Path, c
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+
+
+def test_an_error_in_a_plugin_is_not_called_a_bug_of_regard(tmp_path: Path) -> None:
+    plugin, text = tmp_path / "failing.py", tmp_path / "text.txt"
+    plugin.write_text(
+        "from regard.evaluation.metrics import METRICS, MeanMetric\n"
+        "@METRICS.register('failing')\nclass Failing(MeanMetric):\n"
+        "    summary, task, higher_is_better = 'x', 'translation', True\n"
+        "    def sentence_score(self, output, reference):\n        return undefined\n"
+    )
+    text.write_text("a\nb\n")
+    files = ("--outputs", text, "--reference", text)
+    done = run_regard("--plugin", plugin, "evaluate", *files, "--metric", "failing")
+    assert done.returncode == 70
+    assert done.stderr.splitlines()[-1] == f"regard: the plugin {plugin} failed; the lines above show where."
+
+
+def test_outputs_never_overwrite_inputs(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("a\nb\n")
+    for option in ("-o", "--plot"):
+        done = run_regard("evaluate", "--outputs", text, "--reference", text, option, text)
+        assert done.returncode == 2
+        assert f"{option}: {text} is one of the files that are read; name another one." in done.stderr
+    assert text.read_text() == "a\nb\n"

@@ -98,12 +98,20 @@ def main() -> None:
             typer.echo(f"regard: {message}", err=True)
         else:
             traceback.print_exc()
-            typer.echo(
-                f"\nregard: this is a bug in regard {__version__}, not a mistake of yours. Please report it in the "
-                f"project's issue tracker, with the lines above and the command that you ran.",
-                err=True,
-            )
+            typer.echo(f"\nregard: {_bug_message(error)}", err=True)
         sys.exit(_exit_code(error))
+
+
+def _bug_message(error: Exception) -> str:
+    """Whose bug an error is, and what to do."""
+    from regard.plugins import failing_plugin
+
+    if (plugin := failing_plugin(error)) is not None:
+        return f"the plugin {plugin} failed; the lines above show where."
+    return (
+        f"this is a bug in regard {__version__}, not a mistake of yours. Please report it in the project's issue "
+        f"tracker, with the lines above and the command that you ran."
+    )
 
 
 USER_ERROR, NOT_FINITE, BUG = 2, 1, 70  # exit codes; 70 is EX_SOFTWARE of sysexits.h

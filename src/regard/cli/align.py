@@ -17,6 +17,7 @@ from regard.cli.common import (
     SourceLanguage,
     TargetColumn,
     TargetLanguage,
+    check_output_is_no_input,
     progress,
     resolve_layout,
 )
@@ -63,6 +64,7 @@ def align(
     )
 
     check_symmetrization(symmetrize, run, backward)
+    check_output_is_no_input("-o", output, (*(pairs or ()), source, target))
     layout = resolve_layout(run, source_language, target_language, source_column, target_column)
     examples = read_pairs_to_align(pairs or [], source, target, layout)
     for note in examples.notes:

@@ -2,12 +2,14 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.data.example import Layout
@@ -70,6 +72,14 @@ def resolve_layout(run: Path | None, *arguments: str | None) -> "Layout":
     from regard.runs.table_layout import resolve_layout as resolve
 
     return resolve(run, *arguments)
+
+
+def check_output_is_no_input(option: str, output: Path | None, inputs: Iterable[Path | None]) -> None:
+    """Raise RegardError if a file would be overwritten that is read."""
+    if output is not None and output.exists():
+        for path in inputs:
+            if path is not None and path.exists() and path.samefile(output):
+                raise RegardError(f"{option}: {output} is one of the files that are read; name another one.")
 
 
 @contextlib.contextmanager

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from regard.cli.dynamic_options import command_parameters
+
 if TYPE_CHECKING:
     from regard.inference.options import Options
 
@@ -73,19 +75,8 @@ def decoding_parameters(groups: Collection[str]) -> list[Any]:
     """The command-line parameters of all options of some groups."""
     from regard.inference.options import Options, options_in
 
-    fields = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(name))
-        for name in Options.model_fields
-        if name in options_in(groups)
-    ]
-
-    def only_options(**arguments: Any) -> None: ...
-
-    only_options.__signature__ = inspect.Signature(fields)  # type: ignore[attr-defined]
-    only_options.__annotations__ = {each.name: each.annotation for each in fields}
-    app = typer.Typer(add_completion=False)
-    app.command()(only_options)
-    return list(typer.main.get_command(app).params)
+    names = [name for name in Options.model_fields if name in options_in(groups)]
+    return command_parameters({name: _annotation(name) for name in names})
 
 
 def options_from(typed: dict[str, Any]) -> "Options":

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.common import Device, Json, RunLoader, Texts, progress
-from regard.cli.fill import FILE_NAME
-from regard.cli.standard_input import input_batches
+from regard.cli.standard_input import FILE_NAME, input_batches
 from regard.errors import RegardError
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from regard.cli.common import (
     SourceLanguage,
     TargetColumn,
     TargetLanguage,
+    check_output_is_no_input,
     progress,
     resolve_layout,
 )
@@ -118,25 +119,23 @@ def evaluate(
 ) -> None:
     """Score a trained model, or a file of outputs, on a test set."""
     from regard.evaluation.evaluation_set import EvaluationFiles, load_evaluation_set
+    from regard.evaluation.evaluators.base import EVALUATORS
     from regard.evaluation.metrics import parse_metric_names
-    from regard.evaluation.perplexity import DOCUMENT_EVALUATORS
     from regard.evaluation.report import Generator, Systems, default_metrics, evaluate_systems
     from regard.tasks.base import task_from_description
 
     layout = resolve_layout(run, source_language, target_language, source_column, target_column)
     files = EvaluationFiles(pairs or (), source, reference or (), outputs, media, layout)
+    for option, written in (("-o", output), ("--plot", plot)):
+        check_output_is_no_input(option, written, (*files.pairs, source, *files.references, outputs, gold, links))
     if gold is not None or links is not None:
         _evaluate_alignment(run, links, gold, files, device, as_json)
         return
     description = _description(run)
-    if (
-        run is not None
-        and description is not None
-        and task_from_description(description).evaluator in DOCUMENT_EVALUATORS
-    ):
-        if any(each is not None for each in (metric, source, reference, outputs, compare, plot, output)):
-            raise RegardError(f"{run}: a language model has perplexity only; give files of plain text, and no more.")
-        _evaluate_language_model(run, files.pairs, device, as_json)
+    if run is not None and description is not None and task_from_description(description).evaluator in EVALUATORS:
+        if any(each is not None for each in (source, reference, outputs, compare, plot, output)):
+            raise RegardError(f"{run}: name test files, and no references or outputs, for a run of this task.")
+        _evaluate_by_task(run, files.pairs, metric, device, as_json)
         return
     names = parse_metric_names(metric) if metric else default_metrics(description)
     systems = Systems(run, outputs, compare)
@@ -218,26 +217,20 @@ def _evaluate_alignment(
         typer.echo(f"  {name:9} {getattr(result, name):6.2f}")
 
 
-def _evaluate_language_model(run: Path, files: Sequence[Path], device: str, as_json: bool) -> None:
-    """The perplexity of a language model on plain text, or that of the masked tokens of one."""
-    from regard.evaluation.perplexity import MaskedPerplexityResult, evaluate_language_model
+def _evaluate_by_task(run: Path, files: Sequence[Path], metric: str | None, device: str, as_json: bool) -> None:
+    """The report of the evaluator that the run's task names."""
+    from regard.evaluation.evaluators.base import EVALUATORS
+    from regard.loading import load
 
-    result = evaluate_language_model(run, files, device, partial(progress, quiet=as_json))
+    metrics = [name.strip() for name in metric.split(",")] if metric else None
+    predictor = load(run, device=device)
+    evaluator = EVALUATORS.get(predictor.task.evaluator)()
+    report = evaluator.evaluate(run, predictor, files, metrics, partial(progress, quiet=as_json))
     if as_json:
-        _print_json({"run": str(run), **asdict(result)})
+        _print_json({"run": str(run), **report.as_dict()})
         return
-    if isinstance(result, MaskedPerplexityResult):
-        typer.echo(f"{result.documents:,} documents, {result.tokens:,} tokens, each masked once")
-        typer.echo(f"  perplexity       {result.perplexity:9.3f}   of a masked token")
-        typer.echo(f"  accuracy         {result.accuracy:9.2f}   percent of the masked tokens predicted right")
-        return
-    typer.echo(f"{result.documents:,} documents, {result.words:,} words, {result.tokens:,} tokens with their ends")
-    for name, unit in (
-        ("perplexity", "of a token"),
-        ("word_perplexity", "of a word, ends counted; can be compared between vocabularies"),
-        ("bits_per_byte", "of the text"),
-    ):
-        typer.echo(f"  {name:16} {getattr(result, name):9.3f}   {unit}")
+    for line in report.lines():
+        typer.echo(line)
 
 
 def _write_files(report: "Report", output: Path | None, plot: Path | None) -> None:

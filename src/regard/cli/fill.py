@@ -1,7 +1,6 @@
 """regard fill."""
 
 import json
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -13,7 +12,7 @@ import typer
 from regard.cli.common import Device, Json, RunLoader, Texts
 from regard.cli.decoding_options import add_decoding_command
 from regard.cli.printing import exit_if_failed
-from regard.cli.standard_input import input_batches
+from regard.cli.standard_input import FILE_NAME, input_batches
 from regard.cli.verbs import check_verb, option_groups
 from regard.errors import RegardError
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from regard.inference.pipelines.fill_mask import MaskPrediction
     from regard.inference.predictor import Predictor
 
-FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|text)(\.gz)?")  # a file's name rather than a text
 DEFAULT_NBEST = 5  # words for each mask
 
 

@@ -11,7 +11,7 @@ import typer
 from regard.cli.common import Device, Json, Precision, RunLoader, Texts
 from regard.cli.decoding_options import add_decoding_command
 from regard.cli.printing import ResultPrinter
-from regard.cli.standard_input import input_batches
+from regard.cli.standard_input import FILE_NAME, input_batches
 from regard.cli.verbs import check_verb, option_groups
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ def add_to(app: typer.Typer) -> None:
 def generate(
     run: Annotated[Path, typer.Argument(help="The folder of a run trained with --task causal_lm.")],
     prompts: Annotated[
-        Texts | None, typer.Argument(metavar="[TEXT... | -]", help="How the text begins; - for lines of input.")
+        Texts | None,
+        typer.Argument(
+            metavar="[TEXT... | FILE | -]", help="How the text begins; a file of prompts, or - for lines of input."
+        ),
     ] = None,
     device: Device = "auto",
     precision: Precision = "auto",
@@ -54,7 +57,7 @@ def generate(
 
 def generate_texts(predictor: "Predictor", inputs: Sequence[str], options: "Options", as_json: bool) -> None:
     """Print continuations of prompts; one that is sampled or searched greedily is streamed."""
-    prompts = list(inputs) or [""]
+    prompts = _read_prompts(inputs)
     scores = options.scores
     options = predictor.resolve_options(options)
     options = options if as_json else options.with_changes(scores=False)
@@ -69,6 +72,15 @@ def generate_texts(predictor: "Predictor", inputs: Sequence[str], options: "Opti
             printer(result)
         sys.stdout.flush()
     printer.exit()
+
+
+def _read_prompts(inputs: Sequence[str]) -> list[str]:
+    """The prompts; the lines of a file, if one text is the name of an existing file."""
+    if len(inputs) == 1 and FILE_NAME.fullmatch(inputs[0]) and Path(inputs[0]).is_file():
+        from regard.data.input_files import read_lines
+
+        return [line for line, _ in read_lines(Path(inputs[0]))]
+    return list(inputs) or [""]
 
 
 def _write_and_flush(text: str) -> None:

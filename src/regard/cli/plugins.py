@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
 
 def plugins(as_json: Json = False) -> None:
     """List every kind of extension with its names, and where those come from that are not built in."""
-    from regard.plugins import extensions
+    from regard.plugins import extensions, ignored_entry_points
 
     found = extensions()
     if as_json:
@@ -27,6 +27,8 @@ def plugins(as_json: Json = False) -> None:
         ]
         typer.echo(json.dumps(records, indent=2, ensure_ascii=False))
         return
+    for sentence in ignored_entry_points():
+        typer.echo(sentence, err=True)
     for axis, names in found.items():
         builtin = [name for name, origin in names.items() if origin == "built-in"]
         typer.secho(axis, bold=True)

@@ -33,6 +33,7 @@ from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.inference.options import Options
+    from regard.inference.pipelines.base import FilePipeline
     from regard.inference.predictor import Predictor
     from regard.tasks.base import Task
 
@@ -118,11 +119,18 @@ def predict(
     options: "Options",
 ) -> None:
     """Predict with any run: texts, lines of input, pictures or recordings, or a file that is written back."""
+    from regard.inference.pipelines.base import FilePipeline
+
     predictor = RunLoader(run, engine, device, precision, threads, shortlist).load()
     check_verb(run, predictor.task, verb)
     file_options = FileOptions(paragraphs, column, file_format, source_language)
     output = None if output == Path("-") else output
-    if (special := SPECIAL_VERBS.get(predictor.task.verb)) is not None:
+    if isinstance(predictor.pipeline, FilePipeline):
+        if file_options:
+            raise RegardError("--paragraphs, --format and --column are for texts; this run reads tables of series.")
+        predictor.resolve_options(options)
+        _predict_tables(predictor.pipeline, inputs or [], output, as_json)
+    elif (special := SPECIAL_VERBS.get(predictor.task.verb)) is not None:
         if file_options or output is not None:
             raise RegardError(
                 "--output, --paragraphs, --format and --column: this run's outputs are printed; leave out."
@@ -132,6 +140,17 @@ def predict(
         _predict_media(predictor, inputs or [], output, file_options, options, as_json)
     else:
         _predict_texts(predictor, run, inputs or [], output, file_options, options, as_json)
+
+
+def _predict_tables(pipeline: "FilePipeline", inputs: Sequence[str], output: Path | None, as_json: bool) -> None:
+    """What a pipeline that reads whole files writes or prints."""
+    if not inputs:
+        raise RegardError("there is nothing to read; name a table of series, such as series.csv.")
+    if output is not None and len(inputs) > 1:
+        raise RegardError("-o: one table is written at a time; give one input.")
+    for name in inputs:
+        for line in pipeline.write_file(Path(name), output, as_json=as_json):
+            typer.echo(line)
 
 
 def _predict_media(

@@ -2,6 +2,7 @@
 
 import contextlib
 import queue
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from regard.errors import RegardError
 
 MAX_LINES = 4096  # in a batch
+FILE_NAME = re.compile(r"\S+\.(txt|tsv|csv|jsonl|text)(\.gz)?")  # a file's name rather than a text
 
 
 def input_batches(inputs: Sequence[str]) -> Iterable[list[str]]:

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from regard.cli.common import Device, Files, Json, Media, Set
+from regard.cli.dynamic_options import command_parameters
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -79,7 +80,28 @@ Quiet = Annotated[bool, typer.Option(help="Say nothing until the end.")]
 
 
 class TrainCommand(TyperCommand):
-    """Lists the registered tasks in its help, those of plugins included; imports them only then."""
+    """Has the options of all tasks, those of plugins included, and lists the tasks in its help; imports them only
+    when it is parsed or its help is printed."""
+
+    _settings: dict[str, str] | None = None  # of each option of a task, once they are added
+
+    def get_params(self, ctx: Any) -> Any:
+        if self._settings is None:
+            from regard.tasks.base import all_tasks
+
+            options = {name: each for task in all_tasks() for name, each in task.train_options.items()}
+            self._settings = {name: each.setting for name, each in options.items()}
+            added = command_parameters(
+                {
+                    name: Annotated[
+                        (list[each.kind] if each.many else each.kind) | None,  # type: ignore[name-defined]
+                        typer.Option(f"--{name}", help=each.help),
+                    ]
+                    for name, each in options.items()
+                }
+            )
+            self.params = [*self.params[:-1], *added, *self.params[-1:]]
+        return super().get_params(ctx)
 
     def get_help(self, ctx: Any) -> str:
         from regard.tasks.base import all_tasks
@@ -90,6 +112,14 @@ class TrainCommand(TyperCommand):
                 listed = f"{', '.join(names[:-1])} or {names[-1]}"
                 option.help = text.replace("{tasks}", listed)  # type: ignore[attr-defined]
         return super().get_help(ctx)
+
+    def invoke(self, ctx: Any) -> Any:
+        for name, setting in (self._settings or {}).items():
+            value = ctx.params.pop(name, None)
+            if value is not None and value not in ((), []):
+                text = json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+                ctx.params["assignments"] = [*(ctx.params.get("assignments") or ()), f"{setting}={text}"]
+        return super().invoke(ctx)
 
 
 @dataclass(frozen=True)

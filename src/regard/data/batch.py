@@ -33,6 +33,7 @@ class Batch:
     )
     position: Tensor | None = None  # [B, Tt], and the step's position in it
     next_sentence: Tensor | None = None  # [B, Ts], where two segments begin: whether the second follows; -1 elsewhere
+    values: Tensor | None = None  # [B, H, V], of series: numbers to forecast, NaN where they are unknown
     alignment: Tensor | None = None  # [B, Tt, Ts], where each step should attend; rows sum to 1, or to 0 if unknown
 
     @property

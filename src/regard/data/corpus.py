@@ -34,6 +34,7 @@ class Corpus:
     fingerprint: str
     treatments: dict[str, Treatment]  # of placeholders, by kind
     source_settings: SourceSettings
+    notes: tuple[str, ...] = ()  # what was changed while it was prepared
 
     @cached_property
     def protection(self) -> Protection:
@@ -67,7 +68,8 @@ def prepare(
         temporary = folder.with_name(folder.name + ".tmp")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
-        prepare_files(settings, temporary, current, report, kind=kind, source=source)
+        if not kind.prepare(settings, temporary, current, source):
+            prepare_files(settings, temporary, current, report, kind=kind, source=source)
         (folder / "corpus.json").unlink(missing_ok=True)  # first: a half removed folder must not pass for a whole one
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(temporary, folder)
@@ -103,4 +105,5 @@ def _open(folder: Path, kind: DatasetKind, source: SourceSettings) -> Corpus:
         metadata["fingerprint"],
         metadata.get("placeholders", {}),  # missing in older corpora
         source,
+        tuple(metadata.get("notes", ())),
     )

@@ -48,6 +48,17 @@ class MaskSettings(Settings):
     whole_words: bool = False  # all subwords of a word at once
 
 
+class SeriesSettings(Settings):
+    """Which columns of tables are series. Columns that are not named are found by their names and content."""
+
+    time: str | None = None  # the column of times
+    series: str | None = None  # the column that names the series, where a table has several
+    targets: tuple[str, ...] = ()  # columns to forecast; all numeric ones if none are named
+    known: tuple[str, ...] = ()  # columns that are known in advance, such as prices and holidays
+    calendar: bool = False  # also features of the calendar: hour, weekday, day of the year
+    horizon: Annotated[int, Field(ge=1, le=100_000)] | None = None  # steps to forecast
+
+
 class DataSettings(Settings):
     """Input files, and how they are read.
 
@@ -85,6 +96,7 @@ class DataSettings(Settings):
     target_vocabulary: Path | None = None
     augment: AugmentSettings = AugmentSettings()
     mask: MaskSettings = MaskSettings()
+    series: SeriesSettings = SeriesSettings()
 
     @field_validator(*FILES, mode="before")
     @classmethod

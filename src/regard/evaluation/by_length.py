@@ -54,7 +54,7 @@ def score_by_length(
     for chosen in _group_by_length(lengths, buckets):
         bucket_outputs = [outputs[number] for number in chosen]
         bucket_references = [[each[number] for number in chosen] for each in references]
-        value = corpus_score(metric, bucket_outputs, bucket_references, tokenize, effective_order=True).value
+        value = corpus_score(metric, bucket_outputs, bucket_references, tokenize).value
         found.append(Bucket(min(lengths[n] for n in chosen), max(lengths[n] for n in chosen), len(chosen), value))
     return found
 

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -13,9 +14,7 @@ from regard.data.readers import read_documents
 from regard.data.segments import add_special_tokens, max_content_tokens
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
-from regard.evaluation.report import Progress
 from regard.inference.predictor import Predictor
-from regard.loading import load
 from regard.models.logits import mask_reserved_tokens
 from regard.special_tokens import BOS, EOS, MASK, PAD
 
@@ -36,6 +35,20 @@ class PerplexityResult:
     perplexity: float  # exp of the mean loss of a token
     word_perplexity: float  # the same loss shared among words and end tokens
     bits_per_byte: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """Lines for people to read."""
+        units = {
+            "perplexity": "of a token",
+            "word_perplexity": "of a word, ends counted; can be compared between vocabularies",
+            "bits_per_byte": "of the text",
+        }
+        first = f"{self.documents:,} documents, {self.words:,} words, {self.tokens:,} tokens with their ends"
+        return [first, *(f"  {name:16} {getattr(self, name):9.3f}   {unit}" for name, unit in units.items())]
 
 
 @torch.inference_mode()
@@ -92,6 +105,18 @@ class MaskedPerplexityResult:
     perplexity: float  # exp of the mean loss of a masked token
     accuracy: float  # the share of masked tokens that are predicted correctly, in percent
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """Lines for people to read."""
+        return [
+            f"{self.documents:,} documents, {self.tokens:,} tokens, each masked once",
+            f"  perplexity       {self.perplexity:9.3f}   of a masked token",
+            f"  accuracy         {self.accuracy:9.2f}   percent of the masked tokens predicted right",
+        ]
+
 
 @torch.inference_mode()
 def compute_masked_perplexity(
@@ -130,21 +155,17 @@ def compute_masked_perplexity(
     return MaskedPerplexityResult(len(documents), count, total, math.exp(-total / count), 100 * correct / count)
 
 
-DOCUMENT_EVALUATORS: dict[
-    str, Callable[[Predictor, Sequence[str], Callable[[int], None]], PerplexityResult | MaskedPerplexityResult]
-] = {"perplexity": compute_perplexity, "masked-perplexity": compute_masked_perplexity}
-
-
-def evaluate_language_model(
-    run: Path, files: Sequence[Path], device: str, progress: Progress
-) -> PerplexityResult | MaskedPerplexityResult:
-    """The perplexity of a run on files of plain text."""
+def read_test_documents(files: Sequence[Path]) -> list[str]:
+    """The texts of plain-text files. Raises RegardError if there are none."""
     if not files:
         raise RegardError("name a test set: a file of plain text, as in: regard evaluate run test.txt")
     documents = [example.source for path in files for example in read_documents(path) if not example.problem]
     if not documents:
         raise RegardError("the test set is empty.")
-    model = load(run, device=device)
-    compute = DOCUMENT_EVALUATORS[model.task.evaluator]
-    with progress(f"reading with {run}", len(documents)) as advance:
-        return compute(model, documents, advance)
+    return documents
+
+
+def check_no_metrics(run: Path, metrics: Sequence[str] | None) -> None:
+    """Raise RegardError if metrics were asked for, which a language model has none of."""
+    if metrics is not None:
+        raise RegardError(f"{run}: a language model has perplexity only; give files of plain text, and no more.")

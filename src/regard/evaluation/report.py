@@ -80,7 +80,7 @@ def generate_outputs(
         tokens=sum(len(result.tokens) for result in results),
         split_sources=sum(result.chunk_count > 1 for result in results),
         engine=predictor.engine_reason,
-        beam=options.beam if "search" in predictor.task.options else None,
+        beam=options.beam if "search" in predictor.task.options and options.search_name == "beam" else None,
         unreadable=len(failed),
         first_error=f"{failed[0].source}: {failed[0].error}" if failed else "",
     )

@@ -42,6 +42,9 @@ class TaskProtocol(Protocol):
     def evaluator(self) -> str: ...
 
     @property
+    def metrics(self) -> tuple[str, ...]: ...
+
+    @property
     def output(self) -> str: ...
 
     @property
@@ -70,6 +73,11 @@ class Predictor:
     def description(self) -> RunDescription:
         """What is in the run's model.toml."""
         return self.run.description
+
+    @property
+    def task_metrics(self) -> tuple[str, ...]:
+        """The metrics that are reported for its task."""
+        return self.task.metrics
 
     @property
     def engine_reason(self) -> str:

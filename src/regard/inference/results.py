@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from regard.data.series.forecast import SeriesForecast
 from regard.views.notebook import AttentionView
 
 
@@ -38,6 +39,7 @@ class Result:
     attention: AttentionView | None = None  # every layer and head, on request
     alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0, on request
     missing: list[str] = field(default_factory=list)  # placeholders and terms that could not be kept
+    forecast: "list[SeriesForecast] | None" = None  # of each series, of a model that forecasts
     error: str = ""  # why there is no output, as a clause
 
     def _repr_html_(self) -> str | None:

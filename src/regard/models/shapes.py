@@ -63,6 +63,19 @@ _SMALL_TRANSFORMER: Model = {"kind": "transformer", "width": 128, "heads": 4, "f
 _LSTM_LAYERS: Model = {"kind": "recurrent", "cell": "lstm"}
 _CONVOLUTIONAL: Model = {"kind": "convolutional", "width": 256, "embedding": 256, "kernel": 3, "dropout": 0.2}
 
+_SERIES_TRANSFORMER: Model = {
+    "kind": "transformer",
+    "width": 32,
+    "heads": 4,
+    "feedforward": 64,
+    "layers": 3,
+    "dropout": 0.1,
+    "activation": "gelu",
+    "position": "learned",
+    "scale_embedding": False,
+}
+_STEPS: Model = {"kind": "series", "patch_length": 1, "patch_stride": 1, "channels": "mixed"}
+
 SHAPES: dict[str, Shape] = {
     "vanilla-rnn": Shape(
         "one vector for the whole source: LSTM, source reversed, no attention (Sutskever et al. 2014)",
@@ -259,5 +272,59 @@ SHAPES: dict[str, Shape] = {
     "deep-shallow": Shape(
         "12 encoder layers and one decoder layer of width 256: fast to translate with",
         _transformer(256, 4, 1024, 12, 1, 0.2),
+    ),
+    "patch-transformer": Shape(
+        "series to their future: a Transformer over patches of each column (PatchTST, Nie et al. 2022)",
+        {
+            "source": {"kind": "series"},
+            "encoder": {**_SERIES_TRANSFORMER, "dropout": 0.2},
+            "decoder": {"kind": "forecast", "width": 32, "pool": "flatten"},
+            "tie": "none",
+        },
+    ),
+    "column-transformer": Shape(
+        "series to their future: a Transformer over columns (iTransformer, Liu et al. 2023)",
+        {
+            "source": {"kind": "series", "unit": "column"},
+            "encoder": {**_SERIES_TRANSFORMER, "width": 128, "feedforward": 128, "layers": 2, "position": "none"},
+            "decoder": {"kind": "forecast", "width": 128, "pool": "position"},
+            "tie": "none",
+        },
+    ),
+    "step-transformer": Shape(
+        "series to their future: a Transformer over steps, with attention from each step ahead",
+        {
+            "source": {**_STEPS, "instance_norm": "none"},
+            "encoder": {**_SERIES_TRANSFORMER, "width": 64, "feedforward": 128, "layers": 2},
+            "decoder": {"kind": "forecast", "width": 64, "pool": "attention", "heads": 4},
+            "tie": "none",
+        },
+    ),
+    "series-rnn": Shape(
+        "series to their future: a GRU over steps, with attention from each step ahead",
+        {
+            "source": _STEPS,
+            "encoder": {"kind": "recurrent", "width": 64, "embedding": 64, "bidirectional": False, "dropout": 0.1},
+            "decoder": {"kind": "forecast", "width": 64, "pool": "attention", "score": "additive"},
+            "tie": "none",
+        },
+    ),
+    "series-conv": Shape(
+        "series to their future: gated convolutions over steps, with attention from each step ahead",
+        {
+            "source": _STEPS,
+            "encoder": {"kind": "convolutional", "width": 64, "embedding": 64, "layers": 4, "kernel": 5},
+            "decoder": {"kind": "forecast", "width": 64, "pool": "attention"},
+            "tie": "none",
+        },
+    ),
+    "linear-forecast": Shape(
+        "series to their future: one linear layer, the same for every column (NLinear, Zeng et al. 2022)",
+        {
+            "source": {"kind": "series", "unit": "column", "instance_norm": "last"},
+            "encoder": {"kind": "none", "width": 256, "dropout": 0.0},
+            "decoder": {"kind": "forecast", "width": 256, "pool": "position"},
+            "tie": "none",
+        },
     ),
 }

@@ -20,6 +20,7 @@ from regard.alignment.shortlist import Shortlist, load_shortlist
 from regard.data.labels import Labels
 from regard.data.media.base import media_processor
 from regard.data.placeholders import Treatment
+from regard.data.series.target import SeriesTarget
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import SourceProcessor, Vocabulary
@@ -111,9 +112,11 @@ def open_run(folder: Path) -> RunFolder:
 
 
 def load_target_vocabulary(folder: Path) -> Vocabulary:
-    """The vocabulary of a run's outputs: subwords, or labels. Raises RegardError."""
-    labels = folder / Labels.target_file
-    return Labels.load(labels) if labels.exists() else load_tokenizer(folder / SubwordTokenizer.target_file)
+    """The target of a run: subwords, labels, or the scale of series. Raises RegardError."""
+    for kind in (Labels, SeriesTarget):
+        if (folder / kind.target_file).exists():
+            return kind.load(folder / kind.target_file)
+    return load_tokenizer(folder / SubwordTokenizer.target_file)
 
 
 def stored_names(file: Any) -> dict[str, str]:
@@ -128,6 +131,7 @@ def model_fingerprint(folder: Path) -> str:
     digest = hashlib.sha256(b"1")
     for name in (
         *("model.toml", "model.safetensors", "source.subwords", "target.subwords", "target.labels"),
+        "series.json",
         "shortlist.safetensors",
     ):
         path = folder / name

@@ -26,6 +26,7 @@ from regard.views.storage import to_record
 if TYPE_CHECKING:
     from regard.serving.app import Service
 
+UNAVAILABLE_OUTPUT = ("scores", "alignment", "attention")  # groups of options that the response has no place for
 MAX_DECODING = 2  # files that are decoded at the same time: each may briefly take some hundred megabytes
 MAX_WAITING = 64  # files that wait to be decoded, each of them in memory
 T = TypeVar("T")
@@ -62,7 +63,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
         chosen, _, inputs, body = await read_request(request, model, authorization)
-        options = service.validate_options(options_in_query(request), chosen)
+        options = service.validate_options(options_in_query(request, without=UNAVAILABLE_OUTPUT), chosen)
         source = DecodedMedia(await decoder.run(lambda: inputs.medium.read(body)), "the file")
         assert chosen.batcher is not None
         (result,) = await run_for_request(

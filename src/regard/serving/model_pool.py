@@ -138,6 +138,10 @@ class ModelPool:
             return matches[0]
         source = None if source in (None, "", "auto") else source
         matches = [model for model in self.models if model.matches_languages(source, target or None)]
+        # A model without languages is meant only where no other model has one on that side.
+        for side, requested in (("source", source), ("target", target)):
+            if requested and any(getattr(model, side) is not None for model in self.models):
+                matches = [model for model in matches if getattr(model, side) is not None]
         if not matches:
             raise ModelNotFoundError(
                 f"no model goes from {source or 'any language'} to {target or 'any'}; see the list of languages."

@@ -61,11 +61,8 @@ SCHEMA: dict[str, dict[str, Any]] = Options.model_json_schema()["properties"]
 
 def options_from(requested: Mapping[str, Any]) -> Options:
     """The options that a request sets. Raises RequestError."""
-    values = dict(requested)
-    if isinstance(beam := values.get("beam"), int) and beam > 0:
-        values["beam"] = max(beam, values.get("nbest", 1))
     try:
-        return Options.from_dict(values)
+        return Options.from_dict(requested)
     except RegardError as error:
         raise RequestError(400, str(error)) from None
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from regard.errors import RegardError
 from regard.models.shapes import SHAPES
@@ -58,6 +58,15 @@ class Preset:
         return self.summary or SHAPES[self.name].summary
 
 
+class TrainOption(NamedTuple):
+    """An option of `regard train` that sets a setting. many: it may be repeated."""
+
+    setting: str
+    kind: type
+    help: str
+    many: bool = False
+
+
 class Task(ABC):
     """One task.
 
@@ -66,7 +75,8 @@ class Task(ABC):
     metrics: what `regard evaluate` reports; the first one selects checkpoints. default_presets: the one for each
     modality that it reads. presets: all that it defines. served: whether `regard serve` serves it. loss: the name of
     its main loss (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by its "perplexity" or
-    "masked-perplexity" on plain text. test_file, input_example: a test set, and the inputs of a command, as in an
+    "masked-perplexity" on plain text. train_options: further
+    options of `regard train`, by name. test_file, input_example: a test set, and the inputs of a command, as in an
     example.
     """
 
@@ -83,6 +93,7 @@ class Task(ABC):
     evaluator: ClassVar[str] = "outputs"
     test_file: ClassVar[str] = "test.tsv"
     input_example: ClassVar[str] = '"A dog runs in the park."'
+    train_options: ClassVar[Mapping[str, "TrainOption"]] = {}
 
     @property
     def title(self) -> str:
@@ -100,6 +111,10 @@ class Task(ABC):
     def recognizes(self, data: "DataSettings", modality: str) -> float:
         """The confidence, from 0 to 1, that these files are for this task; the task with the highest is chosen."""
         return 0.0
+
+    def modality(self, data: "DataSettings") -> "str | None":
+        """The modality that the task takes these files for; None if it is to be detected."""
+        return None
 
     def detect_columns(self, files: tuple[Path, ...]) -> dict[str, Any]:
         """Settings that name the columns of tables, where the task needs some."""
@@ -194,7 +209,7 @@ def infer_task(model: "ModelSettings", *, truncate: bool) -> str:
         "pooling": "classification",
         "none": "embedding",
     }
-    by_source = {"none": "causal_lm", "image": "captioning", "audio": "speech"}
+    by_source = {"none": "causal_lm", "image": "captioning", "audio": "speech", "series": "forecasting"}
     if decoder in by_decoder or source in by_source:
         return by_decoder.get(decoder) or by_source[source]
     if model.source.segments_of_text > 1:
@@ -204,6 +219,7 @@ def infer_task(model: "ModelSettings", *, truncate: bool) -> str:
 
 MODALITIES = {
     "text": "text",
+    "series": "numeric series",
     "image": "images",
     "audio": "recordings",
     "none": "plain text, without pairs",

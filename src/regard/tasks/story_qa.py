@@ -1,6 +1,7 @@
 """A story and a question to an answer that is generated."""
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
+    from regard.inference.predictor import Predictor
 
 
 # Answers that are examined; how many are needed at least; the share of them that may be distinct.
@@ -79,6 +81,13 @@ class StoryQA(Task):
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)
+
+    def verbs(self, predictor: "Predictor") -> Mapping[str, Callable[..., Any]]:
+        def answer(story: Any, question: str | None = None, /, **options: Any) -> Any:
+            """The answer to a question about a story, or to a list of stories with questions, a tab between them."""
+            return predictor.predict(story if question is None else f"{story}\t{question}", **options)
+
+        return {**super().verbs(predictor), "answer": answer}
 
 
 class Stories(SyntheticData):

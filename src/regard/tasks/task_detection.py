@@ -8,6 +8,7 @@ from regard.data.column_detection import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_RO
 from regard.data.example import Example
 from regard.data.input_validation import read_examples
 from regard.data.media.audio import AudioProcessor
+from regard.data.media.base import MEDIA_PROCESSORS
 from regard.data.media.image import ImageProcessor
 from regard.data.media_store import resolve_media_path
 from regard.data.settings import DataSettings
@@ -19,15 +20,17 @@ def detect_modality(settings: DataSettings) -> str:
     """The modality of the sources, by their suffixes. Raises RegardError if they cannot be read."""
     if settings.text:
         return "none"
+    for modality, processor in MEDIA_PROCESSORS.items():
+        if processor.recognizes(settings):
+            return modality
     counts: Counter[str] = Counter()
     for example in islice(read_examples(settings), PREVIEW_ROWS):
         if example.content is not None:
             return "image"
         counts[_suffix(example, settings)] += 1
     enough = MEDIA_SHARE * counts.total()
-    modalities = {"image": ImageProcessor.suffixes, "audio": AudioProcessor.suffixes}
-    for modality, suffixes in modalities.items():
-        if counts and sum(counts[suffix] for suffix in suffixes) >= enough:
+    for modality, processor in MEDIA_PROCESSORS.items():
+        if counts and sum(counts[suffix] for suffix in processor.suffixes) >= max(1, enough):
             return modality
     unsupported = [suffix for suffix in UNSUPPORTED_MEDIA if counts[suffix]]
     if unsupported and sum(counts[suffix] for suffix in MEDIA_SUFFIXES) >= enough:

@@ -68,6 +68,8 @@ def run_demo(
     data.write(output, seed)
     (output / MARKER).write_text(f"{task}\n")
     trained = train(settings, output, quiet=quiet, device=device)
+    if not trained.state.done:
+        raise KeyboardInterrupt
     predictor = predictor_from_bundle(trained.bundle)
     exact, count = _evaluate(predictor, data, output)
     examples = _draw_examples(predictor, data, output, seed)

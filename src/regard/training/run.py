@@ -26,7 +26,6 @@ from regard.alignment.shortlist import build_shortlist
 from regard.data.corpus import Corpus, prepare, reopen
 from regard.data.input_validation import layout_from_settings
 from regard.data.pair_dataset import PairDataset
-from regard.data.task_columns import describe_columns
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.search_config import SMALL_VOCABULARY
@@ -299,7 +298,8 @@ def _describe_columns(settings: RunSettings) -> list[str]:
     data = settings.data
     layout = layout_from_settings(data)
     existing = [path for path in (*data.pairs, *data.valid_pairs) if path.exists()]
-    return [sentence for sentence in (describe_columns(path, layout) for path in existing) if sentence]
+    kind = get_task(settings.task).data()
+    return [sentence for sentence in (kind.describe_columns(path, layout) for path in existing) if sentence]
 
 
 def describe_model(model: ModelSettings) -> str:
@@ -325,6 +325,7 @@ def describe_run(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Pat
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
         f"{len(corpus.valid):,} to judge by; into {run}",
     ]
+    lines += [f"Data: {note}." for note in corpus.notes]
     if corpus.rejected:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(corpus.rejected.items()))
         lines.append(f"{sum(corpus.rejected.values()):,} examples rejected: {reasons}; see {run}/data/rejected.jsonl")

@@ -118,6 +118,8 @@ class RunSettings(Settings):
         attends = decoder.attends
         if (training.doubly_stochastic or training.coverage_loss) and not attends:
             raise RegardError("training.doubly_stochastic and coverage_loss are for decoders that attend")
+        if training.rdrop_weight and not decoder.has_output:
+            raise RegardError("training.rdrop_weight: two passes are compared by probabilities; leave it out")
         if training.rdrop_weight and self.model.decoder.copies:
             raise RegardError(
                 "training.rdrop_weight: two passes cannot be compared where tokens are copied; leave one out"
@@ -153,7 +155,7 @@ def run_settings(
     task = task or file.get("task")
     if name is None or task_given:
         data = _data_settings(file, options, assignments)
-        modality = detect_modality(data)
+        modality = (get_task(task).modality(data) if task is not None else None) or detect_modality(data)
         resolved_task = get_task(task) if task is not None else detect_task(data, modality)
         default_preset = resolved_task.preset(data, modality)
         if data.pairs and all(each is None for each in (data.source_column, data.target_column, data.question_column)):
@@ -174,8 +176,8 @@ def run_settings(
     _check_tables(everything)
     everything["task"] = task or preset.get("task", "")
     _match_width(everything.get("model", {}), file.get("model", {}), assignments)
-    if everything["task"]:
-        get_task(everything["task"]).configure(everything)
+    everything["task"] = everything["task"] or RunSettings.parse(everything).task
+    get_task(everything["task"]).configure(everything)
     settings = RunSettings.parse(everything)
     _check_modality(settings, modality)
     return settings

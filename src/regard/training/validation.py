@@ -8,8 +8,11 @@ import torch
 from regard.data.batch import load_batch, validation_batches
 from regard.data.corpus import Corpus
 from regard.data.dataset_kinds.base import Prompt
+from regard.data.series.target import SeriesTarget
 from regard.evaluation.bleu_tokenizers import detect_tokenizer
-from regard.evaluation.metrics import METRICS, LossMetric, corpus_score
+from regard.evaluation.forecasts import validation_score
+from regard.evaluation.metrics import METRICS, LossMetric, OutputMetric, corpus_score
+from regard.evaluation.metrics._forecast import ForecastMetric
 from regard.inference.predictor import Predictor
 from regard.training.objective import Objective, batch_loss
 from regard.training.settings import TrainingSettings
@@ -72,7 +75,7 @@ def validate(
             tokens += batch.tokens
         loss = cross_entropy / tokens
         metric = METRICS.get(settings.metric)
-        count = SHOWN_SAMPLES if issubclass(metric, LossMetric) else MAX_EXAMPLES
+        count = MAX_EXAMPLES if issubclass(metric, OutputMetric) else SHOWN_SAMPLES
         prompts = [corpus.kind.prompt(corpus.valid, index) for index in range(min(count, len(corpus.valid)))]
         outputs = _greedy_outputs(predictor, prompts)
     finally:
@@ -80,6 +83,9 @@ def validate(
     samples = [Sample(each.source, each.reference, text) for each, text in zip(prompts, outputs, strict=True)]
     if issubclass(metric, LossMetric):
         value = metric.from_loss(loss)
+    elif issubclass(metric, ForecastMetric):
+        assert isinstance(corpus.target_vocabulary, SeriesTarget)
+        value = validation_score(metric, predictor.pipeline, corpus.valid, corpus.target_vocabulary)
     else:
         references = [sample.reference for sample in samples]
         value = corpus_score(metric.name, outputs, [references], detect_tokenizer(references)).value

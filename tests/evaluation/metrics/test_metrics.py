@@ -30,7 +30,7 @@ from regard.training.settings import RunSettings, TrainingSettings
 
 ROOT = Path(__file__).parents[3]
 OUTPUT_METRICS = [metric.name for metric in output_metrics()]
-LOSS_METRICS = [name for name in METRICS.names() if name not in OUTPUT_METRICS]
+LOSS_METRICS = [name for name, metric in METRICS.items() if issubclass(metric, LossMetric)]
 MANY_REFERENCES = [metric.name for metric in output_metrics() if metric.references == "many"]
 
 words = st.sampled_from(["the", "cat", "sat", "on", "mat", "B-PER", "I-PER", "O"])

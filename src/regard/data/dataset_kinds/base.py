@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.batch_plan import plan_epoch
-from regard.data.example import Example
+from regard.data.example import Example, Layout
 from regard.data.input_validation import RejectedExamples
 from regard.data.labels import Labels
 from regard.data.media.base import MediaProcessor
 from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import Ragged
 from regard.data.settings import DataSettings
+from regard.data.task_columns import describe_columns
 from regard.data.tokenization import Origins, Tokenization
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import SourceSettings
@@ -52,6 +53,10 @@ class DatasetKind(ABC):
     allows_empty: ClassVar[bool] = False
 
     # --- preparing -------------------------------------------------------------------------------------------------
+
+    def prepare(self, settings: DataSettings, folder: Path, fingerprint: str, source: SourceSettings) -> bool:
+        """Write all files of a corpus. False if it is prepared example by example, by the methods below."""
+        return False
 
     def comparable_sides(self, source: SourceSettings) -> bool:
         """Whether source and target are texts that have about the same length and placeholders."""
@@ -114,6 +119,10 @@ class DatasetKind(ABC):
         self, corpus: "Corpus", dataset: Any, numbers: NDArray[np.int64], settings: DataSettings | None, key: int
     ) -> "Batch":
         """The examples of these numbers as tensors. settings: in training, how they are varied at random."""
+
+    def describe_columns(self, path: Path, layout: Layout) -> str:
+        """A sentence on which columns of a table are read, if that is not obvious; else empty."""
+        return describe_columns(path, layout)
 
     def prompt(self, dataset: Any, number: int) -> Prompt:
         """A validation example as the input of a predictor."""

@@ -19,7 +19,7 @@ from regard.registry import Registry
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from regard.data.settings import AugmentSettings
+    from regard.data.settings import AugmentSettings, DataSettings
     from regard.models.settings import SourceSettings
 
 Array = NDArray[Any]
@@ -63,6 +63,11 @@ class MediaProcessor(ABC):
     @abstractmethod
     def __init__(self, settings: Any) -> None:
         """settings: of the model's source."""
+
+    @classmethod
+    def recognizes(cls, settings: "DataSettings") -> bool:
+        """Whether the files of training data are themselves sources of this modality, not tables that name files."""
+        return False
 
     @abstractmethod
     def read(self, media: Any) -> Array:

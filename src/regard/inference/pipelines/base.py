@@ -1,6 +1,7 @@
 """The contract between a predictor and its pipeline: inputs in, results out, attention on request."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from regard.inference.inputs.base import Inputs
@@ -38,6 +39,15 @@ class Pipeline(Protocol):
     @property
     def example(self) -> Any:
         """An input to warm up with."""
+        ...
+
+
+@runtime_checkable
+class FilePipeline(Pipeline, Protocol):
+    """A pipeline whose predictions for a file are a file."""
+
+    def write_file(self, path: Path, output: Path | None, *, as_json: bool = False) -> list[str]:
+        """Write the predictions for a file, or return them as lines if there is no output. Returns lines to print."""
         ...
 
 

@@ -45,7 +45,7 @@ class RecurrentEncoder(nn.Module):
         x = embedded.transpose(0, 1)  # [T, B, E]
         if self.reverse:
             x = reverse_sequences(x, lengths)
-        last_step = (lengths - 1).clamp_min(0), torch.arange(len(tokens), device=tokens.device)
+        last_step = (lengths - 1).clamp_min(0), torch.arange(len(mask), device=mask.device)
         memory_like = x[0]  # [B, E]: the batch's size, type and device
         final_states: list[Tensor] = []
         for layer, forward_cell in enumerate(self.forward_cells):

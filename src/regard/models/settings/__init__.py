@@ -23,6 +23,7 @@ from regard.models.settings.model import Architecture, ModelSettings
 from regard.models.settings.sources.audio import AudioSource
 from regard.models.settings.sources.image import ImageSource
 from regard.models.settings.sources.none import NoSource
+from regard.models.settings.sources.series import SeriesSource
 from regard.models.settings.sources.text import TextSource
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "NoSource",
     "RecurrentDecoderSettings",
     "RecurrentEncoderSettings",
+    "SeriesSource",
     "SourceSettings",
     "StemOptions",
     "TextSource",

@@ -1,0 +1,83 @@
+"""Numeric series as sources: arrays [steps, columns], from .npy files or from Python."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.media.base import MEDIA_PROCESSORS, Array, MediaPositions, MediaProcessor, open_media
+from regard.data.series.table import is_series_table
+from regard.data.settings import DataSettings
+from regard.errors import RegardError
+from regard.models.settings import SeriesSource
+
+
+@MEDIA_PROCESSORS.register("series")
+class SeriesProcessor(MediaProcessor):
+    """Windows [steps, columns]; the last `history` steps are read. Batches are padded at the beginning."""
+
+    plural_name = "series"
+    dtype = np.float32
+    suffixes = (".npy",)
+
+    def __init__(self, settings: SeriesSource) -> None:
+        self.settings = settings
+
+    @classmethod
+    def recognizes(cls, settings: DataSettings) -> bool:
+        return bool(settings.pairs) and all(map(is_series_table, settings.pairs))
+
+    def read(self, media: Any) -> Array:
+        """[T, C], float32, of a .npy file, its bytes, or an array [T] or [T, C]."""
+        array = media if isinstance(media, np.ndarray | list) else _load(open_media(media))
+        try:
+            values = np.asarray(array, np.float32)
+        except (TypeError, ValueError):
+            raise RegardError("this is not an array of numbers.") from None
+        values = values[:, None] if values.ndim == 1 else values
+        columns = self.settings.columns
+        if values.ndim != 2 or values.shape[1] != columns or not len(values):
+            raise RegardError(f"its shape is {values.shape}; a series has the shape (steps, {columns}).")
+        if not np.isfinite(values).all():
+            raise RegardError("it has missing or infinite values.")
+        return np.ascontiguousarray(values[-self.settings.history :])
+
+    def reshape(self, flat: Array) -> Array:
+        return flat.reshape(-1, self.settings.columns)
+
+    def position_counts(self, lengths: NDArray[np.int32]) -> NDArray[np.int32]:
+        steps = lengths // self.settings.columns
+        return np.array([self.settings.patch_count(int(each)) for each in steps], np.int32)
+
+    def collate(self, arrays: Sequence[Array]) -> tuple[Array, Array]:
+        series = [self.reshape(np.asarray(each)) for each in arrays]
+        longest = max(map(len, series))
+        values = np.zeros((len(series), longest, self.settings.columns), np.float32)
+        mask = np.zeros((len(series), longest), bool)
+        for row, each in enumerate(series):
+            values[row, longest - len(each) :], mask[row, longest - len(each) :] = each, True
+        return values, mask
+
+    def positions(self, array: Array, count: int) -> MediaPositions:
+        settings, steps = self.settings, len(self.reshape(np.asarray(array)))
+        if settings.unit == "column":
+            return MediaPositions(tuple(f"column {index + 1}" for index in range(count)), "columns")
+        first = steps - settings.patch_length - (count - 1) * settings.patch_stride
+        starts = [first + index * settings.patch_stride - steps for index in range(count)]
+        if settings.patch_length == 1:
+            return MediaPositions(tuple(map(str, starts)), "steps")
+        return MediaPositions(tuple(f"{start} to {start + settings.patch_length - 1}" for start in starts), "patches")
+
+    def example(self) -> Array:
+        """A wave."""
+        steps = np.arange(self.settings.history, dtype=np.float32)
+        return np.repeat(np.sin(steps / 4)[:, None], self.settings.columns, 1)
+
+
+def _load(file: io.BytesIO) -> Any:
+    try:
+        return np.load(file, allow_pickle=False)
+    except (ValueError, EOFError, OSError):
+        raise RegardError("this is not a .npy file of numbers.") from None

@@ -1,0 +1,42 @@
+"""What the settings of a model depend on in tables of series: their columns, step and length."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from regard.data.series.regular import calendar_features, regular_series
+from regard.data.series.table import SeriesColumns, read_series_table
+from regard.data.series.time import Step
+
+
+@dataclass(frozen=True)
+class SeriesShape:
+    """targets: columns to forecast. covariates: columns that are known in advance. longest: rows of a series."""
+
+    targets: int
+    covariates: int
+    step: Step
+    longest: int
+
+
+def read_shape(paths: Sequence[Path], settings: Mapping[str, Any]) -> SeriesShape:
+    """The shape of the first table. settings: those of `data.series`. Raises RegardError."""
+    names = tuple(tuple(settings.get(name) or ()) for name in ("targets", "known"))
+    given = SeriesColumns(settings.get("time"), settings.get("series"), *names)
+    status = paths[0].stat() if paths[0].is_file() else None
+    version = (status.st_size, status.st_mtime_ns) if status is not None else (0, 0)
+    return _read(paths[0], version, given, bool(settings.get("calendar")))
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, version: tuple[int, int], given: SeriesColumns, calendar: bool) -> SeriesShape:
+    table = read_series_table(path, given)
+    series = regular_series(table, None, Counter())
+    step = series[0].step
+    covariates = len(table.columns.known)
+    if calendar:
+        covariates += len(calendar_features(series[0].times()[:1], step)[0])
+    return SeriesShape(len(table.columns.targets), covariates, step, max(map(len, series)))

@@ -1,0 +1,127 @@
+"""Numeric series to their future."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError
+from regard.tasks.base import TASKS, Preset, Task, TrainOption
+from regard.tasks.training_defaults import TRANSFORMER
+
+if TYPE_CHECKING:
+    from regard.data.dataset_kinds.base import DatasetKind
+    from regard.data.settings import DataSettings
+    from regard.data.vocabulary import Vocabulary
+    from regard.inference.loaded_run import LoadedRun
+    from regard.inference.pipelines.base import Pipeline
+    from regard.models.settings import ModelSettings
+
+# The default horizon: about so many seconds ahead, by the largest step that it is for.
+HORIZONS = ((60, 3600), (3600, 86_400), (86_400, 14 * 86_400), (7 * 86_400, 13 * 7 * 86_400))
+MONTHLY_HORIZONS = {1: 12, 3: 8, 12: 5}
+HISTORY_FACTOR = 5  # the default history in horizons
+MAX_HISTORY = 512
+TRAINING = {**TRANSFORMER, "batch_tokens": 64, "metric": "loss", "label_smoothing": 0.0, "warmup_steps": 200}
+
+
+@TASKS.register("forecasting")
+class Forecasting(Task):
+    """numeric series to their future."""
+
+    name, verb, output = "forecasting", "forecast", "Forecast"
+    summary = "numeric series to their future"
+    options = frozenset()
+    metrics = ("mse", "mae", "mase", "smape")
+    loss = "forecast"
+    evaluator = "forecast"
+    served = False
+    test_file = "test.csv"
+    input_example = "series.csv -o forecast.csv"
+    default_presets = {"series": "patch-transformer"}  # noqa: RUF012
+    presets = (
+        Preset("patch-transformer", {**TRAINING, "learning_rate": 5e-4, "steps": 2000}),
+        Preset("column-transformer", {**TRAINING, "learning_rate": 5e-4, "steps": 2000}),
+        Preset("step-transformer", {**TRAINING, "learning_rate": 5e-4, "steps": 2000}),
+        Preset("series-rnn", {**TRAINING, "learning_rate": 1e-3, "steps": 2000}),
+        Preset("series-conv", {**TRAINING, "learning_rate": 1e-3, "steps": 2000}),
+        Preset("linear-forecast", {**TRAINING, "learning_rate": 2e-3, "steps": 2000}),
+    )
+    train_options = {  # noqa: RUF012
+        "horizon": TrainOption(
+            "data.series.horizon", int, "Forecasting: steps to forecast; a day of hourly data if none."
+        ),
+        "history": TrainOption("model.source.history", int, "Forecasting: steps that a forecast is made from."),
+        "series": TrainOption("data.series.series", str, "Forecasting: the column that names each row's series."),
+        "time": TrainOption("data.series.time", str, "Forecasting: the column of times."),
+        "known": TrainOption(
+            "data.series.known", str, "Forecasting: a column that is known in advance, such as a price.", many=True
+        ),
+    }
+
+    def data(self) -> "DatasetKind":
+        from regard.data.dataset_kinds.series_windows import SeriesWindows
+
+        return SeriesWindows()
+
+    def recognizes(self, data: "DataSettings", modality: str) -> float:
+        from regard.data.media.series import SeriesProcessor
+
+        return 0.95 if SeriesProcessor.recognizes(data) else 0.0
+
+    def modality(self, data: "DataSettings") -> str | None:
+        """Any table with a time and a number will do."""
+        return "series"
+
+    def configure(self, settings: dict[str, Any]) -> None:
+        """Horizon, history and the number of columns, from the files where they are not given."""
+        data, model = settings.get("data", {}), settings["model"]
+        source, head = model.setdefault("source", {"kind": "series"}), model["decoder"]
+        files = [Path(each) for each in data.get("pairs") or ()]
+        if not all(each.is_file() for each in files):  # reported when they are read
+            return
+        if not files or source.get("kind") != "series" or head.get("kind") != "forecast":
+            return
+        from regard.data.series.shape import read_shape
+
+        series = data.setdefault("series", {})
+        shape = read_shape(files, series)
+        horizon = int(series.get("horizon") or default_horizon(shape.step, shape.longest))
+        series["horizon"] = head["horizon"] = horizon
+        source.setdefault("history", max(1, min(MAX_HISTORY, HISTORY_FACTOR * horizon, shape.longest // 3)))
+        source["columns"], source["covariates"] = shape.targets + shape.covariates, shape.covariates
+        _match_head(source, head, shape.targets)
+
+    def check(self, model: "ModelSettings") -> None:
+        if model.decoder.predicts != "values":
+            raise RegardError("--preset: this model forecasts no values; leave it out, or choose one for forecasting.")
+
+    def describe_target(self, vocabulary: "Vocabulary") -> str:
+        from regard.data.series.target import SeriesTarget
+
+        assert isinstance(vocabulary, SeriesTarget)
+        return f"{len(vocabulary.targets):,} columns, {vocabulary.horizon:,} steps of {vocabulary.step} ahead"
+
+    def pipeline(self, run: "LoadedRun") -> "Pipeline":
+        from regard.inference.pipelines.forecast import ForecastPipeline
+
+        return ForecastPipeline(run)
+
+
+def default_horizon(step: Any, rows: int) -> int:
+    """Steps ahead: an hour of minutes, a day of hours, two weeks of days, a quarter of weeks, a year of months."""
+    steps = MONTHLY_HORIZONS.get(step.months, 4)
+    if not step.months:
+        ahead = next((seconds for largest, seconds in HORIZONS if step.seconds <= largest), 12 * step.seconds)
+        steps = max(1, ahead // step.seconds)
+    return int(max(1, min(steps, rows // 8)))
+
+
+def _match_head(source: dict[str, Any], head: dict[str, Any], targets: int) -> None:
+    """The sizes of the head that follow from the source."""
+    from regard.models.settings import SeriesSource
+
+    parsed = SeriesSource.parse(source)
+    head["columns"] = targets
+    head["sequences"] = parsed.columns if parsed.is_channel_independent else 1
+    head["memory_length"] = parsed.positions
+    if parsed.is_channel_independent:
+        head["columns"] = targets
