@@ -6,6 +6,8 @@ python recipes/prepare.py emoji     FOLDER OUT    captions of emoji: train.jsonl
 python recipes/prepare.py fsdd      FOLDER OUT    spoken digits joined to strings of 2 to 6: train, test, and the
                                                   same without one speaker: unheard-train, unheard-test
 python recipes/prepare.py babi      FOLDER OUT    stories and questions: train.jsonl, test.jsonl, 10 % of stories
+python recipes/prepare.py ett       FOLDER OUT    ETTh1 by months: train.csv (12), valid.csv and test.csv (4 each), the
+                                                  latter with the 512 hours before them
 """
 
 import argparse
@@ -122,8 +124,18 @@ def separate_punctuation(text: str) -> str:
     return re.sub(r"([.,?])", r" \1 ", text).strip().replace("  ", " ")
 
 
+ETT_SPLITS = {"train": (0, 8640), "valid": (8640, 11_520), "test": (11_520, 14_400)}  # rows
+ETT_HISTORY = 512  # rows before a split that its first forecasts are made from
+
+
+def ett(folder: Path, out: Path, seed: int) -> None:
+    header, *rows = lines(folder / "ETTh1.csv")
+    for split, (start, end) in ETT_SPLITS.items():
+        write(out / f"{split}.csv", [header, *rows[max(0, start - ETT_HISTORY) : end]])
+
+
 def main() -> None:
-    datasets = {"trec": trec, "polarity": polarity, "emoji": emoji, "fsdd": fsdd, "babi": babi}
+    datasets = {"trec": trec, "polarity": polarity, "emoji": emoji, "fsdd": fsdd, "babi": babi, "ett": ett}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=datasets)
     parser.add_argument("folder", type=Path)

@@ -1,5 +1,6 @@
 """Registries: names without imports, duplicates refused, unknown names answered with the nearest."""
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,26 @@ def test_names_are_known_without_imports(registry: "Registry[type]") -> None:
     assert "fruit_package.red_apple" not in sys.modules
     assert registry.get("red-apple").__name__ == "RedApple"
     assert "fruit_package.red_apple" in sys.modules
+
+
+def test_names_are_in_the_order_of_files_whichever_was_imported_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "herb_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    for name in ("basil", "mint", "thyme"):
+        (package / f"{name}.py").write_text(
+            f"from regard.registry import AXES\n\n\n@AXES['herb'].register('{name}')\nclass Herb: pass\n"
+        )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    herbs: Registry[type] = Registry("herb", "herb_package")
+    try:
+        herbs.add("anise", type("Anise", (), {}))
+        importlib.import_module("herb_package.thyme")
+        assert herbs.names() == ["basil", "mint", "thyme", "anise"]
+    finally:
+        del AXES["herb"]
 
 
 def test_a_declaration_is_read_without_importing_its_class(registry: "Registry[type]") -> None:

@@ -269,8 +269,13 @@ class Registry(Generic[T]):
         if self._imported:
             return
         self._imported = True
-        for module in self._modules():
-            importlib.import_module(f"{self._package}.{module}")
+        modules = [f"{self._package}.{module}" for module in self._modules()]
+        for module in modules:
+            importlib.import_module(module)
+        # Built-in ones in the order of their files, whichever was imported first; plugins after them.
+        order = {f"{module.replace('.', '/')}.py": index for index, module in enumerate(modules)}
+        origins = self._entries.items()
+        self._entries = dict(sorted(origins, key=lambda each: order.get(each[1].origin.file, len(order))))
 
 
 def _extension_name(module: str) -> str:

@@ -1,5 +1,5 @@
 /* The version, sizes, offsets and values as compiled, which are compared with native/abi.py at load time. */
-#include "gemm.h"
+#include "int8_quantization.h"
 #include "regard.h"
 #include <stddef.h>
 

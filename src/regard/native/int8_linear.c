@@ -1,5 +1,5 @@
 /* A linear layer in int8, for models that run in PyTorch. Where the processor has no int8 products, in float32. */
-#include "gemm.h"
+#include "int8_quantization.h"
 #include "regard.h"
 
 struct regard_int8_linear {

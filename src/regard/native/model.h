@@ -2,7 +2,7 @@
  * step.
  */
 #pragma once
-#include "gemm.h"
+#include "int8_quantization.h"
 #include "regard.h"
 
 /* A finished hypothesis. */

@@ -187,7 +187,7 @@ def train(
             else:
                 reporter.stop_bar()
                 reporter.print_line(f"Stopped at step {state.step:,}; go on with: regard train --resume {run}")
-        return TrainedRun(run, state, bundle, corpus, trainer.stop_signal.number)
+        return TrainedRun(run, state, bundle, corpus, trainer.interrupt_signal.number)
 
 
 def write_inference_files(run: Path, bundle: Bundle, corpus: Corpus) -> None:

@@ -29,11 +29,12 @@ from regard.runs.bundle import Bundle, copy_tensors_into, module_tensors, save_b
 from regard.training.attention_history import save_attention
 from regard.training.checkpoints import Checkpoint, Checkpoints
 from regard.training.distributed import DistributedContext
+from regard.training.early_stopping import EarlyStopping
+from regard.training.interrupt_signal import InterruptSignal
 from regard.training.objective import Objective, batch_loss
 from regard.training.reporting import Log, Reporter, format_duration
 from regard.training.schedule import learning_rate
 from regard.training.settings import TrainingSettings
-from regard.training.stop_signal import StopSignal
 from regard.training.validation import ValidationResult, validate
 from regard.training.weight_averaging import MovingAverage, mean_weights, temporary_weights
 
@@ -86,7 +87,8 @@ class Trainer:
         self.tokens = settings.batch_tokens or default_batch_tokens(int(corpus.train.target_lengths.sum()))
         self._recent: deque[tuple[float, int]] = deque(maxlen=SPEED_WINDOW)
         self._validation_seconds = 0.0
-        self.stop_signal = StopSignal()
+        self.early_stopping = EarlyStopping(settings.patience)
+        self.interrupt_signal = InterruptSignal()
 
     def _build_optimizer(self) -> torch.optim.AdamW:
         parameters = dict(self.objective.named_parameters())
@@ -150,7 +152,7 @@ class Trainer:
             self.state.steps = self._max_steps()
         interval = self._validation_interval()
         start, seconds_before = time.monotonic(), self.state.seconds
-        with self.stop_signal:
+        with self.interrupt_signal:
             while not self.state.done and self.state.step < self.state.steps:
                 step_start = time.monotonic()
                 tokens = self._step(module, log)
@@ -162,7 +164,7 @@ class Trainer:
                 if self.state.step % interval == 0 or last:
                     self._validate(log)
                 decision = self.distributed.broadcast(
-                    {"stop": self.stop_signal.received, "done": self.state.done or last, "steps": self.state.steps}
+                    {"stop": self.interrupt_signal.received, "done": self.state.done or last, "steps": self.state.steps}
                 )
                 self.state.steps, self.state.done = decision["steps"], decision["done"]
                 save = self.settings.save_every and self.state.step % self.settings.save_every == 0
@@ -325,7 +327,7 @@ class Trainer:
         samples = [asdict(sample) for sample in result.samples]
         log.write("validation", self.state.step, **values, metric=result.metric, value=result.value, samples=samples)
         self.reporter.report_validation(self.state.step, result, best=best)
-        if self.state.since_best >= self.settings.patience:  # early stopping
+        if self.early_stopping.update(self.state, improved=best):
             self.reporter.print_line(f"{self.settings.patience} validations without a better one: stopping.")
             self.state.done = True
 
@@ -335,7 +337,6 @@ class Trainer:
         entries = [entry for entry in state.best if entry["step"] != step]
         sort_key = list(result.sort_key)
         is_best = not entries or sort_key > entries[0]["sort_key"]
-        state.since_best = 0 if is_best else state.since_best + 1
         if len(entries) < self.settings.averaged_checkpoints or sort_key > entries[-1]["sort_key"]:
             digest = self.checkpoints.save_best_weights(step, module_tensors(self.bundle.model))
             entries.append({"step": step, "sort_key": sort_key, "hash": digest})

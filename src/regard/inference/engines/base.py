@@ -58,7 +58,7 @@ class Engine(ABC):
         """
 
 
-HELPERS = ("selection", "native_weights", "int8_quantization", "shortlisted_model")
+HELPERS = ("selection", "native_weights", "torch_int8", "shortlisted_model")
 ENGINES: Registry[type[Engine]] = Registry("engine", "regard.inference.engines", deferred=True, helpers=HELPERS)
 
 

@@ -12,9 +12,9 @@ from regard.data.batch import collate_sources
 from regard.data.vocabulary import SourceInput
 from regard.errors import RegardError
 from regard.inference.engines.base import ENGINES, Engine
-from regard.inference.engines.int8_quantization import quantize_model
-from regard.inference.engines.int8_quantization import unsupported_reason as unsupported_int8
 from regard.inference.engines.shortlisted_model import ShortlistedModel
+from regard.inference.engines.torch_int8 import quantize_model
+from regard.inference.engines.torch_int8 import unsupported_reason as unsupported_int8
 from regard.inference.results import Hypothesis
 from regard.inference.search.base import OnToken
 from regard.inference.search.batch_search import search

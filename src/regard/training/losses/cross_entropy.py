@@ -6,7 +6,7 @@ Label smoothing: Szegedy et al. 2015 (arXiv:1512.00567). R-Drop: Liang et al. 20
 from regard.models.copy_mechanism import copy_cross_entropy
 from regard.models.outputs import CopyDistribution
 from regard.models.settings import ModelSettings
-from regard.training.fused_cross_entropy import fused_cross_entropy, fused_rdrop
+from regard.training.label_smoothed_cross_entropy import fused_cross_entropy, fused_rdrop
 from regard.training.loss import LOSSES, ForwardPass, Loss, MainLoss
 from regard.training.settings import TrainingSettings
 

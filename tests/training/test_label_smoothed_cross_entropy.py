@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div
 
 from regard import native
-from regard.training import fused_cross_entropy as loss
-from regard.training.fused_cross_entropy import fused_cross_entropy, fused_rdrop
+from regard.training import label_smoothed_cross_entropy as loss
+from regard.training.label_smoothed_cross_entropy import fused_cross_entropy, fused_rdrop
 
 VOCABULARIES = [1, 2, 5, 16, 17, 31, 33, 100]
 

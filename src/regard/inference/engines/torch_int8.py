@@ -1,4 +1,4 @@
-"""A model in PyTorch whose linear layers are quantized to int8 (native/int8_linear.c)."""
+"""A model in PyTorch whose linear layers are quantized to int8 (native/int8_quantization.h)."""
 
 import copy
 import ctypes

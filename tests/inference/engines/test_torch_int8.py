@@ -10,7 +10,7 @@ from torch import nn
 
 from regard import native
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.inference.engines.int8_quantization import Int8Linear, quantize_model, unsupported_reason
+from regard.inference.engines.torch_int8 import Int8Linear, quantize_model, unsupported_reason
 from regard.loading import load
 from regard.runs.bundle import save_bundle
 from tests.bundles import LINES, random_bundle

@@ -4,7 +4,7 @@ import signal
 from typing import Any
 
 
-class StopSignal:
+class InterruptSignal:
     """A context in which SIGINT and SIGTERM set `received`; a second one interrupts at once.
 
     number: the signal.
@@ -15,7 +15,7 @@ class StopSignal:
         self.number = signal.SIGINT.value
         self._previous_handlers: dict[int, Any] = {}
 
-    def __enter__(self) -> "StopSignal":
+    def __enter__(self) -> "InterruptSignal":
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
                 self._previous_handlers[number] = signal.signal(number, self._receive)

@@ -4,7 +4,7 @@ The logits of a batch are its largest tensor by far (4,096 tokens by a vocabular
 loss reads or writes them five times. Here some rows are projected, replaced by their own gradient while they are in the
 cache, and multiplied into the gradients of features and weights at once; the backward pass only scales these.
 
-Label smoothing: Szegedy et al. 2016 (arXiv:1512.00567), uniform over the vocabulary as in PyTorch's cross_entropy.
+Label smoothing: Szegedy et al. 2015 (arXiv:1512.00567), uniform over the vocabulary as in PyTorch's cross_entropy.
 R-Drop: Liang et al. 2021 (arXiv:2106.14448): a divergence between two passes with different dropout.
 """
 
