@@ -8,11 +8,11 @@ import numpy as np
 import soundfile
 import torch
 
-from regard.data.labels import Labels
 from regard.data.media.base import media_processor
 from regard.data.settings import LANGUAGE_TOKEN, SubwordSettings
 from regard.data.synthetic.scenes import Group, Scene, draw_scene
 from regard.data.synthetic.spoken_digits import RATE, Voice, synthesize
+from regard.data.targets.labels import Labels
 from regard.data.tokenizers.sentencepiece_tokenizer import train_tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import ModelSettings

@@ -1,12 +1,22 @@
 """The rules of ARCHITECTURE.md: a lower folder never imports a higher one, and nothing is unpickled."""
 
 import ast
+import importlib
+import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from regard.data.dataset_kinds.base import DatasetKind
+from regard.data.media.base import MEDIA_PROCESSORS
+from regard.data.pair_dataset import PairDataset
+from regard.data.targets.base import TARGETS
+from regard.evaluation.metrics._forecast import ForecastMetric
 from regard.models.settings import SOURCES
-from regard.tasks.base import TASKS
+from regard.registry import Registry
+from regard.tasks.base import TASKS, Task, all_tasks
+from regard.training.loss import MainLoss
 
 SOURCE = Path(__file__).parent.parent / "src" / "regard"
 
@@ -130,18 +140,33 @@ def test_files_stay_short() -> None:
 
 # Only these may have conditions on the name of a task or a modality.
 MAY_BRANCH = ("tasks/", "models/stems/", "models/settings/sources/", "data/media")
-TASK_CLASSES = {"Task", "DatasetKind"}
-SOURCE_CLASSES = {
-    *("TextSource", "ImageSource", "AudioSource", "NoSource"),
-    *("ImageProcessor", "AudioProcessor", "EmptyProcessor"),
-}
+VERBS = {task.verb for task in all_tasks()}
+
+
+def _classes(folder: str) -> set[type]:
+    """The classes of the modules of a folder."""
+    modules = [f"regard.{folder.replace('/', '.')}.{file.stem}" for file in (SOURCE / folder).glob("[!_]*.py")]
+    return {each for name in modules for each in vars(importlib.import_module(name)).values() if inspect.isclass(each)}
+
+
+def _extension_classes() -> set[str]:
+    """The names of classes that stand for one task or one modality: a condition on them is one on its name."""
+    registries: tuple[Registry[Any], ...] = (TASKS, SOURCES, MEDIA_PROCESSORS, TARGETS)
+    found = {cls for registry in registries for _, cls in registry.items()} | {ForecastMetric, PairDataset, Task}
+    found |= {cls for cls in _classes("data/dataset_kinds") if issubclass(cls, DatasetKind)}
+    found |= {cls for cls in _classes("training/losses") if issubclass(cls, MainLoss)}
+    found |= {cls for cls in _classes("inference/pipelines") if cls.__name__.endswith("Pipeline")}
+    return {cls.__name__ for cls in found} - {"Pipeline", "FilePipeline", "MainLoss"}
+
+
+EXTENSION_CLASSES = _extension_classes()
 
 
 def branches(tree: ast.AST) -> list[ast.expr]:
     """The conditions of a module, and the subjects of its match statements."""
     found: list[ast.expr] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
             found.append(node.test)
         elif isinstance(node, ast.comprehension):
             found += node.ifs
@@ -160,25 +185,20 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def condition_names(condition: ast.expr) -> list[str]:
-    """The names of tasks and modalities, and their classes, that a condition tests for."""
-    tasks, modalities = set(TASKS.names()), set(SOURCES.names())
+    """The names of tasks and modalities, and the classes that stand for one, that a condition tests for."""
+    tasks, modalities = {*TASKS.names(), *VERBS}, set(SOURCES.names())
     found = []
     for node in ast.walk(condition):
         if isinstance(node, ast.Compare):
             constants = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
             about = names_in(node)
-            named = constants & tasks if about & {"task", "verb", "name"} else set()
-            named |= (
-                constants & modalities
-                if about & {"source", "modality", "medium", "reads"} and "kind" in about
-                else set()
-            )
-            named |= constants & modalities if "modality" in about else set()
+            named = constants & tasks if about & {"task", "verb", "name", "predicts"} else set()
+            is_source = about & {"source", "medium", "reads"} and "kind" in about
+            named |= constants & modalities if is_source or "modality" in about else set()
             found += [str(each) for each in named]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
             classes = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
-            task_classes = {cls.__name__ for _, cls in TASKS.items()} | TASK_CLASSES
-            found += sorted(classes & (SOURCE_CLASSES | task_classes))
+            found += sorted(classes & EXTENSION_CLASSES)
     return found
 
 
@@ -202,6 +222,13 @@ def test_no_condition_tests_for_a_task_or_modality_by_name(path: Path) -> None:
         'match task.name:\n    case "captioning": pass',
         '[each for each in tasks if each.name == "speech"]',
         'a = model.source.kind == "audio"',
+        "if isinstance(source, SeriesSource): pass",
+        "if isinstance(run.target, SeriesTarget | Labels): pass",
+        "x = 1 if isinstance(pipeline, ForecastPipeline) else 2",
+        "if issubclass(metric, ForecastMetric): pass",
+        "if not isinstance(dataset, PairDataset): pass",
+        'if verb in ("fill", "embed"): pass',
+        'if decoder.predicts == "tagging": pass',
     ],
 )
 def test_a_condition_on_a_name_is_found(code: str) -> None:

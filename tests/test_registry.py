@@ -158,7 +158,7 @@ def test_a_plugin_file_registers(registry: "Registry[type]", tmp_path: Path) -> 
     plugins.load_file(tmp_path / ".." / tmp_path.name / "plum.py")  # nor by another path
     assert registry.names() == ["global", "red-apple", "plum"]
     assert registry.origin("plum").file == str(file)
-    assert plugins.required_plugins({"a": {"b": ["plum"]}}) == {"fruit.plum": str(file)}
+    assert plugins.required_plugins({"a": {"fruit": ["plum"], "name": "plum"}}) == {"fruit.plum": str(file)}
     assert plugins.required_plugins({"a": "peach"}) == {}
     plugins.check_available({"fruit.plum": str(file)}, "run")
     with pytest.raises(RegardError, match=r"run: this run needs the plugin fruit.cherry.*--plugin /some.*\.py"):

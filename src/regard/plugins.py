@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.registry import AXES, GROUP, Registry, _all_entry_points, _distribution
+from regard.registry import AXES, GROUP, Registry, all_entry_points, distribution_name
 
 PREFIX = "regard_plugin_"  # of the module names of loaded files
-# The module that defines the registry of each axis, imported only when it is needed.
+# Where settings name extensions, if not in a setting called like the axis.
+SETTING_NAMES = {"normalizer": "normalize", "channel-attention": "channel_attention"}
+COMPONENT_TABLES = {"encoder": "encoder", "decoder": "decoder", "source": "source", "media-processor": "source"}
 TRAINING_AXES = ("metric", "loss", "reader")  # not needed to predict with a run
+# The module that defines the registry of each axis, imported only when it is needed.
 REGISTRY_MODULES = {
     "score": "regard.attention.scores",
     "extent": "regard.attention.extents",
@@ -24,6 +27,7 @@ REGISTRY_MODULES = {
     "encoder": "regard.models.settings.components",
     "decoder": "regard.models.settings.components",
     "source": "regard.models.settings.components",
+    "target": "regard.data.targets.base",
     "media-processor": "regard.data.media.base",
     "reader": "regard.data.readers",
     "search": "regard.inference.search.base",
@@ -65,30 +69,30 @@ def load_file(path: Path) -> None:
 
 def external_extensions() -> Iterator[tuple[str, str, str]]:
     """Axis, name and origin of every extension that is not built in; installed ones are not imported."""
+    known = set()
     for axis, registry in AXES.items():
-        for name, entry in registry._entries.items():
-            if not entry.origin.builtin:
-                yield axis, name, str(entry.origin)
-    known = {(axis, name) for axis, registry in AXES.items() for name in registry._entries}
-    for point in _all_entry_points():
+        for name, origin in registry.external().items():
+            known.add((axis, name))
+            yield axis, name, str(origin)
+    for point in all_entry_points():
         axis, _, name = point.name.partition(".")
         if (axis, name) not in known:
-            yield axis, name, _distribution(point)
+            yield axis, name, distribution_name(point)
 
 
 def ignored_entry_points() -> list[str]:
     """A sentence for every installed extension that is not used: without an axis, or with a name that is taken."""
     found, used = [], dict[str, str]()
-    for point in _all_entry_points():
+    for point in all_entry_points():
         axis, dot, name = point.name.partition(".")
-        where = f"{_distribution(point)}: {point.name}"
+        where = f"{distribution_name(point)}: {point.name}"
         if not dot or axis not in REGISTRY_MODULES:
             found.append(f"{where} is ignored: its name must begin with an axis, such as metric.")
         elif name in get_registry(axis).builtin_names():
             found.append(f"{where} is ignored: there is a built-in {axis} of this name.")
         elif point.name in used:
             found.append(f"{where} is ignored: {used[point.name]} has it, too.")
-        used.setdefault(point.name, _distribution(point))
+        used.setdefault(point.name, distribution_name(point))
     return found
 
 
@@ -119,8 +123,19 @@ def get_registry(axis: str) -> "Registry[Any]":
 
 def required_plugins(settings: Any) -> dict[str, str]:
     """The plugins that settings (plain data) use, as `axis.name`, each with its origin."""
-    named = set(_strings(settings))
-    return {f"{axis}.{name}": origin for axis, name, origin in external_extensions() if name in named}
+    named = {(path[-2:], value) for path, value in _strings(settings)}
+    return {
+        f"{axis}.{name}": origin
+        for axis, name, origin in external_extensions()
+        if any(value == name and _names_axis(path, axis) for path, value in named)
+    }
+
+
+def _names_axis(path: tuple[str, ...], axis: str) -> bool:
+    """Whether the setting at the end of a path names an extension of an axis."""
+    if axis in COMPONENT_TABLES:
+        return path == (COMPONENT_TABLES[axis], "kind")
+    return path[-1:] == (SETTING_NAMES.get(axis, axis),)
 
 
 def check_available(required: dict[str, str], where: str, *, training: bool = False) -> None:
@@ -144,15 +159,16 @@ def check_available(required: dict[str, str], where: str, *, training: bool = Fa
         )
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _strings(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every text among plain data, with the names of the tables and the setting that it is in."""
     if isinstance(value, str):
-        yield value
+        yield path, value
     elif isinstance(value, dict):
-        for each in value.values():
-            yield from _strings(each)
+        for name, each in value.items():
+            yield from _strings(each, (*path, str(name)))
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _strings(each)
+            yield from _strings(each, path)
 
 
 __all__ = ["GROUP", "check_available", "extensions", "external_extensions", "load_file", "required_plugins"]

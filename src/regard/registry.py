@@ -132,6 +132,10 @@ class Registry(Generic[T]):
         """The extension of this name. Raises RegardError, naming the nearest, if there is none."""
         return self._find(name).item
 
+    def external(self) -> dict[str, Origin]:
+        """Extensions that are loaded and not built in, each with its origin."""
+        return {name: entry.origin for name, entry in self._entries.items() if not entry.origin.builtin}
+
     def items(self) -> list[tuple[str, T]]:
         """All of them; imports every one."""
         return [(name, self.get(name)) for name in self.names()]
@@ -178,11 +182,13 @@ class Registry(Generic[T]):
             point.load()
         except Exception as error:
             raise RegardError(
-                f"plugin {self.axis}.{name} of {_distribution(point)} cannot be imported: "
+                f"plugin {self.axis}.{name} of {distribution_name(point)} cannot be imported: "
                 f"{type(error).__name__}: {error}"
             ) from error
         if self._canonical(name) not in self._entries:
-            raise RegardError(f"plugin {self.axis}.{name} of {_distribution(point)} registers no {self.axis} {name!r}.")
+            raise RegardError(
+                f"plugin {self.axis}.{name} of {distribution_name(point)} registers no {self.axis} {name!r}."
+            )
 
     def _canonical(self, name: str) -> str:
         return self._aliases.get(name, name)
@@ -332,23 +338,25 @@ def _literals(node: ast.ClassDef) -> dict[str, Any]:
 def _entry_points(axis: str) -> dict[str, importlib.metadata.EntryPoint]:
     """Installed plugins of one axis, by name; none is imported."""
     prefix = f"{axis}."
-    return {point.name.removeprefix(prefix): point for point in _all_entry_points() if point.name.startswith(prefix)}
+    return {point.name.removeprefix(prefix): point for point in all_entry_points() if point.name.startswith(prefix)}
 
 
 @cache
-def _all_entry_points() -> tuple[importlib.metadata.EntryPoint, ...]:
+def all_entry_points() -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Every installed extension, of all axes."""
     return tuple(importlib.metadata.entry_points(group=GROUP))
 
 
-def _distribution(point: importlib.metadata.EntryPoint) -> str:
+def distribution_name(point: importlib.metadata.EntryPoint) -> str:
+    """The installed package of an extension, with its version."""
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
 
 
 def _distribution_of(module: str) -> str:
     """The installed package that a plugin's module belongs to, with its version; empty for a loaded file."""
-    for point in _all_entry_points():
+    for point in all_entry_points():
         if point.dist is not None and (
             point.module == module or point.module.split(".")[0] == module.split(".", maxsplit=1)[0]
         ):
-            return _distribution(point)
+            return distribution_name(point)
     return ""

@@ -13,8 +13,8 @@ from regard.data.batch import load_batch
 from regard.data.corpus import Corpus, prepare, reopen
 from regard.data.dataset_kinds.label_pairs import LabelPairs
 from regard.data.dataset_kinds.text_pairs import TextPairs
-from regard.data.labels import Labels
 from regard.data.settings import AugmentSettings, DataSettings, SubwordSettings
+from regard.data.targets.labels import Labels
 from regard.models.settings import AudioSource, ImageSource, SourceSettings, TextSource
 from regard.special_tokens import BOS, PAD
 from tests.media import audio_bytes, sample_image

@@ -209,7 +209,8 @@ def test_see_over_time_shows_each_validation(trained: Path, tmp_path: Path) -> N
     for name in ("strip.png", "strip.svg", "time.html"):
         invoke("see", run, "--over-time", "-o", tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
-    assert "leave out texts" in invoke_error("see", run, "x", "--over-time")
+    assert "text: this does not apply to --over-time" in invoke_error("see", run, "x", "--over-time")
+    assert "--beam: this does not apply" in invoke_error("see", run, "--over-time", "--beam", "3")
     assert "name a text" in invoke_error("see", run)
 
 

@@ -92,7 +92,7 @@ def test_failing_text_does_not_fail_its_batch() -> None:
         await asyncio.sleep(0.05)
         predictor.go.set()
         answers = await asyncio.gather(*waiting)
-        assert answers == [["A"], ["it could not be translated (RuntimeError)"], ["B"], ["C"]]
+        assert answers == [["A"], ["it could not be predicted; this is a bug (RuntimeError)"], ["B"], ["C"]]
         assert batcher.counters.failed == 1
 
     run(scenario)

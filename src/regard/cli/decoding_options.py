@@ -5,6 +5,7 @@ They are added when a command is parsed or its help is printed, so that `regard 
 
 import inspect
 from collections.abc import Callable, Collection
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from regard.cli.dynamic_options import command_parameters
+from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.inference.options import Options
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 COMMANDS_DECIDE = ("nbest",)  # options with another default in some commands
 META_KEY = "regard.decoding_options"  # in a context's meta
 Groups = Callable[[], Collection[str]]
+_GIVEN: ContextVar[dict[str, str]] = ContextVar("given parameters")
 
 
 def add_decoding_command(
@@ -47,9 +50,30 @@ class _DecodingCommand(TyperCommand):
         return super().get_params(ctx)
 
     def invoke(self, ctx: Any) -> Any:
+        _GIVEN.set(_given_parameters(self, ctx))
         typed = {name: ctx.params.pop(name) for name in self._names or () if name in ctx.params}
         ctx.meta[META_KEY] = options_from(typed)
         return super().invoke(ctx)
+
+
+def _given_parameters(command: TyperCommand, ctx: Any) -> dict[str, str]:
+    """The parameters on the command line, by name, each as it is written there."""
+    given = {}
+    for parameter in command.params:
+        source = ctx.get_parameter_source(parameter.name)
+        if parameter.name is not None and source is not None and source.name == "COMMANDLINE":
+            given[parameter.name] = max(parameter.opts, key=len)
+    return given
+
+
+def check_applicable(names: Collection[str], reason: str) -> None:
+    """Raise RegardError for a parameter on the command line that this use of the command would ignore.
+
+    names: of the parameters that apply. reason: such as "is for texts".
+    """
+    for name, written in _GIVEN.get().items():
+        if name not in names:
+            raise RegardError(f"{written}: this {reason}; leave it out.")
 
 
 def _without_keyword_only(function: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from regard.inference.options import Options
+    from regard.inference.predictor import Predictor
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
@@ -43,7 +46,7 @@ def embed(
     predictor = RunLoader(run, device=device).load()
     if not hasattr(predictor, "embed"):
         raise RegardError(f"{run}: this model does not read texts, and cannot embed them.")
-    with progress(f"reading with {run}", len(texts), as_json) as on_done:
+    with progress(f"embedding with {run}", len(texts), as_json) as on_done:
         vectors = predictor.embed(texts, normalize=not raw, on_done=on_done)
     if truncated := count_truncated(predictor.run, texts):
         limit = predictor.run.max_source_tokens
@@ -53,11 +56,23 @@ def embed(
 
         numpy.save(output, vectors)
         typer.echo(f"{output}: {vectors.shape[0]:,} vectors of {vectors.shape[1]:,} numbers")
-    elif as_json:
-        for text, vector in zip(texts, vectors.tolist(), strict=True):
-            typer.echo(json.dumps({"text": text, "vector": [round(x, 6) for x in vector]}, ensure_ascii=False))
     else:
+        _print_vectors(texts, vectors, as_json)
+
+
+def print_vectors(predictor: "Predictor", inputs: Sequence[str], options: "Options", as_json: bool) -> None:
+    """Print the vectors of texts, or how similar the texts are: what `regard predict` does with a run that embeds."""
+    predictor.resolve_options(options)
+    texts = _read_texts(list(inputs))
+    _print_vectors(texts, predictor.embed(texts), as_json)
+
+
+def _print_vectors(texts: Sequence[str], vectors: "NDArray[np.float32]", as_json: bool) -> None:
+    if not as_json:
         _print_similarities(texts, vectors)
+        return
+    for text, vector in zip(texts, vectors.tolist(), strict=True):
+        typer.echo(json.dumps({"text": text, "vector": [round(x, 6) for x in vector]}, ensure_ascii=False))
 
 
 def _read_texts(inputs: Texts) -> Texts:

@@ -27,7 +27,7 @@ from regard.cli.common import (
     progress,
     resolve_layout,
 )
-from regard.cli.decoding_options import add_decoding_command
+from regard.cli.decoding_options import add_decoding_command, check_applicable
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -36,6 +36,19 @@ if TYPE_CHECKING:
     from regard.inference.options import Options
     from regard.runs.folder import RunDescription
 
+# Names of the parameters that apply to word alignments, to the evaluator of a task, and to a file of outputs.
+LINK_OPTIONS = frozenset(("links", "gold", "as_json"))
+ALIGNMENT_OPTIONS = LINK_OPTIONS | {
+    *("run", "pairs", "source", "reference", "device"),
+    *("source_language", "target_language", "source_column", "target_column"),
+}
+TASK_OPTIONS = frozenset(("run", "pairs", "metric", "device", "as_json"))
+OUTPUT_OPTIONS = frozenset(
+    (
+        *("pairs", "source", "reference", "outputs", "metric", "tokenize", "plot", "output", "as_json"),
+        *("source_language", "target_language", "source_column", "target_column", "media"),
+    )
+)
 BAR_UNIT = 4  # points of a score that one block of a bar stands for
 
 Run = Annotated[Path | None, typer.Argument(help="A trained run's folder; none if --outputs are given.")]
@@ -129,14 +142,16 @@ def evaluate(
     for option, written in (("-o", output), ("--plot", plot)):
         check_output_is_no_input(option, written, (*files.pairs, source, *files.references, outputs, gold, links))
     if gold is not None or links is not None:
+        check_applicable(ALIGNMENT_OPTIONS if links is None else LINK_OPTIONS, "does not apply to word alignments")
         _evaluate_alignment(run, links, gold, files, device, as_json)
         return
     description = _description(run)
     if run is not None and description is not None and task_from_description(description).evaluator in EVALUATORS:
-        if any(each is not None for each in (source, reference, outputs, compare, plot, output)):
-            raise RegardError(f"{run}: name test files, and no references or outputs, for a run of this task.")
+        check_applicable(TASK_OPTIONS, f"does not apply to a run for {task_from_description(description).title}")
         _evaluate_by_task(run, files.pairs, metric, device, as_json)
         return
+    if run is None and compare is None:
+        check_applicable(OUTPUT_OPTIONS, "is for a run, and there is none")
     names = parse_metric_names(metric) if metric else default_metrics(description)
     systems = Systems(run, outputs, compare)
     _check_options(systems, source, plot, tokenize, description)

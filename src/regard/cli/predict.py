@@ -23,6 +23,7 @@ from regard.cli.common import (
     progress,
 )
 from regard.cli.decoding_options import add_decoding_command
+from regard.cli.embed import print_vectors
 from regard.cli.fill import fill_texts
 from regard.cli.generate import generate_texts
 from regard.cli.printing import ResultPrinter
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 SPECIAL_VERBS: dict[str, Callable[["Predictor", Sequence[str], "Options", bool], None]] = {
     "generate": generate_texts,
     "fill": fill_texts,
+    "embed": print_vectors,
 }
 DOCUMENT_EXAMPLES = (
     "article.txt -o article.de.txt --paragraphs",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.common import Device, Json, Run, RunLoader
-from regard.cli.decoding_options import add_decoding_command
+from regard.cli.decoding_options import add_decoding_command, check_applicable
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from regard.views.panels import Captures, Selection
 
 STRIP_PANELS, TERMINAL_PANELS = 6, 3  # of attention over training
+# Names of the parameters that apply to attention over training, and to channel attention.
+OVER_TIME_OPTIONS = frozenset(("run", "over_time", "layer", "head", "subwords", "special", "output"))
+CHANNEL_OPTIONS = frozenset(("run", "text", "channels", "output", "device"))
 MAX_CHARACTERS = 10  # listed in a message, that no font has
 
 Text = Annotated[str | None, typer.Argument(help="What the model reads: a text, a picture, a recording.")]
@@ -120,21 +123,14 @@ def see(
     selection = Selection(kind, layer, head, attribution, subwords, special)
     output_format = _OutputFormat(output, top, as_json)
     output_format.check()
-    has_no_other_options = (
-        target is None and compare is None and not also and not attribution and kind is None and not as_json
-    )
     if over_time:
-        if text is not None or not has_no_other_options:
-            raise RegardError("--over-time: it is of an example of the run's own; leave out texts, kinds and runs.")
+        check_applicable(OVER_TIME_OPTIONS, "does not apply to --over-time, which shows an example of the run's own")
         _show_over_time(run, output_format, selection)
         return
     if text is None:
         raise RegardError("name a text for the model to read, or --over-time.")
     if channels:
-        if not has_no_other_options:
-            raise RegardError(
-                "--channel-attention: it is of one run and one picture; leave out the other options but -o."
-            )
+        check_applicable(CHANNEL_OPTIONS, "does not apply to --channel-attention")
         _show_channels(run, text, output, device)
         return
     runs = [run, *([compare] if compare is not None else [])]

@@ -14,9 +14,10 @@ from regard.data.media.base import media_processor
 from regard.data.placeholders import Protection, Treatment
 from regard.data.preparation import no_report, prepare_files
 from regard.data.settings import FILES, DataSettings
+from regard.data.targets.base import Target
 from regard.data.tokenization import Report
 from regard.data.tokenizers import load_tokenizer
-from regard.data.vocabulary import SourceProcessor, Vocabulary
+from regard.data.vocabulary import SourceProcessor, Vocabulary, as_vocabulary
 from regard.errors import RegardError
 from regard.models.settings import SourceSettings, TextSource
 
@@ -29,12 +30,17 @@ class Corpus:
     train: Any
     valid: Any
     source_processor: SourceProcessor
-    target_vocabulary: Vocabulary
+    target: Target
     rejected: dict[str, int]
     fingerprint: str
     treatments: dict[str, Treatment]  # of placeholders, by kind
     source_settings: SourceSettings
     notes: tuple[str, ...] = ()  # what was changed while it was prepared
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """The target as tokens. Raises RegardError for a model that predicts none."""
+        return as_vocabulary(self.target)
 
     @cached_property
     def protection(self) -> Protection:
@@ -100,7 +106,7 @@ def _open(folder: Path, kind: DatasetKind, source: SourceSettings) -> Corpus:
         train,
         validation,
         tokenizer_or_medium,
-        kind.load_target_vocabulary(folder / kind.target_file),
+        kind.load_target(folder / kind.target_file),
         metadata.get("rejected", metadata.get("set_aside", {})),
         metadata["fingerprint"],
         metadata.get("placeholders", {}),  # missing in older corpora

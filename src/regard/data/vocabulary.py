@@ -1,10 +1,11 @@
 """What encodes sources and targets: tokenizers, media and labels."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from regard.data.media.base import MediaProcessor
 from regard.data.settings import SubwordSettings
+from regard.data.targets.base import Target
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
 
@@ -12,16 +13,10 @@ SourceProcessor = SubwordTokenizer | MediaProcessor
 SourceInput = Any  # one encoded source: tokens with special tokens, or an array
 
 
-class Vocabulary(Protocol):
-    """What encodes and decodes targets: a subword tokenizer, or labels."""
+class Vocabulary(Target, Protocol):
+    """A target of tokens: a subword tokenizer, or labels. has_eos: the end-of-sequence token ends each target."""
 
-    has_eos: bool  # whether the end-of-sequence token ends each target
-    target_file: str  # its file name in a run
-
-    @property
-    def model(self) -> bytes:
-        """The content of its file."""
-        ...
+    has_eos: bool
 
     def __len__(self) -> int: ...
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -54,3 +49,15 @@ def text_tokenizer(side: SourceProcessor) -> SubwordTokenizer:
     if isinstance(side, SubwordTokenizer):
         return side
     raise RegardError(f"this model reads {side.plural_name}, not text; give it files of these.")
+
+
+def has_tokens(target: Target) -> bool:
+    """Whether a target is of tokens, and so a vocabulary."""
+    return hasattr(target, "encode")
+
+
+def as_vocabulary(target: Target) -> Vocabulary:
+    """A target of tokens. Raises RegardError for a target of another type, such as the scale of series."""
+    if has_tokens(target):
+        return cast(Vocabulary, target)
+    raise RegardError("this model predicts values, not tokens; there is no vocabulary.")

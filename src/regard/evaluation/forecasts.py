@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from regard.data.dataset_kinds.series_windows import SeriesDataset, SeriesWindows, model_input
 from regard.data.series.forecast import point_output
 from regard.data.series.regular import RegularSeries, describe_report
-from regard.data.series.target import SeriesTarget
+from regard.data.targets.series import SeriesTarget
 from regard.errors import RegardError
 from regard.evaluation.metrics import METRICS
 from regard.evaluation.metrics._forecast import ForecastMetric, Forecasts, Values
 from regard.evaluation.report import Progress
 from regard.inference.pipelines.forecast import ForecastPipeline
-from regard.models.settings import SeriesSource
 
 BATCH_WINDOWS = 256
 MAX_VALIDATION_WINDOWS = 1000
@@ -85,9 +84,9 @@ def backtest(
 ) -> BacktestReport:
     """The report of a run on these files. Raises RegardError if no forecast can be compared with what came."""
     target, changes = pipeline.target, Counter[str]()
-    chosen = [_forecast_metric(name, pipeline.quantiles) for name in metrics]
+    chosen = [forecast_metric(name, pipeline.quantiles) for name in metrics]
     if pipeline.quantiles:
-        chosen += [_forecast_metric(name, pipeline.quantiles) for name in ("pinball", "coverage_error")]
+        chosen += [forecast_metric(name, pipeline.quantiles) for name in ("pinball", "coverage_error")]
         chosen = list(dict.fromkeys(chosen))
     series = [each for path in files for each in pipeline.read(path, changes)]
     windows = [(each, row) for each in series for row in _forecast_rows(each, pipeline.history, target.horizon)]
@@ -124,18 +123,16 @@ def backtest(
     )
 
 
-def validation_score(
-    metric: type[ForecastMetric], pipeline: Any, dataset: SeriesDataset, target: SeriesTarget
-) -> float:
+def validation_score(metric: type[ForecastMetric], pipeline: ForecastPipeline, dataset: SeriesDataset) -> float:
     """A metric of forecasts of a validation set, of at most MAX_VALIDATION_WINDOWS windows spread over it."""
     count = min(len(dataset), MAX_VALIDATION_WINDOWS)
     numbers = np.linspace(0, len(dataset) - 1, count).astype(np.int64).tolist()
-    totals = _Totals(target.horizon)
+    totals = _Totals(pipeline.target.horizon)
     for start in range(0, count, BATCH_WINDOWS):
         batch = numbers[start : start + BATCH_WINDOWS]
         outputs = np.stack(pipeline.forecast([dataset.window(each) for each in batch])).astype(np.float64)
         truth = np.stack([dataset.future(each) for each in batch]).astype(np.float64)
-        totals.add("model", metric, _forecasts(outputs, truth, target, pipeline.quantiles))
+        totals.add("model", metric, _forecasts(outputs, truth, pipeline.target, pipeline.quantiles))
     return totals.results(pipeline.quantiles)[0]["model"][metric.name]
 
 
@@ -196,7 +193,7 @@ def fit_ridge(run: Path, pipeline: ForecastPipeline) -> System | None:
     """
     folder = run / "data"
     source = pipeline.run.description.model.source
-    if not (folder / "train.values.npy").exists() or not isinstance(source, SeriesSource):
+    if not (folder / "train.values.npy").exists():
         return None
     kind = SeriesWindows()
     own_valid = (folder / "valid.values.npy").exists()
@@ -244,13 +241,15 @@ def _regression_data(dataset: SeriesDataset, history: int, columns: int) -> tupl
     return np.concatenate(xs).astype(np.float64), np.concatenate(ys).astype(np.float64)
 
 
-def _forecast_metric(name: str, quantiles: tuple[float, ...]) -> type[ForecastMetric]:
-    metric = METRICS.get(name)
-    if not issubclass(metric, ForecastMetric):
+def forecast_metric(name: str, quantiles: tuple[float, ...]) -> type[ForecastMetric]:
+    """The metric of this name. Raises RegardError if it is not of forecasts, or needs quantiles that there are not."""
+    metric: Any = METRICS.get(name)
+    if metric.inputs != ForecastMetric.inputs:
         raise RegardError(f"--metric: {name} is not a metric of forecasts.")
     if metric.quantiles and not quantiles:
         raise RegardError(f"--metric: {name} needs quantiles; train with --set model.decoder.quantiles=[0.1,0.5,0.9].")
-    return metric
+    found: type[ForecastMetric] = metric
+    return found
 
 
 def _forecast_rows(series: RegularSeries, history: int, horizon: int) -> range:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.data.input_validation import normalize_whitespace
-from regard.data.vocabulary import SourceProcessor, Vocabulary
+from regard.data.targets.base import Target
+from regard.data.vocabulary import SourceProcessor, Vocabulary, as_vocabulary, has_tokens
 from regard.inference.engines.base import Engine
 from regard.inference.options import Options
 from regard.inference.search_config import SearchConfig
@@ -28,19 +29,20 @@ class LoadedRun:
         self,
         description: RunDescription,
         source_processor: SourceProcessor,
-        target_vocabulary: Vocabulary,
+        target: Target,
         engine: Engine,
         open_bundle: "Callable[[], Bundle]",
         engine_reason: str = "",
         alignment_head: AlignmentHead | None = None,
     ) -> None:
-        self.description, self.source_processor, self.target_vocabulary = (
-            description,
-            source_processor,
-            target_vocabulary,
-        )
+        self.description, self.source_processor, self.target = description, source_processor, target
         self.engine, self.engine_reason, self.alignment_head = engine, engine_reason, alignment_head
         self._open_bundle = open_bundle
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """The target as tokens. Raises RegardError for a model that predicts none."""
+        return as_vocabulary(self.target)
 
     @cached_property
     def bundle(self) -> "Bundle":
@@ -80,6 +82,6 @@ class LoadedRun:
         return options.search_config(
             tokens_per_source_token=self.description.tokens_per_source_token,
             max_length=self.max_target_tokens,
-            vocabulary=len(self.target_vocabulary),
+            vocabulary=len(self.target_vocabulary) if has_tokens(self.target) else 0,
             classes=not self.description.model.decoder.predicts_tokens,
         )

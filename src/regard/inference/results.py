@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from regard.data.series.forecast import SeriesForecast
 from regard.views.notebook import AttentionView
 
@@ -40,6 +43,7 @@ class Result:
     alignment: list[tuple[int, int]] | None = None  # (source word, target word), from 0, on request
     missing: list[str] = field(default_factory=list)  # placeholders and terms that could not be kept
     forecast: "list[SeriesForecast] | None" = None  # of each series, of a model that forecasts
+    vector: NDArray[np.float32] | None = None  # [width], of a model that embeds texts
     error: str = ""  # why there is no output, as a clause
 
     def _repr_html_(self) -> str | None:

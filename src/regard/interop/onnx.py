@@ -24,7 +24,6 @@ from regard.special_tokens import BOS, EOS, MASK, PAD, UNK
 
 OPSET = 17
 EXAMPLE_LENGTH = 7  # tokens of the source from which a graph is traced
-UNSUPPORTED = ("recurrent", "convolutional")  # encoders and decoders that cannot be traced for every length
 BATCH = {0: "batch"}
 POSITIONS = {0: "batch", 1: "positions"}
 STEPS = {0: "batch", 1: "steps"}
@@ -81,9 +80,8 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
     source = settings.source
     if not (source.is_text or source.is_empty):
         raise RegardError(f"onnx: only models of text can be exported, and this one reads {source.description}.")
-    if settings.decoder.copies or any(
-        component.kind in UNSUPPORTED for component in (settings.encoder, settings.decoder)
-    ):
+    components = (settings.encoder, settings.decoder)
+    if settings.decoder.copies or not all(each.exports_to_onnx for each in components):
         raise RegardError("onnx: only Transformers can be exported, without copying.")
     files = _trace(bundle.model.eval(), settings)
     special = {"pad": PAD, "unknown": UNK, "begin": BOS, "end": EOS}

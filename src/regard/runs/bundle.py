@@ -10,8 +10,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from regard.data.targets.base import Target
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.data.vocabulary import SourceProcessor, Vocabulary
+from regard.data.vocabulary import SourceProcessor, Vocabulary, as_vocabulary, has_tokens
 from regard.errors import RegardError
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -25,7 +26,12 @@ class Bundle:
     description: RunDescription
     model: Seq2Seq
     source_processor: SourceProcessor
-    target_vocabulary: Vocabulary
+    target: Target
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """The target as tokens. Raises RegardError for a model that predicts none."""
+        return as_vocabulary(self.target)
 
 
 def module_tensors(module: nn.Module) -> dict[str, Tensor]:
@@ -89,23 +95,24 @@ def save_bundle(folder: Path, bundle: Bundle, tensors: Mapping[str, Tensor] | No
     """Write a model into a folder. tensors: saved instead of the model's own, such as an average of checkpoints."""
     if isinstance(bundle.source_processor, SubwordTokenizer):
         write_durably(folder / "source.subwords", bundle.source_processor.model)
-    write_durably(folder / bundle.target_vocabulary.target_file, bundle.target_vocabulary.model)
+    write_durably(folder / bundle.target.target_file, bundle.target.model)
     weights = module_tensors(bundle.model) if tensors is None else tensors
     write_durably(folder / "model.safetensors", serialize_tensors(weights, WEIGHTS_METADATA))
     # Written last, since a folder with a model.toml counts as a complete run.
     write_durably(folder / "model.toml", bundle.description.as_toml().encode())
 
 
-def new_model(settings: ModelSettings, source: SourceProcessor, target: Vocabulary) -> Seq2Seq:
-    """A new model, randomly initialized, for these vocabularies."""
+def new_model(settings: ModelSettings, source: SourceProcessor, target: Target) -> Seq2Seq:
+    """A new model, randomly initialized, for this source and target."""
     source_size = len(source) if isinstance(source, SubwordTokenizer) else 0
-    return Seq2Seq(settings, source_vocabulary_size=source_size, target_vocabulary_size=len(target))
+    target_size = len(as_vocabulary(target)) if has_tokens(target) else 0
+    return Seq2Seq(settings, source_vocabulary_size=source_size, target_vocabulary_size=target_size)
 
 
 def load_bundle(folder: Path, device: str = "cpu") -> Bundle:
     """The model of a run, in evaluation mode. Raises RegardError if the folder is not a trained run or is damaged."""
     run = open_run(folder)
-    source, target = run.source_processor, run.target_vocabulary
+    source, target = run.source_processor, run.target
     try:
         with torch.random.fork_rng(devices=[]):  # initialization must not advance the global random generator
             model = new_model(run.description.model, source, target)

@@ -17,13 +17,12 @@ from pydantic import Field
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.alignment.shortlist import Shortlist, load_shortlist
-from regard.data.labels import Labels
 from regard.data.media.base import media_processor
 from regard.data.placeholders import Treatment
-from regard.data.series.target import SeriesTarget
+from regard.data.targets.base import TARGETS, Target
 from regard.data.tokenizers import load_tokenizer
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
-from regard.data.vocabulary import SourceProcessor, Vocabulary
+from regard.data.vocabulary import SourceProcessor, Vocabulary, as_vocabulary
 from regard.errors import RegardError
 from regard.models.settings import ModelSettings
 from regard.plugins import check_available
@@ -61,7 +60,12 @@ class RunFolder:
     folder: Path
     description: RunDescription
     source_processor: SourceProcessor
-    target_vocabulary: Vocabulary
+    target: Target
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """The target as tokens. Raises RegardError for a model that predicts none."""
+        return as_vocabulary(self.target)
 
     def shortlist(self) -> Shortlist | None:
         """The vocabulary shortlist, if the run has one. Raises RegardError."""
@@ -108,12 +112,12 @@ def open_run(folder: Path) -> RunFolder:
     except RegardError as error:
         raise RegardError(f"{folder / 'model.toml'}: {error}") from None
     source = media_processor(description.model.source) or load_tokenizer(folder / "source.subwords")
-    return RunFolder(folder, description, source, load_target_vocabulary(folder))
+    return RunFolder(folder, description, source, load_target(folder))
 
 
-def load_target_vocabulary(folder: Path) -> Vocabulary:
+def load_target(folder: Path) -> Target:
     """The target of a run: subwords, labels, or the scale of series. Raises RegardError."""
-    for kind in (Labels, SeriesTarget):
+    for _, kind in TARGETS.items():
         if (folder / kind.target_file).exists():
             return kind.load(folder / kind.target_file)
     return load_tokenizer(folder / SubwordTokenizer.target_file)
@@ -129,11 +133,8 @@ def stored_names(file: Any) -> dict[str, str]:
 def model_fingerprint(folder: Path) -> str:
     """A hash of the weights and of everything else that a model's outputs depend on."""
     digest = hashlib.sha256(b"1")
-    for name in (
-        *("model.toml", "model.safetensors", "source.subwords", "target.subwords", "target.labels"),
-        "series.json",
-        "shortlist.safetensors",
-    ):
+    targets = [SubwordTokenizer.target_file, *(kind.target_file for _, kind in TARGETS.items())]
+    for name in ("model.toml", "model.safetensors", "source.subwords", *targets, "shortlist.safetensors"):
         path = folder / name
         if path.exists():
             with path.open("rb") as file:

@@ -38,9 +38,9 @@ from regard.serving.middleware import App, BodyTimeout, BodyTooLarge, RequestMid
 from regard.serving.model_pool import Model, ModelNotFoundError, ModelPool
 from regard.serving.prometheus import Metrics
 from regard.serving.request_schema import (
-    PredictionRequest,
     form_fields,
     options_in_query,
+    prediction_request,
     query_parameters,
     requested_options,
     unknown_field,
@@ -116,6 +116,9 @@ class Service:
             model = self.pool.find(**selection)
         except ModelNotFoundError as error:
             raise RequestError(400, str(error)) from None
+        language = model.target_language(selection.get("target"))
+        if language and not options.to:
+            options = options.with_changes(to=language)
         options = self.validate_options(options, model)
         return model, await run_until_disconnect(request, translate_texts(model, texts, options, self.limits))
 
@@ -198,25 +201,25 @@ def _add_routes(app: FastAPI, service: Service) -> None:
             "requires_api_key": service.api_keys.required,
         }
 
-    @app.post(
-        "/v1/translate",
-        summary="Translate texts; keys go into the header Authorization: Bearer.",
-        description="""curl localhost:8000/v1/translate -H "content-type: application/json" -d '{"text": "A dog."}'""",
-    )
-    async def translate(
-        body: PredictionRequest, request: Request, authorization: Annotated[str, Header()] = ""
-    ) -> dict[str, Any]:
+    async def translate(body: Any, request: Request, authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
         service.check_api_key(bearer_key(authorization))
         texts = [body.text] if isinstance(body.text, str) else body.text
         selection = {"name": body.model, "source": body.source, "target": body.target}
         model, translations = await service.translate(request, texts, requested_options(body), **selection)
         return {"model": model.name, "translations": [translation_record(each, model) for each in translations]}
 
+    translate.__annotations__["body"] = prediction_request(service.limits)
+    app.post(
+        "/v1/translate",
+        summary="Translate texts; keys go into the header Authorization: Bearer.",
+        description="""curl localhost:8000/v1/translate -H "content-type: application/json" -d '{"text": "A dog."}'""",
+    )(translate)
+
     @app.post(
         "/v1/lines",
         summary="Translate a long text, the body, line by line; each is answered when it is done.",
         description="curl localhost:8000/v1/lines --data-binary @book.txt",
-        openapi_extra={"parameters": query_parameters()},
+        openapi_extra={"parameters": query_parameters(service.limits)},
     )
     async def lines(
         request: Request,
@@ -246,7 +249,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         "/v1/file",
         summary="Translate a file, the body: its progress line by line, then the file in base64.",
         description='curl "localhost:8000/v1/file?name=app.po" --data-binary @app.po',
-        openapi_extra={"parameters": query_parameters()},
+        openapi_extra={"parameters": query_parameters(service.limits)},
     )
     async def file(
         request: Request,

@@ -7,6 +7,7 @@ batch. Texts whose client has disconnected are dropped.
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ MAX_RETRY_AFTER = 30  # the longest Retry-After, in seconds
 MEDIA_SIZE = 500  # what a picture or a recording counts as, in characters
 MAX_RUNNING_JOBS = 16  # jobs other than batches, running or waiting
 
+LOGGER = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -47,6 +49,10 @@ class BatchPredictor(Protocol):
 def size_of(text: str | DecodedMedia) -> int:
     """The size of an input in characters: a constant is added for each text; MEDIA_SIZE for media."""
     return MEDIA_SIZE if isinstance(text, DecodedMedia) else len(text) + 20
+
+
+def _failed(text: Any, error: str) -> Result:
+    return Result(str(text)[:100], "", 0.0, [], [], error=error)
 
 
 @dataclass
@@ -235,18 +241,11 @@ class Batcher:
         texts, options = [item.text for item in batch], batch[0].options
         try:
             return self._predictor.results(texts, options)
-        except Exception as error:
+        except RegardError as error:
             if len(batch) == 1:
-                return [
-                    Result(
-                        str(texts[0])[:100],
-                        "",
-                        0.0,
-                        [],
-                        [],
-                        error=str(error).rstrip(".")
-                        if isinstance(error, RegardError)
-                        else f"it could not be translated ({type(error).__name__})",
-                    )
-                ]
+                return [_failed(texts[0], str(error).rstrip("."))]
+        except Exception as error:
+            if len(batch) == 1:  # a bug, which must not stop the service
+                LOGGER.exception("an input could not be predicted")
+                return [_failed(texts[0], f"it could not be predicted; this is a bug ({type(error).__name__})")]
         return [result for item in batch for result in self._predict_batch([item])]

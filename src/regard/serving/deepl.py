@@ -76,7 +76,9 @@ def add_to(app: FastAPI, service: "Service") -> None:
         _check_api_key(service, authorization)
         if type not in ("source", "target"):
             raise RequestError(400, "Value for 'type' not supported.")
-        codes = {getattr(model, type) for model in service.pool.models} - {None}
+        codes = {
+            code for model in service.pool.models for code in (model.sources if type == "source" else model.targets)
+        }
         extra = {"supports_formality": False} if type == "target" else {}
         return [{"language": code.upper(), "name": language_name(code), **extra} for code in sorted(codes)]
 

@@ -125,9 +125,9 @@ def _languages(pool: ModelPool) -> list[dict[str, Any]]:
     """All source and target languages, each with the languages it can be translated into."""
     targets: dict[str, set[str]] = {}
     for model in pool.models:
-        targets.setdefault(model.source or "auto", set()).add(model.target or "auto")
-        if model.target is not None:
-            targets.setdefault(model.target, set())
+        targets.setdefault(model.source or "auto", set()).update(model.targets or ["auto"])
+        for code in model.targets:
+            targets.setdefault(code, set())
     return [
         {"code": code, "name": language_name(code), "targets": sorted(codes)} for code, codes in sorted(targets.items())
     ]

@@ -55,7 +55,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
         "/v1/predict-file",
         summary="What a model says of a picture or a recording, the body: a caption, a transcript, a class.",
         description='curl "localhost:8000/v1/predict-file?model=captions" --data-binary @photo.png',
-        openapi_extra={"parameters": query_parameters()},
+        openapi_extra={"parameters": query_parameters(service.limits)},
     )
     async def predict_file(
         request: Request,

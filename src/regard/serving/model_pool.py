@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from regard.inference.options import options_in
 from regard.inference.predictor import Predictor, TaskProtocol
 from regard.serving.batcher import Batcher
 from regard.serving.limits import Limits
+
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass
@@ -40,12 +43,30 @@ class Model:
             "languages": list(self.predictor.description.target_languages),
         }
 
+    @property
+    def targets(self) -> list[str]:
+        """The languages that the model translates to."""
+        several = () if self.predictor is None else self.predictor.description.target_languages
+        return list(several) or ([self.target] if self.target else [])
+
+    @property
+    def sources(self) -> list[str]:
+        """The languages that the model translates from."""
+        return [self.source] if self.source else []
+
+    def target_language(self, requested: str | None) -> str:
+        """The one of several target languages that a request means; empty for a model of one, or if none is meant."""
+        if requested is None or len(self.targets) < 2:
+            return ""
+        return next((each for each in self.targets if _language_matches(requested, each)), "")
+
     def matches_languages(self, source: str | None, target: str | None) -> bool:
         """Whether the model translates from this language to that one; None matches any language."""
         predictor = self.predictor
         if target is not None and predictor is not None and not predictor.description.model.decoder.predicts_tokens:
             return False  # labels are in no language
-        return _language_matches(source, self.source) and _language_matches(target, self.target)
+        matches_target = not self.targets or any(_language_matches(target, each) for each in self.targets)
+        return _language_matches(source, self.source) and matches_target
 
 
 def _language_matches(requested: str | None, supported: str | None) -> bool:
@@ -102,6 +123,10 @@ class ModelPool:
         except (RegardError, OSError) as error:
             self.load_error = str(error)
             return
+        except Exception as error:
+            LOGGER.exception("a model could not be loaded")
+            self.load_error = f"this is a bug in regard ({type(error).__name__}: {error})."
+            return
         gc.collect()
         gc.freeze()  # loaded models are never freed: the collector need not traverse them again and again
         self.ready = True
@@ -140,13 +165,13 @@ class ModelPool:
         matches = [model for model in self.models if model.matches_languages(source, target or None)]
         # A model without languages is meant only where no other model has one on that side.
         for side, requested in (("source", source), ("target", target)):
-            if requested and any(getattr(model, side) is not None for model in self.models):
-                matches = [model for model in matches if getattr(model, side) is not None]
+            if requested and any(getattr(model, f"{side}s") for model in self.models):
+                matches = [model for model in matches if getattr(model, f"{side}s")]
         if not matches:
             raise ModelNotFoundError(
                 f"no model goes from {source or 'any language'} to {target or 'any'}; see the list of languages."
             )
-        exact = [model for model in matches if model.target is not None or target is None] or matches
+        exact = [model for model in matches if model.targets or target is None] or matches
         if source is None and len({model.source for model in exact}) > 1:
             raise ModelNotFoundError("several models could be meant; name the model, or the source language.")
         return exact[0]

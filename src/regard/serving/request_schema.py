@@ -29,13 +29,16 @@ class _PredictionInputs(BaseModel):
     target: str | None = None
 
 
-# The body of a request: the inputs, and every decoding option with its type, bounds, default and help text.
-# Their values are checked by `Options`, whose messages are those of Python and of the command line.
-OPTION_FIELDS: dict[str, Any] = {
-    name: (Annotated[Any, WithJsonSchema(schema)], Field(Options.model_fields[name].default))
-    for name, schema in Options.model_json_schema()["properties"].items()
-}
-PredictionRequest: Any = create_model("PredictionRequest", __base__=_PredictionInputs, **OPTION_FIELDS)
+def prediction_request(limits: Limits) -> Any:
+    """The class of a request's body: the inputs, and every decoding option with its type, bounds, default and help.
+
+    Their values are checked by `Options`, whose messages are those of Python and of the command line.
+    """
+    fields: dict[str, Any] = {
+        name: (Annotated[Any, WithJsonSchema(schema)], Field(Options.model_fields[name].default))
+        for name, schema in option_schema(limits).items()
+    }
+    return create_model("PredictionRequest", __base__=_PredictionInputs, **fields)
 
 
 def requested_options(body: Any) -> Options:
@@ -95,22 +98,28 @@ def options_in_query(request: Request, *, without: Collection[str] = ()) -> Opti
     return options_from({name: _value(name, texts) for name, texts in requested.items()})
 
 
-def query_parameters() -> list[dict[str, Any]]:
+def query_parameters(limits: Limits) -> list[dict[str, Any]]:
     """The options as query parameters in OpenAPI."""
     return [
         {"name": name, "in": "query", "required": False, "description": schema["description"], "schema": schema}
-        for name, schema in SCHEMA.items()
+        for name, schema in option_schema(limits).items()
         if schema.get("type") != "object"
     ]
 
 
 def form_fields(limits: Limits) -> dict[str, dict[str, Any]]:
-    """The JSON schema of each option, with the limits of the service as bounds; forms are built from it."""
-    fields = {name: _flat(schema) for name, schema in SCHEMA.items()}
+    """The JSON schema of each option without `anyOf`; forms are built from it."""
+    fields = {name: _flat(schema) for name, schema in option_schema(limits).items()}
     fields["search"]["enum"] = selectable_searches()
-    for name in ("beam", "nbest"):
-        fields[name]["maximum"] = min(fields[name]["maximum"], getattr(limits, name))
     return fields
+
+
+def option_schema(limits: Limits) -> dict[str, dict[str, Any]]:
+    """The JSON schema of each option, with the limits of the service as bounds."""
+    schema = {name: dict(each) for name, each in SCHEMA.items()}
+    for name in ("beam", "nbest"):
+        schema[name]["maximum"] = min(schema[name]["maximum"], getattr(limits, name))
+    return schema
 
 
 def _flat(schema: Mapping[str, Any]) -> dict[str, Any]:

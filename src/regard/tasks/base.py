@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.example import Layout
     from regard.data.settings import DataSettings
-    from regard.data.vocabulary import Vocabulary
+    from regard.data.targets.base import Target
     from regard.inference.inputs.base import Inputs
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.options import Options
@@ -72,7 +72,8 @@ class Task(ABC):
 
     name: in settings and over HTTP. verb: the command, and the predictor's method. summary: one line of help. output:
     the label of its output on the page. options: groups of decoding options it accepts (`inference/options.py`).
-    metrics: what `regard evaluate` reports; the first one selects checkpoints. default_presets: the one for each
+    metrics: what `regard evaluate` reports; the first one selects checkpoints. metric_inputs: what
+    further metrics may be computed from. default_presets: the one for each
     modality that it reads. presets: all that it defines. served: whether `regard serve` serves it. loss: the name of
     its main loss (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by its "perplexity" or
     "masked-perplexity" on plain text. train_options: further
@@ -86,6 +87,7 @@ class Task(ABC):
     output: ClassVar[str]
     options: ClassVar[frozenset[str]]
     metrics: ClassVar[tuple[str, ...]]
+    metric_inputs: ClassVar[frozenset[str]] = frozenset({"loss", "text"})
     default_presets: ClassVar[Mapping[str, str]] = {}
     presets: ClassVar[tuple[Preset, ...]] = ()
     served: ClassVar[bool] = True
@@ -129,6 +131,10 @@ class Task(ABC):
     def configure(self, settings: dict[str, Any]) -> None:  # noqa: B027
         """Adjust plain settings to the task before they are checked."""
 
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        """Whether a model was made for this task, where an older or imported run does not name it."""
+        return False
+
     def check(self, model: "ModelSettings") -> None:
         """Raise RegardError if a model cannot be trained for this task. By default it must generate tokens."""
         if not model.decoder.autoregressive:
@@ -145,9 +151,11 @@ class Task(ABC):
         """The command that uses a run of this task, in a sentence."""
         return f"Use it with: regard {self.verb} {run} {self.input_example}"
 
-    def describe_target(self, vocabulary: "Vocabulary") -> str:
+    def describe_target(self, target: "Target") -> str:
         """What is predicted, as a short phrase."""
-        return f"{len(vocabulary):,} subwords"
+        from regard.data.vocabulary import as_vocabulary
+
+        return f"{len(as_vocabulary(target)):,} subwords"
 
     def synthetic(self) -> "SyntheticData | None":
         """Synthetic data for a demonstration, if there are any."""
@@ -200,39 +208,32 @@ def task_from_description(description: "RunDescription") -> Task:
 
 
 def infer_task(model: "ModelSettings", *, truncate: bool) -> str:
-    """The name of the task of a run that does not name it: an older or an imported one."""
-    decoder, source = model.decoder.kind, model.source.kind
-    by_decoder = {
-        "masked-lm": "masked_lm",
-        "token-classification": "tagging",
-        "span": "span_qa",
-        "pooling": "classification",
-        "none": "embedding",
-    }
-    by_source = {"none": "causal_lm", "image": "captioning", "audio": "speech", "series": "forecasting"}
-    if decoder in by_decoder or source in by_source:
-        return by_decoder.get(decoder) or by_source[source]
-    if model.source.segments_of_text > 1:
-        return "story_qa"
-    return "summarization" if truncate else "translation"
+    """The name of the task of a run that does not name it: an older or an imported one. Raises RegardError."""
+    for task in all_tasks():
+        if task.claims(model, truncate=truncate):
+            return task.name
+    raise RegardError(
+        f"task: no task is known for a model with a source of the kind {model.source.kind} and a decoder of the kind "
+        f'{model.decoder.kind}; name it, as in task = "translation".'
+    )
 
 
-MODALITIES = {
-    "text": "text",
-    "series": "numeric series",
-    "image": "images",
-    "audio": "recordings",
-    "none": "plain text, without pairs",
-}
+def describe_modality(modality: str) -> str:
+    """The sources of a modality, such as "images"."""
+    from regard.models.settings import SOURCES
+
+    source = SOURCES.get(modality)
+    return "plain text, without pairs" if source.is_empty else source.description
 
 
 def modality_error(task: Task, modality: str) -> str:
     """The error message for files of a modality that a task does not read."""
     if not task.default_presets:
         return f"--task: {task.name} is for imported models; it cannot be trained."
-    needed = " or ".join(MODALITIES.get(each, each) for each in task.default_presets)
+    needed = " or ".join(map(describe_modality, task.default_presets))
     hint = " (name their folder with --media, if it is not the table's)" if modality == "text" else ""
-    return f"--task: {task.name} needs {needed}{hint}, and the sources of these files are {MODALITIES[modality]}."
+    given = describe_modality(modality)
+    return f"--task: {task.name} needs {needed}{hint}, and the sources of these files are {given}."
 
 
 def build_inputs(run: "LoadedRun") -> "Inputs":

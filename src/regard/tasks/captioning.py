@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
+    from regard.models.settings import ModelSettings
 
 
 CAPTION_TRAINING = {"batch_tokens": 4096, "metric": "chrf", "ema_decay": 0.999}
@@ -38,6 +39,9 @@ class Captioning(Task):
 
     def synthetic(self) -> "SyntheticData":
         return Scenes()
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.source.kind == "image" and model.decoder.autoregressive
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)

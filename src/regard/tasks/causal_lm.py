@@ -26,6 +26,7 @@ class CausalLM(Task):
     summary = "language model: continues a prompt"
     options = frozenset({"search", "nbest", "sampling", "forbidden", "length", "scores"})
     metrics = ("loss",)
+    metric_inputs = frozenset({"loss"})
     evaluator = "perplexity"
     served = False
     default_presets = {"none": "gpt-tiny"}  # noqa: RUF012
@@ -43,6 +44,9 @@ class CausalLM(Task):
 
     def recognizes(self, data: "DataSettings", modality: str) -> float:
         return 0.1 if modality == "none" else 0.0
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.source.is_empty and model.decoder.autoregressive
 
     def check(self, model: "ModelSettings") -> None:
         if not model.source.is_empty:

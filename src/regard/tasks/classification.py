@@ -11,7 +11,7 @@ from regard.tasks.training_defaults import RECURRENT
 if TYPE_CHECKING:
     from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.settings import DataSettings
-    from regard.data.vocabulary import Vocabulary
+    from regard.data.targets.base import Target
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
     from regard.models.settings import ModelSettings
@@ -61,12 +61,17 @@ class Classification(Task):
             source = settings["model"].setdefault("source", {"kind": "text"})
             source["segments"] = max(2, source.get("segments", 1))
 
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.decoder.predicts == "classes"
+
     def check(self, model: "ModelSettings") -> None:
         if model.decoder.predicts != "classes":
             raise RegardError("--preset: this model predicts no class; leave it out, or choose a classifier.")
 
-    def describe_target(self, vocabulary: "Vocabulary") -> str:
-        return f"{len(vocabulary) - EOS - 1:,} classes"
+    def describe_target(self, target: "Target") -> str:
+        from regard.data.vocabulary import as_vocabulary
+
+        return f"{len(as_vocabulary(target)) - EOS - 1:,} classes"
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)

@@ -21,6 +21,9 @@ class TextEmbedding(Task):
     metrics = ()
     served = False
 
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.decoder.kind == "none"
+
     def check(self, model: "ModelSettings") -> None:
         raise RegardError("--task: an encoder without a head has nothing to learn by; choose another task.")
 

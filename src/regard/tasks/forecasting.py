@@ -10,7 +10,7 @@ from regard.tasks.training_defaults import TRANSFORMER
 if TYPE_CHECKING:
     from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.settings import DataSettings
-    from regard.data.vocabulary import Vocabulary
+    from regard.data.targets.base import Target
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
     from regard.models.settings import ModelSettings
@@ -31,6 +31,7 @@ class Forecasting(Task):
     summary = "numeric series to their future"
     options = frozenset()
     metrics = ("mse", "mae", "mase", "smape")
+    metric_inputs = frozenset({"loss", "forecasts"})
     loss = "forecast"
     evaluator = "forecast"
     served = False
@@ -90,15 +91,18 @@ class Forecasting(Task):
         source["columns"], source["covariates"] = shape.targets + shape.covariates, shape.covariates
         _match_head(source, head, shape.targets)
 
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.decoder.predicts == "values"
+
     def check(self, model: "ModelSettings") -> None:
         if model.decoder.predicts != "values":
             raise RegardError("--preset: this model forecasts no values; leave it out, or choose one for forecasting.")
 
-    def describe_target(self, vocabulary: "Vocabulary") -> str:
-        from regard.data.series.target import SeriesTarget
+    def describe_target(self, target: "Target") -> str:
+        from regard.data.targets.series import SeriesTarget
 
-        assert isinstance(vocabulary, SeriesTarget)
-        return f"{len(vocabulary.targets):,} columns, {vocabulary.horizon:,} steps of {vocabulary.step} ahead"
+        assert isinstance(target, SeriesTarget)
+        return f"{len(target.targets):,} columns, {target.horizon:,} steps of {target.step} ahead"
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         from regard.inference.pipelines.forecast import ForecastPipeline

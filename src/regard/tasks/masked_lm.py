@@ -23,6 +23,7 @@ class MaskedLM(Task):
     summary = "masked language model: fills masks, embeds texts"
     options = frozenset({"nbest"})
     metrics = ("loss",)
+    metric_inputs = frozenset({"loss"})
     evaluator = "masked-perplexity"
     served = False
     default_presets = {"none": "bert-tiny"}  # noqa: RUF012
@@ -41,6 +42,9 @@ class MaskedLM(Task):
         from regard.data.dataset_kinds.documents import MaskedDocuments
 
         return MaskedDocuments()
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.decoder.masked_lm
 
     def check(self, model: "ModelSettings") -> None:
         if not model.decoder.masked_lm:

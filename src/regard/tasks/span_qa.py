@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from regard.data.dataset_kinds.base import DatasetKind
     from regard.data.example import Layout
     from regard.data.settings import DataSettings
-    from regard.data.vocabulary import Vocabulary
+    from regard.data.targets.base import Target
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
     from regard.inference.predictor import Predictor
@@ -64,8 +64,11 @@ class SpanQA(Task):
 
         return layout_with_question(path, layout)
 
-    def describe_target(self, vocabulary: "Vocabulary") -> str:
+    def describe_target(self, target: "Target") -> str:
         return "answer spans"
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.decoder.predicts_spans
 
     def check(self, model: "ModelSettings") -> None:
         if not model.decoder.predicts_spans:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
+    from regard.models.settings import ModelSettings
 
 
 CHARACTER_TOKENS = {"subwords": {"kind": "character"}}
@@ -45,6 +46,9 @@ class Speech(Task):
 
     def synthetic(self) -> "SyntheticData":
         return Digits()
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.source.kind == "audio" and model.decoder.autoregressive
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)

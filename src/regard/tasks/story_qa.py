@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
     from regard.inference.predictor import Predictor
+    from regard.models.settings import ModelSettings
 
 
 # Answers that are examined; how many are needed at least; the share of them that may be distinct.
@@ -78,6 +79,9 @@ class StoryQA(Task):
 
     def synthetic(self) -> "SyntheticData":
         return Stories()
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.source.segments_of_text > 1 and model.decoder.autoregressive
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)

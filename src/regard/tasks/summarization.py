@@ -10,6 +10,7 @@ from regard.tasks.training_defaults import RECURRENT
 if TYPE_CHECKING:
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
+    from regard.models.settings import ModelSettings
 
 
 @TASKS.register("summarization")
@@ -25,6 +26,10 @@ class Summarization(Task):
 
     def synthetic(self) -> "SyntheticData":
         return Notices()
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        reads_one_text = model.source.is_text and model.source.segments_of_text == 1
+        return truncate and reads_one_text and model.decoder.autoregressive
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)

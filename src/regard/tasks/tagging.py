@@ -11,7 +11,7 @@ from regard.tasks.training_defaults import RECURRENT
 
 if TYPE_CHECKING:
     from regard.data.dataset_kinds.base import DatasetKind
-    from regard.data.vocabulary import Vocabulary
+    from regard.data.targets.base import Target
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
     from regard.inference.predictor import Predictor
@@ -34,8 +34,13 @@ class Tagging(Task):
 
         return TagPairs()
 
-    def describe_target(self, vocabulary: "Vocabulary") -> str:
-        return f"{len(vocabulary) - EOS - 1:,} classes"
+    def describe_target(self, target: "Target") -> str:
+        from regard.data.vocabulary import as_vocabulary
+
+        return f"{len(as_vocabulary(target)) - EOS - 1:,} classes"
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        return model.decoder.predicts == "tags"
 
     def check(self, model: "ModelSettings") -> None:
         if model.decoder.predicts != "tags":

@@ -7,9 +7,7 @@ from pathlib import Path
 from regard.data.column_detection import MEDIA_SHARE, MEDIA_SUFFIXES, PREVIEW_ROWS, UNSUPPORTED_MEDIA
 from regard.data.example import Example
 from regard.data.input_validation import read_examples
-from regard.data.media.audio import AudioProcessor
 from regard.data.media.base import MEDIA_PROCESSORS
-from regard.data.media.image import ImageProcessor
 from regard.data.media_store import resolve_media_path
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
@@ -34,7 +32,8 @@ def detect_modality(settings: DataSettings) -> str:
             return modality
     unsupported = [suffix for suffix in UNSUPPORTED_MEDIA if counts[suffix]]
     if unsupported and sum(counts[suffix] for suffix in MEDIA_SUFFIXES) >= enough:
-        known = ", ".join(each.lstrip(".") for each in (*ImageProcessor.suffixes, *AudioProcessor.suffixes))
+        suffixes = [suffix for _, processor in MEDIA_PROCESSORS.items() for suffix in processor.suffixes]
+        known = ", ".join(each.lstrip(".") for each in suffixes)
         raise RegardError(
             f"the sources are {unsupported[0]} files, which are not read; convert them to one of {known}."
         )

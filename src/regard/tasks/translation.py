@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from regard.data.settings import DataSettings
     from regard.inference.loaded_run import LoadedRun
     from regard.inference.pipelines.base import Pipeline
+    from regard.models.settings import ModelSettings
 
 
 @TASKS.register("translation")
@@ -37,6 +38,10 @@ class Translation(Task):
 
     def synthetic(self) -> "SyntheticData":
         return Dates()
+
+    def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
+        reads_one_text = model.source.is_text and model.source.segments_of_text == 1
+        return not truncate and reads_one_text and model.decoder.autoregressive
 
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         return sequence_pipeline(run)

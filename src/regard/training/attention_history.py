@@ -31,7 +31,7 @@ def select_example(pairs: PairDataset) -> int:
 def save_attention(run: Path, bundle: Bundle, corpus: Corpus, step: int) -> None:
     """Save the cross-attention of a forced pass over the example; does nothing for a model without cross-attention."""
     decoder = bundle.description.model.decoder
-    if not isinstance(corpus.valid, PairDataset) or not decoder.has_output or decoder.per_position:
+    if not corpus.kind.has_pairs or not decoder.has_output or decoder.per_position:
         return
     model = bundle.model
     tokens = corpus.valid.tokens(select_example(corpus.valid))

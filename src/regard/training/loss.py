@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from torch import Tensor
 
@@ -40,7 +40,9 @@ class ForwardPass:
 
 
 class MainLoss(ABC):
-    """The loss of the targets; every task names one."""
+    """The loss of the targets; every task names one. supports_rdrop: it compares two passes, if there are two."""
+
+    supports_rdrop: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

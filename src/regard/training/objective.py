@@ -8,6 +8,7 @@ from torch import nn
 from regard.alignment.alignment_head import AlignmentHead
 from regard.attention import Reinforce
 from regard.data.batch import Batch
+from regard.errors import RegardError
 from regard.models.outputs import Packing
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import ModelSettings
@@ -31,6 +32,8 @@ class Objective(nn.Module):
         self.precision = resolve_precision(settings.precision, next(model.parameters()).device)
         self.reinforce = Reinforce()
         self.main_loss = LOSSES.get(loss).build(model.settings, settings)
+        if settings.rdrop_weight and not self.main_loss.supports_rdrop:
+            raise RegardError(f"training.rdrop_weight: the loss {loss} does not compare two passes; leave it out.")
         self.terms = loss_terms(model.settings, settings, self.reinforce)
 
     def forward(self, batch: Batch, passes: int = 1) -> Loss:
@@ -50,10 +53,7 @@ class Objective(nn.Module):
             # Both passes in one: dropout differs between the halves because it counts elements.
             source, mask, decoder_input = (torch.cat([each] * 2) for each in (source, mask, decoder_input))
             packing = None if packing is None else packing.repeat()
-        needs_weights = self.training and any(
-            term.needs_weights and (not isinstance(term, GuidedAlignment) or batch.alignment is not None)
-            for term in self.terms
-        )
+        needs_weights = self.training and any(term.needs_weights and term.applies_to(batch) for term in self.terms)
         # Several texts share a row of the source, or else of the target.
         packs_source = not self.model.settings.decoder.autoregressive
         encoded = self.model.encode(source, mask, packing=packing if packs_source else None)

@@ -25,7 +25,6 @@ from regard.alignment.lexicon import MAX_COOCCURRENCES, learn_lexicon
 from regard.alignment.shortlist import build_shortlist
 from regard.data.corpus import Corpus, prepare, reopen
 from regard.data.input_validation import layout_from_settings
-from regard.data.pair_dataset import PairDataset
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.search_config import SMALL_VOCABULARY
@@ -193,14 +192,13 @@ def train(
 def write_inference_files(run: Path, bundle: Bundle, corpus: Corpus) -> None:
     """Write what inference with a trained run uses: its alignment head, a lexical shortlist, and a CTranslate2 model
     if CTranslate2 supports its architecture."""
-    if not bundle.description.model.aligns or not isinstance(corpus.train, PairDataset):
+    if not (bundle.description.model.aligns and corpus.kind.has_pairs):
         return  # alignments are between the words of two texts
     examples = (corpus.train.tokens(number) for number in range(len(corpus.train)))
     small_vocabulary = len(corpus.target_vocabulary) < SMALL_VOCABULARY  # characters: few examples suffice
     max_cooccurrences = MAX_COOCCURRENCES // 10 if small_vocabulary else MAX_COOCCURRENCES
     vocabulary = len(corpus.target_vocabulary)
     lexicon = learn_lexicon(examples, target_vocabulary_size=vocabulary, max_cooccurrences=max_cooccurrences)
-    assert isinstance(corpus.valid, PairDataset)
     head = (
         choose_alignment_head(bundle, corpus.valid, lexicon)
         if corpus.train.word_links is None
@@ -259,7 +257,7 @@ def _check_vocabulary_unchanged(run: Path, corpus: Corpus) -> None:
     """Raise RegardError if data that was prepared again gives another vocabulary than the run started with."""
     for path, tokenizer in (
         (run / "source.subwords", corpus.source_processor),
-        (run / corpus.target_vocabulary.target_file, corpus.target_vocabulary),
+        (run / corpus.target.target_file, corpus.target),
     ):
         if path.exists() and path.read_bytes() != getattr(tokenizer, "model", None):
             raise RegardError(
@@ -271,10 +269,10 @@ def _check_vocabulary_unchanged(run: Path, corpus: Corpus) -> None:
 def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> Bundle:
     """A new model for this dataset, initialized with the run's seed and by warm start."""
     torch.manual_seed(settings.training.seed)
-    model = new_model(settings.model, corpus.source_processor, corpus.target_vocabulary)
+    model = new_model(settings.model, corpus.source_processor, corpus.target)
     warm_start_from(model, settings.training.init)
     tokens_per_source_token = 0.0  # if there is no source
-    if isinstance(corpus.train, PairDataset):
+    if corpus.kind.has_pairs:
         ratio = (corpus.train.target_lengths / (corpus.train.source_lengths + 10)).max()
         tokens_per_source_token = max(2.0, round(float(ratio) * 1.2, 2))
     description = RunDescription(
@@ -290,7 +288,7 @@ def new_bundle(settings: RunSettings, corpus: Corpus, device: torch.device) -> B
         placeholders=corpus.treatments,
         model=settings.model,
     )
-    return Bundle(description, model.to(device), corpus.source_processor, corpus.target_vocabulary)
+    return Bundle(description, model.to(device), corpus.source_processor, corpus.target)
 
 
 def _describe_columns(settings: RunSettings) -> list[str]:
@@ -319,7 +317,7 @@ def describe_model(model: ModelSettings) -> str:
 
 def describe_run(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Path) -> list[str]:
     """Lines that describe the model and its data."""
-    target = get_task(settings.task).describe_target(corpus.target_vocabulary)
+    target = get_task(settings.task).describe_target(corpus.target)
     lines = [
         f"{settings.preset}: {describe_model(settings.model)}, {bundle.model.size:,} parameters, {target}",
         f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "

@@ -12,7 +12,7 @@ from regard.evaluation.metrics import METRICS
 from regard.models.settings import DECODERS, ModelSettings
 from regard.renames import migrate
 from regard.settings import Settings, apply_assignments, merge_settings
-from regard.tasks.base import MODALITIES, all_tasks, get_task, infer_task
+from regard.tasks.base import Task, all_tasks, describe_modality, get_task, infer_task
 from regard.tasks.presets import preset_settings
 from regard.tasks.task_detection import detect_modality, detect_task
 
@@ -46,14 +46,14 @@ class TrainingSettings(Settings):
     ema_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0  # decay of the moving average of the weights, such as 0.999
     averaged_checkpoints: Count = 5  # checkpoints, the best by validation, that are averaged at the end
     validate_every: Count | None = None  # steps; an epoch, but at least 200 steps, if not given
-    metric: str = "bleu"  # of validation, which selects the best checkpoints: a name in `regard.evaluation.metrics`
+    metric: str = ""  # of validation, which selects the best checkpoints; the task's first one if not given
     patience: Count = 10  # early stopping: validations without improvement before training stops
     save_every: Count | None = None  # steps between checkpoints, in addition to those at validation
 
     @field_validator("metric")
     @classmethod
     def _canonical_metric(cls, name: str) -> str:
-        return METRICS.canonical(name)
+        return METRICS.canonical(name) if name else name
 
     @model_validator(mode="after")
     def _check_betas(self) -> "TrainingSettings":
@@ -83,7 +83,21 @@ class RunSettings(Settings):
         if documents and (self.data.pairs or self.data.source):
             raise RegardError(f"this model learns from plain text, not from pairs; say --task {task.name}")
         task.check(self.model)
+        self._resolve_metric(task)
         return self
+
+    def _resolve_metric(self, task: Task) -> None:
+        """Set the metric to the task's first one if none is given. Raises RegardError if the task lacks its inputs."""
+        name = self.training.metric or task.metrics[0]
+        available = task.metric_inputs | {METRICS.get(each).inputs for each in task.metrics}
+        if (needed := METRICS.get(name).inputs) not in available:
+            suitable = ", ".join(each for each, metric in METRICS.items() if metric.inputs in available)
+            raise RegardError(
+                f"training.metric: {name} is computed from {needed}, which {task.title} does not have; choose one of "
+                f"{suitable}"
+            )
+        if not self.training.metric:
+            object.__setattr__(self, "training", self.training.model_copy(update={"metric": name}))
 
     @model_validator(mode="after")
     def _check_compatibility(self) -> "RunSettings":
@@ -115,9 +129,9 @@ class RunSettings(Settings):
     def _check_losses(self) -> None:
         """Raise RegardError for loss terms that cannot be combined with each other or with the model."""
         decoder, training = self.model.decoder, self.training
-        attends = decoder.attends
+        attends = decoder.attends and not self.model.source.is_empty
         if (training.doubly_stochastic or training.coverage_loss) and not attends:
-            raise RegardError("training.doubly_stochastic and coverage_loss are for decoders that attend")
+            raise RegardError("training.doubly_stochastic and coverage_loss are for decoders that attend to a source")
         if training.rdrop_weight and not decoder.has_output:
             raise RegardError("training.rdrop_weight: two passes are compared by probabilities; leave it out")
         if training.rdrop_weight and self.model.decoder.copies:
@@ -223,7 +237,7 @@ def _check_modality(settings: RunSettings, modality: str | None) -> None:
     if settings.model.source.is_text and not settings.data.text and all(path.exists() for path in files):
         modality = modality or detect_modality(settings.data)
         if modality != settings.model.source.kind:
-            what = MODALITIES[modality]
+            what = describe_modality(modality)
             raise RegardError(
                 f"--preset: {settings.preset} reads text, and the sources of these files are {what}; leave it out, or "
                 f"choose one of those for {what}: regard presets lists them."

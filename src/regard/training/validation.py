@@ -8,11 +8,9 @@ import torch
 from regard.data.batch import load_batch, validation_batches
 from regard.data.corpus import Corpus
 from regard.data.dataset_kinds.base import Prompt
-from regard.data.series.target import SeriesTarget
 from regard.evaluation.bleu_tokenizers import detect_tokenizer
-from regard.evaluation.forecasts import validation_score
+from regard.evaluation.evaluators.base import EVALUATORS
 from regard.evaluation.metrics import METRICS, LossMetric, OutputMetric, corpus_score
-from regard.evaluation.metrics._forecast import ForecastMetric
 from regard.inference.predictor import Predictor
 from regard.training.objective import Objective, batch_loss
 from regard.training.settings import TrainingSettings
@@ -83,11 +81,10 @@ def validate(
     samples = [Sample(each.source, each.reference, text) for each, text in zip(prompts, outputs, strict=True)]
     if issubclass(metric, LossMetric):
         value = metric.from_loss(loss)
-    elif issubclass(metric, ForecastMetric):
-        assert isinstance(corpus.target_vocabulary, SeriesTarget)
-        value = validation_score(metric, predictor.pipeline, corpus.valid, corpus.target_vocabulary)
-    else:
+    elif issubclass(metric, OutputMetric):
         references = [sample.reference for sample in samples]
         value = corpus_score(metric.name, outputs, [references], detect_tokenizer(references)).value
+    else:
+        value = EVALUATORS.get(predictor.task.evaluator)().validation_score(metric, predictor, corpus.valid)
     perplexity = math.exp(loss) if loss < 700 else math.inf
     return ValidationResult(loss, perplexity, metric.name, value, samples[:SHOWN_SAMPLES])

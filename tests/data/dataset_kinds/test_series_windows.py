@@ -10,8 +10,8 @@ from regard.data.corpus import Corpus, prepare
 from regard.data.dataset_kinds.series_windows import SeriesWindows, model_input
 from regard.data.series.regular import regular_series
 from regard.data.series.table import SeriesColumns, read_series_table
-from regard.data.series.target import SeriesTarget
 from regard.data.settings import DataSettings
+from regard.data.targets.series import SeriesTarget
 from regard.errors import RegardError
 from regard.models.settings import SeriesSource
 from tests.data.series.samples import write_waves
@@ -41,7 +41,7 @@ def test_training_neither_sees_nor_is_scaled_by_validation_values(tmp_path: Path
     before = corpus(tmp_path)
     path.write_text("\n".join([*lines[:171], *(f"{line.rsplit(',', 2)[0]},1e6,-1e6" for line in lines[171:])]) + "\n")
     after = corpus(tmp_path)
-    assert before.target_vocabulary.model == after.target_vocabulary.model
+    assert before.target.model == after.target.model
     for number in range(len(before.train)):
         assert np.array_equal(before.train.window(number), after.train.window(number))
         assert np.array_equal(before.train.future(number), after.train.future(number))
@@ -50,7 +50,7 @@ def test_training_neither_sees_nor_is_scaled_by_validation_values(tmp_path: Path
 def test_windows_are_standardized_rows_of_the_table(tmp_path: Path) -> None:
     write_waves(tmp_path / "t.csv", 200)
     found = corpus(tmp_path)
-    target = found.target_vocabulary
+    target = found.target
     assert isinstance(target, SeriesTarget)
     raw = read_series_table(tmp_path / "t.csv", SeriesColumns()).values
     np.testing.assert_allclose(target.mean, raw[:170].mean(0))
@@ -109,7 +109,7 @@ def test_columns_known_in_advance_are_those_of_the_forecast_steps(tmp_path: Path
     write_waves(tmp_path / "t.csv", 120)
     found = corpus(tmp_path, series={"horizon": H, "targets": ["a"], "known": ["b"]})
     raw = read_series_table(tmp_path / "t.csv", SeriesColumns()).values
-    target = found.target_vocabulary
+    target = found.target
     assert isinstance(target, SeriesTarget)
     window = found.train.window(5) * np.array(target.scale) + np.array(target.mean)
     np.testing.assert_allclose(window[:, 0], raw[5 : 5 + T, 0], rtol=1e-4, atol=1e-4)
@@ -119,7 +119,7 @@ def test_columns_known_in_advance_are_those_of_the_forecast_steps(tmp_path: Path
 def test_a_file_is_read_for_prediction_as_for_training(tmp_path: Path) -> None:
     write_waves(tmp_path / "t.csv", 200)
     found = corpus(tmp_path, columns=2 + 6, series={"horizon": H, "calendar": True})
-    target = found.target_vocabulary
+    target = found.target
     assert isinstance(target, SeriesTarget)
     from collections import Counter
 
@@ -136,7 +136,7 @@ def test_a_damaged_target_is_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(RegardError, match=r"series\.json: it cannot be read"):
             SeriesTarget.load(path)
     write_waves(tmp_path / "t.csv", 200)
-    good = corpus(tmp_path).target_vocabulary.model.decode()
+    good = corpus(tmp_path).target.model.decode()
     for old, new in (('"horizon": 6', '"horizon": 0'), ('"step_seconds": 3600', '"step_seconds": 0')):
         path.write_text(good.replace(old, new))
         with pytest.raises(RegardError, match="it is damaged"):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from regard.data.answer_spans import Window, split_question
 from regard.data.batch import load_batch
 from regard.data.corpus import Corpus, prepare
-from regard.data.labels import SpanLabels
 from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
+from regard.data.targets.labels import SpanLabels
 from regard.inference.pipelines.span_qa import MAX_ANSWER_TOKENS, _best_span_of_window
 from regard.inference.predictor import Predictor
 from regard.loading import predictor_from_bundle

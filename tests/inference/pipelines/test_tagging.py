@@ -8,9 +8,9 @@ import torch
 from regard.data.batch import load_batch
 from regard.data.corpus import Corpus, prepare
 from regard.data.dataset_kinds.tag_pairs import TagPairs
-from regard.data.labels import TagLabels
 from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
+from regard.data.targets.labels import TagLabels
 from regard.inference.predictor import Predictor
 from regard.loading import predictor_from_bundle
 from regard.special_tokens import BOS, PAD

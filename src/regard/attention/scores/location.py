@@ -67,5 +67,6 @@ class Location(Additive):
 
     def check(self, query: Tensor, key: Tensor) -> None:
         raise RegardError(
-            "score: a location score sees where it attended before; use Attention(width, score='location')."
+            "score: a location score needs the weights of the step before; use layer = "
+            "Attention(width, score='location'), and layer(query, key)."
         )

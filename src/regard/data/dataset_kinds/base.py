@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from regard.data.batch_plan import plan_epoch
 from regard.data.example import Example, Layout
 from regard.data.input_validation import RejectedExamples
-from regard.data.labels import Labels
 from regard.data.media.base import MediaProcessor
 from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import Ragged
 from regard.data.settings import DataSettings
+from regard.data.targets.base import Target
+from regard.data.targets.labels import Labels
 from regard.data.task_columns import describe_columns
 from regard.data.tokenization import Origins, Tokenization
 from regard.data.vocabulary import Vocabulary
@@ -41,12 +42,13 @@ class Prompt(NamedTuple):
 class DatasetKind(ABC):
     """How the examples of a task are stored, tokenized and batched.
 
-    documents: examples are plain texts, not pairs. target_file: the target vocabulary's file in a run. has_eos:
-    targets end with the end-of-sequence token. keeps_case: targets are never lowercased. allows_empty: a target may be
-    empty.
+    documents: examples are plain texts, not pairs. has_pairs: its datasets are of pairs (`PairDataset`). target_file:
+    the target's file in a run. has_eos: targets end with the end-of-sequence token. keeps_case: targets are never
+    lowercased. allows_empty: a target may be empty.
     """
 
     documents: ClassVar[bool] = False
+    has_pairs: ClassVar[bool] = True
     target_file: ClassVar[str] = "target.labels"
     has_eos: ClassVar[bool] = False
     keeps_case: ClassVar[bool] = True
@@ -82,16 +84,16 @@ class DatasetKind(ABC):
         """Characters that are tokens by themselves."""
         return ()
 
-    @abstractmethod
     def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
         """The target vocabulary of these targets; None if it is a tokenizer, which is trained."""
+        return None
 
     def target_vocabulary_from_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
         """The target vocabulary of an imported model with these labels; its tokenizer if it has none."""
         return tokenizer
 
     @abstractmethod
-    def load_target_vocabulary(self, path: Path) -> Vocabulary:
+    def load_target(self, path: Path) -> Target:
         """The target vocabulary from its file. Raises RegardError."""
 
     def tokenize(

@@ -14,6 +14,7 @@ from regard.data.example import Example
 from regard.data.ragged_array import Ragged
 from regard.data.segments import has_segments
 from regard.data.settings import DataSettings
+from regard.data.targets.base import Target
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.models.settings import SourceSettings
@@ -30,6 +31,7 @@ class _Documents(DatasetKind):
     """Documents, packed into rows as long as the model reads."""
 
     documents = True
+    has_pairs = False
     target_file = "target.subwords"
     has_eos = True
     keeps_case = False
@@ -47,7 +49,7 @@ class _Documents(DatasetKind):
     def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
         return None
 
-    def load_target_vocabulary(self, path: Path) -> Vocabulary:
+    def load_target(self, path: Path) -> Target:
         return load_tokenizer(path)
 
     def plan(self, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from regard.data.dataset_kinds.base import DatasetKind, load_labels
 from regard.data.dataset_kinds.text_pairs import TextPairs
-from regard.data.labels import Labels
 from regard.data.pair_dataset import PairDataset
 from regard.data.settings import DataSettings
+from regard.data.targets.base import Target
+from regard.data.targets.labels import Labels
 from regard.data.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class LabelPairs(DatasetKind):
     def target_vocabulary_from_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
         return Labels(labels)
 
-    def load_target_vocabulary(self, path: Path) -> Vocabulary:
+    def load_target(self, path: Path) -> Target:
         return load_labels(path, Labels)
 
     def collate(

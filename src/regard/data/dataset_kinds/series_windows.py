@@ -7,7 +7,7 @@ series.json    the name, the first row and the start of each series
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,10 +27,10 @@ from regard.data.series.regular import (
     season_length,
 )
 from regard.data.series.table import SeriesColumns, SeriesTable, read_series_table
-from regard.data.series.target import SeriesTarget
 from regard.data.series.time import Step, format_time
 from regard.data.settings import DataSettings
-from regard.data.vocabulary import Vocabulary
+from regard.data.targets.base import Target
+from regard.data.targets.series import SeriesTarget
 from regard.errors import RegardError
 from regard.models.settings import SeriesSource, SourceSettings
 
@@ -98,12 +98,10 @@ class SeriesDataset:
 class SeriesWindows(DatasetKind):
     """The history of every step, and the steps after it."""
 
+    has_pairs = False
     target_file = SeriesTarget.target_file
 
-    def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
-        raise AssertionError("series are prepared without texts")
-
-    def load_target_vocabulary(self, path: Path) -> Vocabulary:
+    def load_target(self, path: Path) -> Target:
         return SeriesTarget.load(path)
 
     def prepare(self, settings: DataSettings, folder: Path, fingerprint: str, source: SourceSettings) -> bool:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from regard.data.answer_spans import encode_span_example
 from regard.data.dataset_kinds.base import DatasetKind, load_labels, target_sequences
 from regard.data.example import Example
-from regard.data.labels import SpanLabels
 from regard.data.pair_dataset import PairDataset
 from regard.data.ragged_array import Ragged, RaggedWriter
 from regard.data.settings import DataSettings
+from regard.data.targets.base import Target
+from regard.data.targets.labels import SpanLabels
 from regard.data.tokenization import REPORT_EVERY, Origins, StoredTexts, Tokenization
 from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.data.vocabulary import Vocabulary
@@ -44,7 +45,7 @@ class SpanPairs(DatasetKind):
     def target_vocabulary_from_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
         return SpanLabels()
 
-    def load_target_vocabulary(self, path: Path) -> Vocabulary:
+    def load_target(self, path: Path) -> Target:
         return load_labels(path, SpanLabels)
 
     def tokenize(

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from regard.data.dataset_kinds.base import DatasetKind, load_labels
 from regard.data.input_validation import RejectedExamples
-from regard.data.labels import TagLabels
 from regard.data.pair_dataset import PairDataset
 from regard.data.placeholders import Protection
 from regard.data.settings import DataSettings
+from regard.data.targets.base import Target
+from regard.data.targets.labels import TagLabels
 from regard.data.tokenization import Origins, StoredTexts, Tokenization
 from regard.data.vocabulary import Vocabulary
 
@@ -42,7 +43,7 @@ class TagPairs(DatasetKind):
     def target_vocabulary_from_labels(self, labels: Sequence[str], tokenizer: Vocabulary) -> Vocabulary:
         return TagLabels(labels)
 
-    def load_target_vocabulary(self, path: Path) -> Vocabulary:
+    def load_target(self, path: Path) -> Target:
         return load_labels(path, TagLabels)
 
     def tokenize(

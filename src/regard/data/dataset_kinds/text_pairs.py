@@ -15,6 +15,7 @@ from regard.data.ragged_array import RaggedWriter
 from regard.data.segments import add_special_tokens, encode_segments
 from regard.data.settings import DataSettings
 from regard.data.target_languages import language_of, strip_language_token
+from regard.data.targets.base import Target
 from regard.data.tokenizers import load_tokenizer
 from regard.data.vocabulary import Vocabulary, text_tokenizer
 from regard.models.settings import SourceSettings
@@ -46,7 +47,7 @@ class TextPairs(DatasetKind):
     def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:
         return None
 
-    def load_target_vocabulary(self, path: Path) -> Vocabulary:
+    def load_target(self, path: Path) -> Target:
         return load_tokenizer(path)
 
     def collate(

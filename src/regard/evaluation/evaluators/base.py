@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from regard.errors import RegardError
+from regard.evaluation.metrics import Metric
 from regard.evaluation.report import Progress
 from regard.inference.predictor import Predictor
 from regard.registry import Registry
@@ -33,6 +35,10 @@ class Evaluator(ABC):
         self, run: Path, predictor: Predictor, files: Sequence[Path], metrics: Sequence[str] | None, progress: Progress
     ) -> EvaluatorReport:
         """The report of a run on test files. metrics: those that were asked for. Raises RegardError."""
+
+    def validation_score(self, metric: type[Metric], predictor: Predictor, dataset: Any) -> float:
+        """A metric of a validation dataset in training, if it is neither of outputs nor of the loss."""
+        raise RegardError(f"training.metric: {metric.name} cannot be computed in training; choose another one.")
 
 
 EVALUATORS: Registry[type[Evaluator]] = Registry("evaluator", "regard.evaluation.evaluators", deferred=True)

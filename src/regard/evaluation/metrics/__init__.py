@@ -25,7 +25,7 @@ from regard.errors import RegardError
 from regard.registry import Registry
 from regard.renames import new_value
 
-Inputs = Literal["text", "labels", "tags", "forecasts", "loss"]
+Inputs = str  # "text", "labels", "tags", "forecasts", "loss", or a kind that a plugin's task provides
 References = Sequence[Sequence[str]]  # references[k][i] is the k-th reference of output i
 Statistics = NDArray[np.float64]  # (sentences, numbers of a sentence)
 

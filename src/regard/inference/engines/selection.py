@@ -43,8 +43,8 @@ def open_loaded_run(
     def open_bundle() -> "Bundle":
         return bundle if bundle is not None else _open_bundle(opened)
 
-    vocabularies = opened.source_processor, opened.target_vocabulary
-    return LoadedRun(opened.description, *vocabularies, found, open_bundle, engine_reason, opened.alignment_head())
+    source_and_target = opened.source_processor, opened.target
+    return LoadedRun(opened.description, *source_and_target, found, open_bundle, engine_reason, opened.alignment_head())
 
 
 def by_priority() -> list[str]:
@@ -64,8 +64,8 @@ def loaded_run_from_bundle(
     from regard.inference.engines.torch import TorchEngine
 
     engine = TorchEngine(bundle, shortlist, int8=int8)
-    sides = bundle.source_processor, bundle.target_vocabulary
-    return LoadedRun(bundle.description, *sides, engine, lambda: bundle, engine_reason, alignment_head)
+    source_and_target = bundle.source_processor, bundle.target
+    return LoadedRun(bundle.description, *source_and_target, engine, lambda: bundle, engine_reason, alignment_head)
 
 
 def _choose(opened: RunFolder, engine: str, device: str) -> tuple[type[Engine], str]:

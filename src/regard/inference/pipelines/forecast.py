@@ -15,8 +15,8 @@ from regard.data.media.base import DecodedMedia, MediaProcessor
 from regard.data.series.forecast import SeriesForecast, point_output
 from regard.data.series.regular import RegularSeries, forward_fill, regular_series
 from regard.data.series.table import SeriesTable, read_series_table
-from regard.data.series.target import SeriesTarget
 from regard.data.series.time import parse_times, time_format
+from regard.data.targets.series import SeriesTarget
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
@@ -34,9 +34,9 @@ class ForecastPipeline:
     """The steps after the end of each series."""
 
     def __init__(self, run: LoadedRun) -> None:
-        assert isinstance(run.target_vocabulary, SeriesTarget)
+        assert isinstance(run.target, SeriesTarget)
         assert isinstance(run.source_processor, MediaProcessor)
-        self.run, self.target, self.processor = run, run.target_vocabulary, run.source_processor
+        self.run, self.target, self.processor = run, run.target, run.source_processor
         self.history = int(getattr(run.description.model.source, "history", 1))
         self.quantiles = tuple(getattr(run.description.model.decoder, "quantiles", ()))
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from regard.data.answer_spans import NO_QUESTION, Window, passage_windows, split_question
 from regard.data.input_validation import normalize_whitespace
-from regard.data.labels import SpanLabels
 from regard.data.segments import add_special_tokens
+from regard.data.targets.labels import SpanLabels
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.loaded_run import LoadedRun

@@ -21,6 +21,7 @@ from regard.inference.results import Result
 from regard.views.notebook import AttentionView
 
 BATCH_TOKENS = 1024  # padding counted
+SHOWN_VALUES = 8  # of a vector, in the text of a result
 
 
 @torch.inference_mode()
@@ -52,7 +53,7 @@ def embed_texts(
 
 
 class EmbeddingPipeline:
-    """An encoder without a head: it embeds texts and predicts nothing."""
+    """An encoder without a head: it embeds texts."""
 
     example = "a"
 
@@ -64,8 +65,12 @@ class EmbeddingPipeline:
         self.inputs.check(inputs)
 
     def results(self, inputs: Sequence[str], options: Options, on_done: OnDone = ignore_progress) -> list[Result]:
-        """Raises RegardError: there are none."""
-        raise RegardError("this model is an encoder alone; use regard embed and regard see.")
+        """The vector of each text, of length 1; its first values as text."""
+        vectors = embed_texts(self.run, inputs, on_done=on_done)
+        return [
+            Result(source, " ".join(f"{value:.4f}" for value in vector[:SHOWN_VALUES]), 0.0, [], [], vector=vector)
+            for source, vector in zip(inputs, vectors, strict=True)
+        ]
 
     def attend(
         self, source: str, target: str | Result | None = None, *, attribution: bool = False, to: str = ""

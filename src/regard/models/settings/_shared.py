@@ -1,6 +1,6 @@
 """Settings that an encoder and a decoder of the same kind share."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,8 @@ Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "
 
 class ConvolutionalSettings(Component):
     """Gated convolutions (Gehring et al. 2017)."""
+
+    exports_to_onnx: ClassVar[bool] = False
 
     kernel: Size = 3
     max_positions: Size = 1024  # learned position embeddings: the longest sequence

@@ -54,8 +54,9 @@ class StemOptions:
 
 
 class Component(Settings):
-    """An encoder's or a decoder's settings."""
+    """An encoder's or a decoder's settings. exports_to_onnx: a graph can be traced for inputs of every length."""
 
+    exports_to_onnx: ClassVar[bool] = True
     # Settings that mean something only where another one has one of these values.
     only_where: ClassVar[dict[str, tuple[str, tuple[str, ...]]]] = {}
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from regard.data.batch import Batch
 from regard.training.loss import ForwardPass, Loss
 
 
@@ -18,6 +19,10 @@ class LossTerm(ABC):
 
     def __init__(self, weight: float) -> None:
         self.weight = weight
+
+    def applies_to(self, batch: Batch) -> bool:
+        """Whether a batch has what the term is computed from."""
+        return True
 
     @abstractmethod
     def __call__(self, forward: ForwardPass, loss: Loss) -> Tensor | None:

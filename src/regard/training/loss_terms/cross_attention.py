@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from regard.alignment.alignment_head import AlignmentHead
+from regard.data.batch import Batch
 from regard.training.loss import ForwardPass, Loss
 from regard.training.loss_terms.base import LossTerm
 
@@ -53,6 +54,9 @@ class GuidedAlignment(LossTerm):
     def __init__(self, weight: float, head: AlignmentHead) -> None:
         super().__init__(weight)
         self.head = head
+
+    def applies_to(self, batch: Batch) -> bool:
+        return batch.alignment is not None
 
     def __call__(self, forward: ForwardPass, loss: Loss) -> Tensor | None:
         targets = forward.batch.alignment

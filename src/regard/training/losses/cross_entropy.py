@@ -15,6 +15,8 @@ from regard.training.settings import TrainingSettings
 class CrossEntropy(MainLoss):
     """Cross-entropy of target tokens. rdrop_weight: of the divergence between the two passes."""
 
+    supports_rdrop = True
+
     def __init__(self, smoothing: float, rdrop_weight: float = 0.0) -> None:
         self.smoothing, self.rdrop_weight = smoothing, rdrop_weight
 

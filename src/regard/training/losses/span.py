@@ -12,6 +12,8 @@ from regard.training.settings import TrainingSettings
 class SpanCrossEntropy(MainLoss):
     """Labels [B, 2] are the two positions, counted from 1. rdrop_weight: of the divergence between two passes."""
 
+    supports_rdrop = True
+
     def __init__(self, smoothing: float, rdrop_weight: float = 0.0) -> None:
         self.smoothing, self.rdrop_weight = smoothing, rdrop_weight
 

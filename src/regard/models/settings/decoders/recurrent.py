@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 class RecurrentDecoderSettings(DecoderSettings):
     """GRU or LSTM; without attention, or attending before the step (Bahdanau) or after it (Luong)."""
 
+    exports_to_onnx: ClassVar[bool] = False
+
     autoregressive: ClassVar[bool] = True
     predicts_tokens: ClassVar[bool] = True
     predicts: ClassVar[str] = "tokens"

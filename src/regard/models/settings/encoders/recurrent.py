@@ -1,6 +1,6 @@
 """Settings of the recurrent encoder."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from regard.models.settings.components import ENCODERS, EncoderSettings, Initialization
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 @ENCODERS.register("recurrent")
 class RecurrentEncoderSettings(EncoderSettings):
     """GRU or LSTM layers, in one direction or both."""
+
+    exports_to_onnx: ClassVar[bool] = False
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = "gru"

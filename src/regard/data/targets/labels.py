@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from regard.data.settings import SubwordSettings
+from regard.data.targets.base import TARGETS
 from regard.errors import RegardError
 from regard.special_tokens import UNK
 
@@ -15,6 +16,7 @@ MAX_LABELS = 10_000  # targets with more are texts, not classes
 MIN_EXAMPLES = 20  # with fewer, each example may have a label of its own
 
 
+@TARGETS.register("labels")
 class Labels:
     """The classes of a training set."""
 
@@ -52,8 +54,8 @@ class Labels:
         """The content of the vocabulary's file."""
         return json.dumps(self.labels, ensure_ascii=False, indent=0).encode()
 
-    @staticmethod
-    def load(path: Path) -> "Labels":
+    @classmethod
+    def load(cls, path: Path) -> "Labels":
         """Labels of any kind from a file. Raises RegardError if it is missing or damaged."""
         try:
             content = json.loads(path.read_text("utf-8"))

@@ -1,23 +1,23 @@
 """What a model of series needs beside its weights: columns, step, and the scale of each column. A file of its run."""
 
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.series.table import SeriesColumns
 from regard.data.series.time import Step
-from regard.data.settings import SubwordSettings
+from regard.data.targets.base import TARGETS
 from regard.errors import RegardError
 
 
+@TARGETS.register("series")
 @dataclass(frozen=True)
 class SeriesTarget:
-    """The target of forecasting, in the place of a vocabulary.
+    """The target of forecasting.
 
     targets: columns that are forecast. known: columns that are known in advance. calendar: whether there are features
     of the calendar after them. mean, scale: of each column that is read, in training. horizon: steps ahead.
@@ -38,8 +38,6 @@ class SeriesTarget:
     season: int
     naive_error: tuple[float, ...]
 
-    plural_name: ClassVar[str] = "values"
-    has_eos = False
     target_file = "series.json"
 
     @property
@@ -69,8 +67,8 @@ class SeriesTarget:
         """The content of its file."""
         return json.dumps(asdict(self), ensure_ascii=False, indent=1).encode()
 
-    @staticmethod
-    def load(path: Path) -> "SeriesTarget":
+    @classmethod
+    def load(cls, path: Path) -> "SeriesTarget":
         """From its file. Raises RegardError if it is missing or damaged."""
         try:
             content = json.loads(path.read_text("utf-8"))
@@ -88,32 +86,3 @@ class SeriesTarget:
         if not is_valid:
             raise RegardError(f"{path}: it is damaged; its numbers do not fit together.")
         return found
-
-    # --- what a vocabulary has -------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return 0
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Raises RegardError: numbers have no tokens."""
-        raise RegardError("this model forecasts numbers, which have no tokens.")
-
-    def sample(self, texts: Sequence[str], settings: SubwordSettings, key: int) -> list[list[int]]:
-        """The same as `encode`."""
-        return self.encode(texts)
-
-    def decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
-        """No text."""
-        return [""] * len(tokens)
-
-    def token(self, piece: str) -> int | None:
-        """None: there are no tokens."""
-        return None
-
-    def pieces(self, tokens: Iterable[int]) -> list[str]:
-        """No labels."""
-        return ["" for _ in tokens]
-
-    def check(self, text: str) -> None:
-        """Raises RegardError: there is no text."""
-        self.encode([text])

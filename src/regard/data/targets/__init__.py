@@ -1,0 +1,1 @@
+"""What models predict, other than text. base.py has the interface."""
