@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,11 @@ class TorchEngine(Engine):
         """int8: linear layers are quantized."""
         self.bundle, self._shortlist = bundle, shortlist
         self._model = quantize_model(bundle.model) if int8 else bundle.model
-        self._pieces = bundle.target_vocabulary.pieces(range(len(bundle.target_vocabulary)))
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        vocabulary = self.bundle.target_vocabulary
+        return vocabulary.pieces(range(len(vocabulary)))
 
     @classmethod
     def unsupported_model(cls, opened: RunFolder, device: str) -> str:
