@@ -69,13 +69,17 @@ static const regard_abi_constant CONSTANTS[] = {
     FIELD(regard_search_request, output_log_probs),
 };
 
+/* The version of the header that the library was compiled with. */
 int64_t regard_abi_version(void) { return REGARD_ABI_VERSION; }
 
+/* CONSTANTS, which are static and must not be freed; *count is set to their number. */
 const regard_abi_constant *regard_abi_constants(int64_t *count) {
     *count = sizeof CONSTANTS / sizeof *CONSTANTS;
     return CONSTANTS;
 }
 
+/* Floats in a vec. */
 int64_t regard_simd_lanes(void) { return LANES; }
 
+/* 1 if int8 products were compiled in, else 0: the library is compiled for the processor that runs it. */
 int64_t regard_int8_supported(void) { return INT8_SUPPORTED; }

@@ -18,7 +18,8 @@
 #define BLOCK_Q 4
 #define BLOCK_K 4
 
-/* scores[x][y] = sum_d w_d tanh(a_xd + b_yd) for a block of nq x nk pairs. */
+/* scores[x][y] = sum_d v_d tanh(a_xd + b_yd) for a block of nq x nk pairs: q [nq, width], k [nk, width], v [width] ->
+ * scores [nq, nk], whose rows are `row` apart. */
 ALWAYS_INLINE void score_block(const float *q, const float *k, const float *v, float *scores, int64_t row,
                                int64_t width, int nq, int nk, int expm1_form) {
     vec acc[BLOCK_Q][BLOCK_K];
@@ -44,6 +45,7 @@ ALWAYS_INLINE void score_block(const float *q, const float *k, const float *v, f
             scores[x * row + y] = expm1_form ? vec_reduce_add(acc[x][y]) : 2.0f * vec_reduce_add(acc[x][y]);
 }
 
+/* Scores of queries of one slice, block by block: q [tq, width], k [tk, width], v [width] -> scores [tq, tk]. */
 ALWAYS_INLINE void score_rows(const float *q, const float *k, const float *v, float *scores, int64_t tq, int64_t tk,
                               int64_t width, int expm1_form) {
     int64_t blocked_keys = tk - tk % BLOCK_K, i = 0;
@@ -61,6 +63,7 @@ ALWAYS_INLINE void score_rows(const float *q, const float *k, const float *v, fl
     }
 }
 
+/* Scores of queries start to stop, a slice at a time. score_rows is inlined once per form. Shapes: see regard.h. */
 void regard_additive_scores_forward(const float *q, const float *k, const float *v, float *scores, int64_t start,
                                     int64_t stop, int64_t heads, int64_t tq, int64_t tk, int64_t width,
                                     int64_t expm1_form) {
@@ -82,6 +85,8 @@ void regard_additive_scores_forward(const float *q, const float *k, const float 
 #define GRADIENT_ROWS (LANES == 16 ? 8 : 4)
 #define KEYS_PER_SUM 16
 
+/* Gradients of nq <= 8 queries in LANES columns: q, da [nq, LANES] and k, db [tk, LANES], whose rows are `width` apart;
+ * g [nq, tk]; weight is 4 v. Writes da, and adds to db, which is still to be multiplied by the weight, and to *dv. */
 ALWAYS_INLINE void gradient_rows(const float *q, const float *k, const float *g, float *da, float *db, vec *dv,
                                  vec weight, int nq, int64_t tk, int64_t width, int expm1_form) {
     vec query[8], total[8], total_v = vec_splat(0);
@@ -118,6 +123,8 @@ ALWAYS_INLINE void gradient_rows(const float *q, const float *k, const float *g,
     *dv += total_v;
 }
 
+/* Gradients of one slice in LANES columns: q, da [tq, LANES] and k, db [tk, LANES], whose rows are `width` apart;
+ * g [tq, tk]; v, dv [LANES]. Writes da and dv; db must be zero beforehand. */
 ALWAYS_INLINE void gradient_columns(const float *q, const float *k, const float *v, const float *g, float *da,
                                     float *db, float *dv, int64_t tq, int64_t tk, int64_t width, int expm1_form) {
     vec weight = 4.0f * vec_load(v), acc_v = vec_splat(0);
@@ -131,6 +138,7 @@ ALWAYS_INLINE void gradient_columns(const float *q, const float *k, const float 
     vec_store(dv, acc_v);
 }
 
+/* Gradients in LANES columns of one slice at a time: threads never write to the same element. Shapes: see regard.h. */
 void regard_additive_scores_backward(const float *q, const float *k, const float *v, const float *g, float *da,
                                      float *db, float *dv, int64_t start, int64_t stop, int64_t heads, int64_t tq,
                                      int64_t tk, int64_t width, int64_t expm1_form) {

@@ -7,6 +7,7 @@
 
 #define BLOCK_K 4
 
+/* Scores of one query and nk <= BLOCK_K keys: q [width], k [nk, width], v [width] -> scores [nk]. */
 ALWAYS_INLINE void score_keys(const float *q, const float *k, const float *v, float *scores, int64_t width, int nk) {
     vec acc[BLOCK_K];
     for (int y = 0; y < nk; y++) acc[y] = vec_splat(0);
@@ -17,7 +18,7 @@ ALWAYS_INLINE void score_keys(const float *q, const float *k, const float *v, fl
     for (int y = 0; y < nk; y++) scores[y] = 2.0f * vec_reduce_add(acc[y]);
 }
 
-/* Scores [tk] become weights in place. Where the mask is 0 the weight is 0, even if it is 0 everywhere. */
+/* Scores [tk] become weights in place. Where the mask [tk] is 0 the weight is 0, even if it is 0 everywhere. */
 static void masked_softmax(float *scores, const uint8_t *mask, int64_t tk) {
     vec highest = vec_splat(-INFINITY), total = vec_splat(0);
     for (int64_t j = 0; j < tk; j++)
@@ -42,6 +43,8 @@ static void masked_softmax(float *scores, const uint8_t *mask, int64_t tk) {
         vec_store_partial(scores + j, vec_load_partial(scores + j, tk - j, 0) * inverse, tk - j);
 }
 
+/* Attends for one example at a time. Absent keys at the end are not scored, and no absent value is read. Shapes: see
+ * regard.h. */
 void regard_attention_step_forward(const float *q, const float *keys, const float *v, const float *values,
                                    const uint8_t *mask, float *weights, float *context, int64_t start, int64_t stop,
                                    int64_t tk, int64_t width, int64_t depth) {
@@ -62,7 +65,7 @@ void regard_attention_step_forward(const float *q, const float *keys, const floa
     }
 }
 
-/* With r = 1 / (1 + E), tanh' = 4 r (1 - r). */
+/* Gradients of one example at a time. With r = 1 / (1 + E), tanh' = 4 r (1 - r). Shapes: see regard.h. */
 void regard_attention_step_backward(const float *q, const float *keys, const float *v, const float *values,
                                     const float *weights, const float *dcontext, const float *dweights, float *dq,
                                     float *dkeys, float *dv, float *dscores, int64_t start, int64_t stop, int64_t tk,

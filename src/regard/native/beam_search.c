@@ -13,12 +13,13 @@ typedef struct {
     int32_t row, token;
 } Candidate;
 
+/* The score of a hypothesis of `length` tokens: log_prob / length ^ penalty. */
 static double length_normalized(float log_prob, int64_t length, double penalty) {
     return penalty == 0 ? log_prob : (double)log_prob / pow((double)length, penalty);
 }
 
-/* Inserts into a list sorted best first, of at most `limit`; equal ones stay in the order in which they come. Returns
- * the new length. */
+/* Inserts into a list [limit] of `count` candidates, sorted best first; equal ones stay in the order in which they
+ * come. Returns the new length. */
 ALWAYS_INLINE int64_t insert_candidate(Candidate *list, int64_t count, int64_t limit, Candidate new) {
     if (count == limit && !(new.score > list[limit - 1].score)) return count;
     int64_t at = count < limit ? count : limit - 1;
@@ -34,9 +35,8 @@ typedef struct {
     Candidate *best;
 } RowTopK;
 
-/* The limit-th largest of these values. Since each is the maximum of different tokens, at least `limit` tokens reach
- * it.
- */
+/* The limit-th largest value in maxima [MAX_VECTORS]. Since each is the maximum of different tokens, at least `limit`
+ * tokens reach it. */
 static float lower_bound(const vec *maxima, int64_t limit) {
     float values[MAX_VECTORS * LANES], best[MAX_VECTORS * LANES];
     memcpy(values, maxima, sizeof values);
@@ -49,7 +49,7 @@ static float lower_bound(const vec *maxima, int64_t limit) {
     return best[limit - 1];
 }
 
-/* Updates the top k of a row by more logits, of the tokens from `first` on. */
+/* Updates the top k of a row, s->best [limit], by logits [count] of the tokens from `first` on. */
 static void update_top_k(RowTopK *s, const float *logits, int64_t count, int64_t first, int64_t limit) {
     vec maxima[MAX_VECTORS];
     for (int g = 0; g < MAX_VECTORS; g++) maxima[g] = vec_splat(-INFINITY);
@@ -79,8 +79,8 @@ static void update_top_k(RowTopK *s, const float *logits, int64_t count, int64_t
     s->sum += vec_reduce_add(sums);
 }
 
-/* Computes the best tokens' logits, which come from int8 products, again in float32, and ranks them again. `shortlist`:
- * which tokens they are, or NULL. */
+/* Computes the best tokens' logits, which come from int8 products, again in float32, and ranks them again, from the
+ * row's feature [width]. `shortlist`: which tokens they are, or NULL. */
 static void rescore_top_k(const regard_model *m, const float *feature, const int32_t *shortlist, RowTopK *s) {
     for (int64_t i = 0; i < s->count; i++) {
         Candidate c = s->best[i];
@@ -94,8 +94,8 @@ static void rescore_top_k(const regard_model *m, const float *feature, const int
     }
 }
 
-/* Adds a row's best tokens to the candidates of its source, with the log-probability of the whole hypothesis. Where it
- * must end (`last`), only the end. Returns the new number of candidates. */
+/* Adds a row's best tokens to the candidates of its source, list [limit], with the log-probability of the whole
+ * hypothesis. Where it must end (`last`), only the end. Returns the new number of candidates. */
 static int64_t add_candidates(const RowTopK *s, float end_logit, float log_prob, int32_t row, int last, Candidate *list,
                               int64_t count, int64_t limit) {
     float base = log_prob - (s->maximum + logf(s->sum));
@@ -105,7 +105,8 @@ static int64_t add_candidates(const RowTopK *s, float end_logit, float log_prob,
     return count;
 }
 
-/* Puts a finished hypothesis of `length` tokens with its end among the best K; -1 if there is no memory. */
+/* Puts a copy of a finished hypothesis, tokens [length - 1] and the end, among the best K, which the beam owns; -1 if
+ * there is no memory. */
 static int finish_hypothesis(Beam *b, const int32_t *tokens, int64_t length, float log_prob, int64_t K,
                              double penalty) {
     double score = length_normalized(log_prob, length, penalty);
@@ -124,8 +125,8 @@ static int finish_hypothesis(Beam *b, const int32_t *tokens, int64_t length, flo
     return 0;
 }
 
-/* Ends a step: finished hypotheses are stored, the best K others stay active. 1 if the search continues, 0 if it ended,
- * -1 if there is no memory. */
+/* Ends a step with candidates list [count], best first: finished hypotheses are stored, the best K others stay active.
+ * scratch [2, K, max_length]. 1 if the search continues, 0 if it ended, -1 if there is no memory. */
 static int advance(Beam *b, const Candidate *list, int64_t count, int64_t step, const regard_search_request *request,
                    int32_t *scratch) {
     int64_t K = request->beam_size, nbest = request->nbest, L = b->max_length;
@@ -165,6 +166,7 @@ static int advance(Beam *b, const Candidate *list, int64_t count, int64_t step, 
 
 /* ---- memory ---- */
 
+/* Frees everything that a beam of size K owns, but not `b` itself; also after beam_init has failed. */
 static void beam_free(Beam *b, int64_t K) {
     for (int64_t i = 0; b->best && i < K; i++) free(b->best[i].tokens);
     free(b->tokens);
@@ -174,6 +176,8 @@ static void beam_free(Beam *b, int64_t K) {
     linear_free(&b->output);
 }
 
+/* Allocates the arrays of a beam of size K whose source, max_length and shortlist are set, and copies the shortlist's
+ * output layer; -1 if there is no memory. To be freed by beam_free, also then. */
 static int beam_init(const regard_model *m, Beam *b, int64_t K) {
     b->tokens = calloc(K * b->max_length, sizeof(int32_t));
     b->rows = calloc(K * b->max_length, sizeof(int32_t));
@@ -195,6 +199,8 @@ typedef struct {
     QuantizedRows quantized; /* features */
 } Search;
 
+/* Allocates the memory of a search, with one beam per source; the shortlists stay the request's. `s` must be zero. -1
+ * if there is no memory. To be freed by search_free, also then. */
 static int search_init(const regard_model *m, const regard_search_request *request, Search *s) {
     int64_t K = request->beam_size, rows = request->source_count * K, V = m->vocabulary_size;
     s->beams = calloc(request->source_count, sizeof(Beam));
@@ -220,6 +226,7 @@ static int search_init(const regard_model *m, const regard_search_request *reque
     return 0;
 }
 
+/* Frees everything that a search owns, including its beams, but not `s` itself; also after search_init has failed. */
 static void search_free(const regard_search_request *request, Search *s) {
     for (int64_t b = 0; s->beams && b < request->source_count; b++) beam_free(s->beams + b, request->beam_size);
     void *all[] = {s->beams, s->active, s->list, s->best, s->scratch, s->rows, s->end_logits, s->logits};
@@ -229,8 +236,8 @@ static void search_free(const regard_search_request *request, Search *s) {
 
 /* ---- one step ---- */
 
-/* Logits of an output layer's panels `from` to `to`, of n rows of features x [n, width]; in int8, of the features that
- * were quantized before. */
+/* Logits of an output layer's panels `from` to `to`, of features x [n, width] or, in int8, of those that were quantized
+ * before -> s->logits, whose rows are `stride` apart. */
 static void compute_logits(const Linear *w, const float *x, int64_t from, int64_t to, int64_t n, int64_t stride,
                            Search *s) {
 #if INT8_SUPPORTED
@@ -242,8 +249,8 @@ static void compute_logits(const Linear *w, const float *x, int64_t from, int64_
     linear_forward_float32(w, x, w->inputs, from, to, n, s->logits, stride);
 }
 
-/* The best tokens of n rows with features x [n, width], the first of which is `first_row`, by the output layer of the
- * vocabulary or of one source's shortlist. A block of tokens at a time, while their logits are in the cache. */
+/* The best tokens of n rows with features x [n, width] -> s->rows and s->end_logits from first_row on, by the output
+ * layer of the vocabulary (shortlist NULL) or of one source's shortlist, a block of tokens at a time. */
 static void rank_tokens(const regard_model *m, const Linear *w, const int32_t *shortlist, const float *x,
                         int64_t first_row, int64_t n, int64_t limit, Search *s) {
     int64_t D = m->width, V = w->outputs, spare = w->int8_panels ? SPARE : 0;
@@ -270,7 +277,8 @@ static void rank_tokens(const regard_model *m, const Linear *w, const int32_t *s
     }
 }
 
-/* Extends all hypotheses of the first `count` active beams by one token. Returns how many stay active, or -1. */
+/* Extends all hypotheses of the first `count` active beams by one token. Returns how many beams stay active, or -1 if
+ * there is no memory. */
 static int64_t search_step(const regard_model *m, void *state, const regard_search_request *request, int64_t count,
                            int64_t step, Search *s) {
     int64_t K = request->beam_size, n = 0, remaining = 0;
@@ -300,6 +308,8 @@ static int64_t search_step(const regard_model *m, void *state, const regard_sear
     return remaining;
 }
 
+/* Takes steps until no beam is active, then copies the hypotheses to the request's outputs. All memory that it
+ * allocates is freed before it returns. Shapes: see regard.h. */
 int32_t regard_model_search(const regard_model *m, const regard_search_request *request) {
     if (request->struct_size != sizeof(regard_search_request)) return REGARD_INVALID_ARGUMENT;
     Search s = {0};

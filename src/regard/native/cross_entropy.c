@@ -18,6 +18,7 @@ typedef struct {
     int bfloat16;
 } Logits;
 
+/* One row of logits [rows, size], with bias [size] or NULL. It points into both: nothing is copied. */
 ALWAYS_INLINE Logits logits_row(void *logits, const float *bias, int64_t row, int64_t size, int bfloat16) {
     return (Logits){(char *)logits + row * size * (bfloat16 ? 2 : 4), bias, size, bfloat16};
 }
@@ -45,6 +46,7 @@ ALWAYS_INLINE vec load_logits(Logits x, int64_t j, float fill) {
     return x.bias ? v + vec_load_partial(x.bias + j, n, 0) : v;
 }
 
+/* Stores elements j to j + LANES, bfloat16 rounded to the nearest; nothing is written beyond the row's end. */
 ALWAYS_INLINE void store_logits(Logits x, int64_t j, vec v) {
     int64_t n = x.size - j;
     if (x.bfloat16) {
@@ -70,6 +72,7 @@ ALWAYS_INLINE float logit_at(Logits x, int64_t j) {
     return v + bias;
 }
 
+/* Stores one element, rounded as by store_logits. */
 ALWAYS_INLINE void set_logit(Logits x, int64_t j, float value) {
     if (!x.bfloat16) {
         ((float *)x.data)[j] = value;
@@ -99,6 +102,7 @@ ALWAYS_INLINE RowStatistics row_statistics(Logits x) {
     return row;
 }
 
+/* The losses of one row -> *loss and *smoothing_loss. If `gradient` is not 0, the logits become their gradient. */
 ALWAYS_INLINE void cross_entropy(Logits x, int64_t target, float *loss, float *smoothing_loss, int gradient,
                                  float smoothing) {
     RowStatistics statistics = row_statistics(x);
@@ -111,6 +115,7 @@ ALWAYS_INLINE void cross_entropy(Logits x, int64_t target, float *loss, float *s
     set_logit(x, target, expf(-*loss) - uniform - (1.0f - smoothing));
 }
 
+/* The losses of one row at a time. cross_entropy is inlined once for each type of logits. Shapes: see regard.h. */
 void regard_cross_entropy_compute(void *logits, const float *bias, const int64_t *targets, float *loss,
                                   float *smoothing_loss, int64_t start, int64_t stop, int64_t size, int64_t bfloat16,
                                   int64_t gradient, float smoothing) {
@@ -126,7 +131,8 @@ void regard_cross_entropy_compute(void *logits, const float *bias, const int64_t
 
 /* R-Drop (Liang et al. 2021): two passes x and y over the same row, each with its cross-entropy, and the mean of
  * KL(p|q) and KL(q|p) between them, weighed. With l = log p - log q, the divergence is (E_p l - E_q l) / 2 and
- *     d / dx_j = (p_j (l_j - E_p l) + p_j - q_j) / 2. */
+ *     d / dx_j = (p_j (l_j - E_p l) + p_j - q_j) / 2.
+ * x and y become their gradients; *loss, *smoothing_loss and *divergence are written. */
 ALWAYS_INLINE void rdrop_row(Logits x, Logits y, int64_t target, float *loss, float *smoothing_loss, float *divergence,
                              float smoothing, float weight) {
     RowStatistics first = row_statistics(x), second = row_statistics(y);
@@ -154,6 +160,7 @@ ALWAYS_INLINE void rdrop_row(Logits x, Logits y, int64_t target, float *loss, fl
     set_logit(y, target, q_t - uniform - (1.0f - smoothing) + half_weight * (q_t - p_t - q_t * (l_t + kl_q)));
 }
 
+/* The losses of one pair of rows at a time. rdrop_row is inlined once for each type of logits. Shapes: see regard.h. */
 void regard_rdrop_compute(void *a, void *b, const float *bias, const int64_t *targets, float *loss,
                           float *smoothing_loss, float *divergence, int64_t start, int64_t stop, int64_t size,
                           int64_t bfloat16, float smoothing, float weight) {

@@ -11,7 +11,7 @@
 
 #define MAX_STEPS 64
 
-/* The largest element of a row, or NaN if the row has one: then all its weights become NaN, as they should. */
+/* The largest element of a row x [size], or NaN if the row has one: then all its weights become NaN, as they should. */
 static inline float row_maximum(const float *x, int64_t size) {
     float maximum = -INFINITY;
     int nan = 0;
@@ -22,10 +22,10 @@ static inline float row_maximum(const float *x, int64_t size) {
     return nan ? NAN : maximum;
 }
 
-/* Moves tau to `next`, and returns whether it has converged. The largest weight is at least the mean, so tau is at most
- * `upper` (-1 / size or -1 / sqrt(size)): a first step from far away may round past the root, but not past that. From
- * the right of the root the next step leads back to its left, with numbers of the right magnitude and full precision.
- */
+/* Moves *tau to `next`, and returns whether it has converged. The largest weight is at least the mean, so tau is at
+ * most `upper` (-1 / size or -1 / sqrt(size)): a first step from far away may round past the root, but not past that.
+ * From the right of the root the next step leads back to its left, with numbers of the right magnitude and full
+ * precision. */
 static inline int update_threshold(float *tau, float next, float upper) {
     next = next > upper ? upper : next;
     int converged = !(fabsf(next - *tau) > 1e-7f * fabsf(next));
@@ -33,6 +33,7 @@ static inline int update_threshold(float *tau, float next, float upper) {
     return converged;
 }
 
+/* Sparsemax of the rows from start to stop: x [rows, size] -> p [rows, size], which first holds x - maximum. */
 void regard_sparsemax_forward(const float *x, float *p, int64_t start, int64_t stop, int64_t size) {
     for (int64_t row = start; row < stop; row++) {
         const float *xs = x + row * size;
@@ -53,6 +54,7 @@ void regard_sparsemax_forward(const float *x, float *p, int64_t start, int64_t s
     }
 }
 
+/* Entmax-1.5 of the rows from start to stop: x [rows, size] -> p [rows, size], which first holds (x - maximum) / 2. */
 void regard_entmax15_forward(const float *x, float *p, int64_t start, int64_t stop, int64_t size) {
     for (int64_t row = start; row < stop; row++) {
         const float *xs = x + row * size;
@@ -77,7 +79,8 @@ void regard_entmax15_forward(const float *x, float *p, int64_t start, int64_t st
     }
 }
 
-/* dx = s (g - <s, g> / <s, 1>), where s is 1 on the support (sparsemax) or sqrt(p) (entmax-1.5). */
+/* p, g [rows, size] -> dx [rows, size] = s (g - <s, g> / <s, 1>), where s is 1 on the support (sparsemax) or sqrt(p)
+ * (entmax-1.5). */
 void regard_sparsemax_backward(const float *p, const float *g, float *dx, int64_t start, int64_t stop, int64_t size) {
     for (int64_t row = start; row < stop; row++) {
         const float *ps = p + row * size, *gs = g + row * size;
@@ -91,6 +94,7 @@ void regard_sparsemax_backward(const float *p, const float *g, float *dx, int64_
     }
 }
 
+/* The same formula as in regard_sparsemax_backward, with s = sqrt(p): p, g [rows, size] -> dx [rows, size]. */
 void regard_entmax15_backward(const float *p, const float *g, float *dx, int64_t start, int64_t stop, int64_t size) {
     for (int64_t row = start; row < stop; row++) {
         const float *ps = p + row * size, *gs = g + row * size;

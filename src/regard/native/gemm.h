@@ -25,15 +25,16 @@ typedef struct {
     int32_t *offsets;    /* [outputs]: 128 times the sum of an output's int8, since inputs are shifted by 128 */
 } Linear;
 
+/* The number of panels that hold this many outputs; the last one is padded. */
 static inline int64_t panel_count(int64_t outputs) { return (outputs + PANEL_COLUMNS - 1) / PANEL_COLUMNS; }
 
-/* Memory aligned to 64 bytes, to be freed by free; NULL if there is none. */
+/* Memory of `size` bytes, aligned to 64 bytes, to be freed by free; NULL if there is none. */
 static inline void *alloc_aligned(int64_t size) {
     void *p = NULL;
     return posix_memalign(&p, 64, size > 0 ? (size_t)size : 64) ? NULL : p;
 }
 
-/* Copies one row of a weight [outputs, inputs] to its column in the panels. */
+/* Copies row [inputs] of a weight [outputs, inputs] to its column in the panels. */
 static inline void linear_pack_row(Linear *m, int64_t output, const float *row) {
     float *panel = m->panels + output / PANEL_COLUMNS * m->inputs * PANEL_COLUMNS + output % PANEL_COLUMNS;
     for (int64_t k = 0; k < m->inputs; k++) panel[k * PANEL_COLUMNS] = row[k];
@@ -51,6 +52,7 @@ static inline int linear_init(Linear *m, int64_t outputs, int64_t inputs) {
     return 0;
 }
 
+/* Frees everything that a layer owns, but not `m` itself, which becomes an absent layer. */
 static inline void linear_free(Linear *m) {
     free(m->panels);
     free(m->bias);
@@ -60,7 +62,8 @@ static inline void linear_free(Linear *m) {
     *m = (Linear){0};
 }
 
-/* A tile of rows x PANEL_COLUMNS of the product. `rows` is a constant where this is inlined; `columns` are stored. */
+/* A tile of the product: x [rows, inputs], panel [inputs, PANEL_COLUMNS], bias [PANEL_COLUMNS] -> out, of whose rows at
+ * most `columns` are stored. Rows are `stride` and out_stride apart. `rows` is a constant where this is inlined. */
 ALWAYS_INLINE void float32_tile(const int rows, const float *x, int64_t stride, const float *panel, int64_t inputs,
                                 const float *bias, float *out, int64_t out_stride, int64_t columns) {
     vec sums[TILE_ROWS][2];

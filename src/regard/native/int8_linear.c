@@ -6,6 +6,8 @@ struct regard_int8_linear {
     Linear linear;
 };
 
+/* Copies weight [outputs, inputs] and bias [outputs] in float32, and in int8 if supported. NULL if there is no memory.
+ * To be freed by regard_int8_linear_free. */
 regard_int8_linear *regard_int8_linear_new(const float *weight, const float *bias, int64_t outputs, int64_t inputs) {
     regard_int8_linear *layer = calloc(1, sizeof(regard_int8_linear));
     if (!layer) return NULL;
@@ -19,12 +21,14 @@ regard_int8_linear *regard_int8_linear_new(const float *weight, const float *bia
     return layer;
 }
 
+/* Frees a layer and its weights; NULL is accepted. */
 void regard_int8_linear_free(regard_int8_linear *layer) {
     if (!layer) return;
     linear_free(&layer->linear);
     free(layer);
 }
 
+/* x [rows, inputs] -> out [rows, outputs], for the rows from start to stop. The quantized rows are freed at the end. */
 void regard_int8_linear_forward(const float *x, float *out, int64_t start, int64_t stop,
                                 const regard_int8_linear *layer) {
     const Linear *m = &layer->linear;

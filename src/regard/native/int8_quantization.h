@@ -16,7 +16,8 @@
 /* Inputs are multiplied four at a time: how many groups of four there are. */
 static inline int64_t quad_count(int64_t n) { return (n + 3) / 4; }
 
-/* Memory for the int8 weight; -1 if there is none. The columns that pad the last panel are never read. */
+/* Memory for the int8 weight; -1 if there is none. To be freed by linear_free, also then. The results of the columns
+ * that pad the last panel are never stored. */
 static inline int linear_alloc_int8(Linear *m) {
     int64_t padded = panel_count(m->outputs) * PANEL_COLUMNS;
     m->int8_panels = alloc_aligned(padded * quad_count(m->inputs) * 4);
@@ -25,13 +26,14 @@ static inline int linear_alloc_int8(Linear *m) {
     return m->int8_panels && m->scales && m->offsets ? 0 : -1;
 }
 
-/* The first quad of an output's int8 weight; the next is PANEL_COLUMNS quads further. */
+/* The first quad of an output's int8 weight, inside the layer's panels; the next is PANEL_COLUMNS quads further. */
 static inline int8_t *linear_int8_row(const Linear *m, int64_t output) {
     return m->int8_panels +
            (output / PANEL_COLUMNS * quad_count(m->inputs) * PANEL_COLUMNS + output % PANEL_COLUMNS) * 4;
 }
 
-/* Quantizes a weight [outputs, inputs], each output with its own scale; -1 if there is no memory. */
+/* Quantizes a weight [outputs, inputs], each output with its own scale; -1 if there is no memory. To be freed by
+ * linear_free, also then. */
 static inline int linear_quantize(Linear *m, const float *weight) {
     int64_t padded = panel_count(m->outputs) * PANEL_COLUMNS, quads = quad_count(m->inputs);
     if (linear_alloc_int8(m)) return -1;
@@ -55,7 +57,8 @@ static inline int linear_quantize(Linear *m, const float *weight) {
 }
 
 #if INT8_SUPPORTED
-/* Quantizes rows: x = scale (byte - 128), with one scale per row. */
+/* Quantizes rows: x = scale (byte - 128), with one scale per row. x [n, inputs], whose rows are `stride` apart -> out
+ * [n, 4 quad_count(inputs)], scales [n]. */
 static inline void quantize_rows(const float *x, int64_t stride, int64_t n, int64_t inputs, uint8_t *out,
                                  float *scales) {
     int64_t row_bytes = quad_count(inputs) * 4;
@@ -77,7 +80,8 @@ static inline void quantize_rows(const float *x, int64_t stride, int64_t n, int6
     }
 }
 
-/* A tile of rows x PANEL_COLUMNS of the product, for the outputs from `output` on. */
+/* A tile of the product, for the outputs from `output` on: x [rows, row_bytes], x_scales [rows], panel [row_bytes / 4,
+ * PANEL_COLUMNS, 4] -> out [rows, PANEL_COLUMNS or the outputs left], whose rows are out_stride apart. */
 ALWAYS_INLINE void int8_tile(const int rows, const uint8_t *x, int64_t row_bytes, const float *x_scales,
                              const int8_t *panel, const Linear *m, int64_t output, float *out, int64_t out_stride) {
     __m512i sums[TILE_ROWS][2];
@@ -105,7 +109,8 @@ ALWAYS_INLINE void int8_tile(const int rows, const uint8_t *x, int64_t row_bytes
     }
 }
 
-/* linear_forward_float32, from rows that quantize_rows has quantized */
+/* linear_forward_float32 from rows that quantize_rows has quantized: x [n, 4 quad_count(inputs)], x_scales [n] -> out
+ * [n, the outputs of panels first to end], out_stride apart */
 static inline void linear_forward_int8(const Linear *m, const uint8_t *x, const float *x_scales, int64_t first,
                                        int64_t end, int64_t n, float *out, int64_t out_stride) {
     int64_t row_bytes = quad_count(m->inputs) * 4;
@@ -139,18 +144,21 @@ typedef struct {
     float *scales;
 } QuantizedRows;
 
+/* Memory for this many rows of at most max_inputs inputs; -1 if there is none. To be freed by quantized_rows_free, also
+ * then. */
 static inline int quantized_rows_init(QuantizedRows *q, int64_t rows, int64_t max_inputs) {
     q->bytes = alloc_aligned(rows * (quad_count(max_inputs) * 4 + 64));
     q->scales = alloc_aligned(rows * 4);
     return q->bytes && q->scales ? 0 : -1;
 }
 
+/* Frees the memory, but not `q` itself. */
 static inline void quantized_rows_free(QuantizedRows *q) {
     free(q->bytes);
     free(q->scales);
 }
 
-/* x [n, inputs], whose rows are `stride` apart -> out [n, outputs] */
+/* x [n, inputs], whose rows are `stride` apart -> out [n, outputs]. `q` must have room for n rows. */
 static inline void linear_forward(const Linear *m, const float *x, int64_t stride, int64_t n, float *out,
                                   const QuantizedRows *q) {
 #if INT8_SUPPORTED

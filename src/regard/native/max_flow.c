@@ -59,6 +59,8 @@ static double augment_path(Graph *g, int32_t source, int32_t sink) {
     return bottleneck;
 }
 
+/* The maximum flow of one pair at a time, in one graph whose residual capacities are restored for each pair. All memory
+ * that it allocates is freed before it returns. Shapes: see regard.h. */
 int32_t regard_max_flow_compute(const int32_t *from, const int32_t *to, const double *capacity, const int32_t *sources,
                                 const int32_t *sinks, double *out, int64_t start, int64_t stop, int64_t nodes,
                                 int64_t edges) {

@@ -2,6 +2,8 @@
 #include "weights.h"
 #include <stdio.h>
 
+/* Lets the architecture read the description, then checks that nothing is left unread. After an error the model is
+ * freed and *model is NULL; else the caller frees it by regard_model_free. error [error_size] may be NULL. */
 int32_t regard_model_new(const regard_model_description *description, regard_model **model, char *error,
                          int64_t error_size) {
     WeightReader r;
@@ -27,12 +29,15 @@ int32_t regard_model_new(const regard_model_description *description, regard_mod
     return r.status;
 }
 
+/* Frees a model by its architecture's own function; NULL is accepted. */
 void regard_model_free(regard_model *model) {
     if (model) model->free(model);
 }
 
 /* ---- the output layer ---- */
 
+/* Copies the rows of tokens [count] into the panels of `part`, in int8 if the model is quantized, else in float32; -1
+ * if there is no memory. To be freed by linear_free, also then. */
 int output_layer_select(Linear *part, const regard_model *m, const int32_t *tokens, int64_t count) {
     int64_t D = m->width, quads = quad_count(D);
     if (!m->output.int8_panels) {
@@ -53,6 +58,7 @@ int output_layer_select(Linear *part, const regard_model *m, const int32_t *toke
     return 0;
 }
 
+/* Frees the output layer and its copies row by row, but not `m` itself. */
 void output_layer_free(regard_model *m) {
     linear_free(&m->output);
     free(m->output_rows);

@@ -51,6 +51,7 @@ static inline int64_t previous_token(const Beam *b, int64_t row, int64_t step) {
 /* The output layer of a shortlist alone; -1 if there is no memory. To be freed by linear_free, also then. */
 int output_layer_select(Linear *part, const regard_model *m, const int32_t *tokens, int64_t count);
 
+/* Frees everything of the output layer that the model owns, but not `m` itself. */
 void output_layer_free(regard_model *m);
 
 /* ---- element-wise operations that models share ---- */
@@ -61,6 +62,7 @@ static inline void add_in_place(float *x, const float *y, int64_t size) {
         vec_store_partial(x + j, vec_load_partial(x + j, size - j, 0) + vec_load_partial(y + j, size - j, 0), size - j);
 }
 
+/* The dot product of a [n] and b [n]. */
 ALWAYS_INLINE float dot(const float *a, const float *b, int64_t n) {
     vec s = vec_splat(0);
     for (int64_t j = 0; j < n; j += LANES) s += vec_load_partial(a + j, n - j, 0) * vec_load_partial(b + j, n - j, 0);

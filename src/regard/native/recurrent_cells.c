@@ -11,6 +11,8 @@
 #define LOAD_GATE(p, k) vec_load_partial(p + (k) * width + j, n, 0)
 #define STORE_GATE(p, k, value) vec_store_partial(p + (k) * width + j, value, n)
 
+/* New states of the rows from start to stop: x, s [rows, 3 width], h [rows, width] -> out [rows, width], gates
+ * [rows, 4 width]. */
 void regard_gru_forward(const float *x, const float *s, const float *h, float *out, float *gates, int64_t start,
                         int64_t stop, int64_t width) {
     for (int64_t row = start; row < stop; row++) {
@@ -30,6 +32,8 @@ void regard_gru_forward(const float *x, const float *s, const float *h, float *o
     }
 }
 
+/* Gradients of regard_gru_forward: dout, h [rows, width], gates [rows, 4 width] -> dx, ds [rows, 3 width], dh
+ * [rows, width]. */
 void regard_gru_backward(const float *dout, const float *h, const float *gates, float *dx, float *ds, float *dh,
                          int64_t start, int64_t stop, int64_t width) {
     for (int64_t row = start; row < stop; row++) {
@@ -53,6 +57,8 @@ void regard_gru_backward(const float *dout, const float *h, const float *gates, 
     }
 }
 
+/* New states of the rows from start to stop: x, s [rows, 4 width], cell [rows, width] -> out, new_cell [rows, width],
+ * gates [rows, 5 width]. */
 void regard_lstm_forward(const float *x, const float *s, const float *cell, float *out, float *new_cell, float *gates,
                          int64_t start, int64_t stop, int64_t width) {
     for (int64_t row = start; row < stop; row++) {
@@ -76,6 +82,8 @@ void regard_lstm_forward(const float *x, const float *s, const float *cell, floa
     }
 }
 
+/* Gradients of regard_lstm_forward: dout, dnew_cell, cell [rows, width], gates [rows, 5 width] -> dx [rows, 4 width],
+ * dcell [rows, width]. */
 void regard_lstm_backward(const float *dout, const float *dnew_cell, const float *cell, const float *gates, float *dx,
                           float *dcell, int64_t start, int64_t stop, int64_t width) {
     for (int64_t row = start; row < stop; row++) {

@@ -33,6 +33,8 @@ typedef struct {
 
 /* ---- reading and freeing ---- */
 
+/* The cells [layers] of width D, with `first` inputs in the first layer and `others` above it. After an error NULL, or
+ * read in part. To be freed by free_cells, also then. */
 static Cell *read_cells(WeightReader *r, int64_t layers, int64_t first, int64_t others, int64_t D, int64_t lstm,
                         const char *prefix) {
     if (r->status) return NULL;
@@ -46,6 +48,7 @@ static Cell *read_cells(WeightReader *r, int64_t layers, int64_t first, int64_t 
     return cells;
 }
 
+/* Frees cells [layers] and their weights; NULL is accepted. */
 static void free_cells(Cell *cells, int64_t layers) {
     for (int64_t l = 0; cells && l < layers; l++) {
         linear_free(&cells[l].input);
@@ -54,6 +57,7 @@ static void free_cells(Cell *cells, int64_t layers) {
     free(cells);
 }
 
+/* Frees a model and everything that it owns, even if it was read only in part. */
 static void free_recurrent(regard_model *base) {
     Recurrent *m = (Recurrent *)base;
     free_cells(m->forward, m->encoder_layers);
@@ -71,6 +75,7 @@ static void free_recurrent(regard_model *base) {
 
 /* ---- cells: h and c [D] are updated in place; x and s are what input and state contribute to the gates ---- */
 
+/* One step of a GRU for one row: x, s [3 D], in the order r, z, n; h [D] is updated in place. */
 static void gru_cell(const float *x, const float *s, float *h, int64_t D) {
     for (int64_t j = 0; j < D; j += LANES) {
 #define GATE(k) (vec_load_partial(x + k * D + j, D - j, 0) + vec_load_partial(s + k * D + j, D - j, 0))
@@ -80,6 +85,7 @@ static void gru_cell(const float *x, const float *s, float *h, int64_t D) {
     }
 }
 
+/* One step of an LSTM for one row: x, s [4 D], in the order i, f, g, o; h, c [D] are updated in place. */
 static void lstm_cell(const float *x, const float *s, float *h, float *c, int64_t D) {
     for (int64_t j = 0; j < D; j += LANES) {
         vec i = vec_sigmoid(GATE(0)), f = vec_sigmoid(GATE(1)), g = vec_tanh(GATE(2)), o = vec_sigmoid(GATE(3));
@@ -90,6 +96,7 @@ static void lstm_cell(const float *x, const float *s, float *h, float *c, int64_
 #undef GATE
 }
 
+/* x [n] becomes tanh(x). */
 static void tanh_in_place(float *x, int64_t n) {
     for (int64_t j = 0; j < n; j += LANES) vec_store_partial(x + j, vec_tanh(vec_load_partial(x + j, n - j, 0)), n - j);
 }
@@ -112,6 +119,7 @@ typedef struct {
     QuantizedRows quantized;
 } State;
 
+/* Frees a State and everything that it owns, even if it was allocated only in part. `offsets` are the request's. */
 static void free_state(void *state) {
     State *r = state;
     if (r->keys != r->states) free(r->keys);
@@ -122,8 +130,11 @@ static void free_state(void *state) {
     free(r);
 }
 
+/* The larger of two integers. */
 static int64_t max_int(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Allocates the state of a search, large enough for all tokens and beams of the request, whose source_offsets it points
+ * to; NULL if there is no memory. To be freed by free_state. */
 static State *make_state(const Recurrent *m, const regard_search_request *request) {
     State *r = calloc(1, sizeof(State));
     if (!r) return NULL;
@@ -155,8 +166,8 @@ static State *make_state(const Recurrent *m, const regard_search_request *reques
 
 /* ---- encoder ---- */
 
-/* One direction of one layer: x [N, inputs] -> out [N, M] from `column` on, and the last state of each source into the
- * summary. `order`: the sources, longest first. */
+/* One direction of one layer: x [N, inputs], whose rows are `stride` apart -> out [N, M] from `column` on, and the last
+ * state of each source into the summary. order [sources]: the sources, longest first. */
 static void run_direction(const Recurrent *m, const Cell *cell, int backwards, const float *x, int64_t stride,
                           const int64_t *order, float *out, int64_t column, State *r) {
     int64_t D = m->encoder_width, G = (m->encoder_lstm ? 4 : 3) * D, B = r->sources;
@@ -181,6 +192,8 @@ static void run_direction(const Recurrent *m, const Cell *cell, int backwards, c
     }
 }
 
+/* The tokens [N] of all sources, one after the other -> r->states [N, M] and r->summary [sources, M]; -1 if there is no
+ * memory. */
 static int run_encoder(const Recurrent *m, const int64_t *tokens, State *r) {
     int64_t B = r->sources, N = r->offsets[B], S = m->source_width, order[B];
     for (int64_t b = 0; b < B; b++) { /* the longest first */
@@ -205,7 +218,7 @@ static int run_encoder(const Recurrent *m, const int64_t *tokens, State *r) {
 
 /* ---- attention ---- */
 
-/* The features q of one hypothesis' query -> its context c [M]. center: of local-p's window. */
+/* The features q [features] of one hypothesis' query -> its context c [M]. center: of local-p's window. */
 static void attend(const Recurrent *m, const State *r, int64_t source, int64_t step, const float *q, float center,
                    float *c) {
     int64_t start = r->offsets[source], T = r->offsets[source + 1] - start, A = m->features, M = m->M, from = 0, to = T;
@@ -249,7 +262,7 @@ static void attend(const Recurrent *m, const State *r, int64_t source, int64_t s
     }
 }
 
-/* The contexts of all active hypotheses, from queries [n, D], `stride` apart, into `concatenated`. */
+/* Contexts of the n active hypotheses of beams [count], from queries [n, D], `stride` apart, into `concatenated`. */
 static void attend_all(const Recurrent *m, State *r, Beam *const *beams, int64_t count, int64_t n, int64_t step,
                        const float *queries, int64_t stride) {
     const float *q = queries;
@@ -274,6 +287,8 @@ static void attend_all(const Recurrent *m, State *r, Beam *const *beams, int64_t
         }
 }
 
+/* Encodes the request's sources, and saves the decoder's initial state as the first row of each beam. NULL if there is
+ * no memory. The State is to be freed by free_state. */
 static void *encode(const regard_model *base, const regard_search_request *request) {
     const Recurrent *m = (const Recurrent *)base;
     int64_t D = m->D, vectors = m->lstm ? 2 : 1;
@@ -297,7 +312,7 @@ static void *encode(const regard_model *base, const regard_search_request *reque
 
 /* ---- decoder ---- */
 
-/* `concatenated` -> features */
+/* r->concatenated [n, concatenated_width] -> r->features [n, E] and, with input feeding, the fed-back vectors. */
 static void compute_features(const Recurrent *m, State *r, int64_t n) {
     int64_t D = m->D, E = m->E, W = r->concatenated_width, stride = W;
     const float *output = r->concatenated + E + m->M;                 /* the last layer's state */
@@ -325,6 +340,8 @@ static void compute_features(const Recurrent *m, State *r, int64_t n) {
         for (int64_t row = 0; row < n; row++) memcpy(r->features + row * E, output + row * stride, E * 4);
 }
 
+/* The features [n, E] of the n active hypotheses of beams [count], after `step` tokens. They belong to the state, which
+ * also saves the hypotheses' new states for the next step. */
 static const float *decode_step(const regard_model *base, void *state, Beam *const *beams, int64_t count,
                                 int64_t step) {
     const Recurrent *m = (const Recurrent *)base;
@@ -367,6 +384,7 @@ static const float *decode_step(const regard_model *base, void *state, Beam *con
     return r->features;
 }
 
+/* Reads the attention's weights, which the model owns, and checks attention.features. Errors are reported to `r`. */
 static void read_attention(WeightReader *r, Recurrent *m) {
     int64_t A = m->features, D = m->D, M = m->M;
     int64_t expected = m->score == REGARD_SCORE_BILINEAR ? M : m->score == REGARD_SCORE_DOT ? D : A;
@@ -385,6 +403,7 @@ static void read_attention(WeightReader *r, Recurrent *m) {
     m->position_v = weights_copy(r, D, 0, "attention.position.v");
 }
 
+/* Reads a recurrent model, to be freed by regard_model_free; NULL after an error, with nothing left to free. */
 regard_model *recurrent_model_new(WeightReader *r) {
     Recurrent *m = calloc(1, sizeof(Recurrent));
     if (!m) {

@@ -15,7 +15,7 @@ typedef struct {
     int64_t batch, head, time;
 } Strides;
 
-/* Writes the positions of the keys that are present, and returns how many there are. */
+/* The positions of the keys that are present: mask [tk] or NULL (all) -> positions [tk]. Returns their number. */
 static int64_t list_present_keys(const uint8_t *mask, int64_t tk, int64_t *positions) {
     int64_t n = 0;
     for (int64_t j = 0; j < tk; j++)
@@ -23,7 +23,8 @@ static int64_t list_present_keys(const uint8_t *mask, int64_t tk, int64_t *posit
     return n;
 }
 
-/* Rows of x at `positions`, transposed: columns[d][j], padded with zeros to whole vectors. */
+/* The rows of x [tk, width], `time` apart, at positions [n] -> columns [width, padded], transposed and padded with
+ * zeros. */
 static void transpose_rows(const float *x, int64_t time, const int64_t *positions, int64_t n, int64_t padded,
                            int64_t width, float *columns) {
     for (int64_t j = 0; j < n; j++)
@@ -32,7 +33,8 @@ static void transpose_rows(const float *x, int64_t time, const int64_t *position
         for (int64_t d = 0; d < width; d++) columns[d * padded + j] = 0;
 }
 
-/* out[x][0..padded) = sum_d rows[x][d] columns[d], for `count` rows. */
+/* out[x][0..padded) = sum_d rows[x][d] columns[d]: rows [count, width], `time` apart; columns [width, padded] -> out
+ * [count, padded]. */
 ALWAYS_INLINE void multiply_rows(const float *rows, int64_t time, const float *columns, int64_t padded, int64_t width,
                                  float *out, int count) {
     for (int64_t j = 0; j < padded; j += LANES) {
@@ -53,7 +55,8 @@ typedef struct {
 } KeyRows;
 
 /* out[x][0..width) = sum_j weights[x][j] rows[j] over the first visible[x] keys, which do not decrease with x. Keys
- * that a row does not attend to are not read, so that no NaN of theirs gets through. */
+ * that a row does not attend to are not read, so that no NaN of theirs gets through. visible [count]; the rows of
+ * weights are weights_stride apart, those of out [count, width] `time` apart. */
 ALWAYS_INLINE void weighted_sum(const float *weights, int64_t weights_stride, KeyRows start, const int64_t *visible,
                                 int64_t width, float *out, int64_t time, int count) {
     for (int64_t d = 0; d < width; d += LANES) {
@@ -70,7 +73,8 @@ ALWAYS_INLINE void weighted_sum(const float *weights, int64_t weights_stride, Ke
     }
 }
 
-/* into[j][0..width) += sum_x weights[x][j] rows[x] for every key j, over the rows that attend to it. */
+/* into[j][0..width) += sum_x weights[x][j] rows[x] for every key j, over the rows that attend to it. rows [count,
+ * width], `time` apart; visible [count]; weights and into (at `positions`) are weights_stride and into_time apart. */
 ALWAYS_INLINE void accumulate_outer(const float *weights, int64_t weights_stride, const float *rows, int64_t time,
                                     const int64_t *visible, int64_t width, const int64_t *positions, float *into,
                                     int64_t into_time, int count) {
@@ -93,19 +97,21 @@ ALWAYS_INLINE void accumulate_outer(const float *weights, int64_t weights_stride
     }
 }
 
-/* How many of the n keys query i attends to. */
+/* How many of the keys at positions [n], which increase, query i attends to. */
 static inline int64_t visible_keys(const int64_t *positions, int64_t n, int64_t i, int64_t causal, int64_t offset) {
     if (!causal) return n;
     while (n && positions[n - 1] > i + offset) n--;
     return n;
 }
 
+/* All ones in the first n lanes (in none if n <= 0), else zero. */
 static inline ivec first_lanes(int64_t n) {
     ivec lane;
     for (int i = 0; i < LANES; i++) lane[i] = i;
     return (ivec)(lane < (int32_t)(n < LANES ? n : LANES));
 }
 
+/* scores [padded] -> weights [padded]: softmax of scale * scores over the first n, and 0 in the others. scale >= 0. */
 static inline void softmax_row(const float *scores, float scale, int64_t n, int64_t padded, float *weights) {
     vec maxima = vec_splat(-INFINITY), total = vec_splat(0);
     for (int64_t j = 0; j < n; j += LANES) {
@@ -122,6 +128,8 @@ static inline void softmax_row(const float *scores, float scale, int64_t n, int6
     for (int64_t j = 0; j < n; j += LANES) vec_store(weights + j, vec_load(weights + j) * inverse);
 }
 
+/* Queries i to i + count of one head: queries [tq, width], columns [width, padded] (the n present keys, transposed) and
+ * values -> out [tq, value_width], w [tq, weights_stride]. Rows of queries and out are q.time and o.time apart. */
 ALWAYS_INLINE void forward_rows(const float *queries, Strides q, const float *columns, KeyRows values, int64_t n,
                                 int64_t padded, int64_t width, int64_t value_width, float *out, Strides o, float *w,
                                 int64_t weights_stride, int64_t i, int64_t causal, int64_t offset, float scale,
@@ -138,7 +146,8 @@ ALWAYS_INLINE void forward_rows(const float *queries, Strides q, const float *co
     weighted_sum(w + i * weights_stride, weights_stride, values, visible, value_width, out + i * o.time, o.time, count);
 }
 
-/* Query heads that share a key head are computed together, while its transposed keys are in the cache. */
+/* Query heads that share a key head are computed together, while its transposed keys are in the cache. Shapes: see
+ * regard.h. */
 void regard_short_attention_forward(const float *q, const float *k, const float *v, const uint8_t *mask, float *out,
                                     float *weights, int64_t start, int64_t stop, int64_t key_heads, int64_t heads,
                                     int64_t tq, int64_t tk, int64_t width, int64_t value_width, const int64_t *strides,
@@ -172,6 +181,8 @@ typedef struct {
     Strides q, g, dq, dk, dv;
 } BackwardHead;
 
+/* Gradients from queries i to i + count of one head: columns [value_width, padded] are the n present values,
+ * transposed; w [tq, weights_stride]. Writes a.dqueries, and adds to a.dkeys and a.dvalues. */
 ALWAYS_INLINE void backward_rows(BackwardHead a, const float *columns, KeyRows keys, int64_t n, int64_t padded,
                                  int64_t width, int64_t value_width, const float *w, int64_t weights_stride, int64_t i,
                                  int64_t causal, int64_t offset, float scale, int count) {
@@ -197,6 +208,8 @@ ALWAYS_INLINE void backward_rows(BackwardHead a, const float *columns, KeyRows k
                      a.dvalues, a.dv.time, count);
 }
 
+/* Gradients of one example and key head at a time: the query heads that share it add to the same dk and dv. Shapes: see
+ * regard.h. */
 void regard_short_attention_backward(const float *q, const float *k, const float *v, const uint8_t *mask,
                                      const float *weights, const float *g, float *dq, float *dk, float *dv,
                                      int64_t start, int64_t stop, int64_t key_heads, int64_t heads, int64_t tq,

@@ -13,8 +13,13 @@
 typedef float vec __attribute__((vector_size(LANES * 4)));
 typedef float unaligned_vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 
+/* Loads p [LANES], which need not be aligned. */
 static inline vec vec_load(const float *p) { return *(const unaligned_vec *)p; }
+
+/* Stores all lanes to p [LANES], which need not be aligned. */
 static inline void vec_store(float *p, vec x) { *(unaligned_vec *)p = x; }
+
+/* x in every lane. */
 static inline vec vec_splat(float x) { return x - (vec){0}; }
 
 /* Reductions across lanes, by halves: a few shuffles instead of a chain of additions. */
@@ -42,5 +47,8 @@ typedef vec half;
 #define ADD(a, b) ((a) + (b))
 #define MAX(a, b) \
     ((__typeof__(a))((((a) > (b)) & (__typeof__((a) > (b)))(a)) | (~((a) > (b)) & (__typeof__((a) > (b)))(b))))
+/* The sum of all lanes. */
 static inline float vec_reduce_add(vec x) { REDUCE(x, ADD) }
+
+/* The largest of all lanes. */
 static inline float vec_reduce_max(vec x) { REDUCE(x, MAX) }

@@ -14,7 +14,7 @@
 
 typedef int32_t ivec __attribute__((vector_size(LANES * 4)));
 
-/* Loads the first n lanes from p, and `fill` into the others. */
+/* Loads the first n lanes from p [n], and `fill` into the others. */
 static inline vec vec_load_partial(const float *p, int64_t n, float fill) {
     if (n >= LANES) return vec_load(p);
     vec x = vec_splat(fill);
@@ -22,7 +22,7 @@ static inline vec vec_load_partial(const float *p, int64_t n, float fill) {
     return x;
 }
 
-/* Stores the first n lanes to p. */
+/* Stores the first n lanes to p [n]. */
 static inline void vec_store_partial(float *p, vec x, int64_t n) {
     if (n >= LANES)
         vec_store(p, x);
@@ -33,6 +33,7 @@ static inline void vec_store_partial(float *p, vec x, int64_t n) {
 /* The lanes of `yes` where the mask is all ones, of `no` where it is zero. */
 static inline vec vec_blend(ivec mask, vec yes, vec no) { return (vec)((mask & (ivec)yes) | (~mask & (ivec)no)); }
 
+/* The larger of a and b, lane by lane; b where either is NaN. */
 static inline vec vec_max(vec a, vec b) { return vec_blend((ivec)(a > b), a, b); }
 
 /* e^x for x <= 0, to about two roundings: 2^n by the exponent's bits, the rest by a polynomial (coefficients of
@@ -53,15 +54,17 @@ static inline vec vec_exp(vec x) {
     return vec_blend((ivec)(x < -87.0f), vec_splat(0), result); /* NaN compares false and stays NaN */
 }
 
+/* -|x|, by setting the sign bit. */
 static inline vec vec_negative_abs(vec x) { return (vec)((ivec)x | INT32_MIN); }
 
-/* Sigmoid and tanh to an absolute error of about one rounding of 1, which is enough for gates. */
+/* Sigmoid to an absolute error of about one rounding of 1, which is enough for gates. */
 static inline vec vec_sigmoid(vec x) {
     vec e = vec_exp(vec_negative_abs(x));
     vec small = e / (1.0f + e);
     return vec_blend((ivec)(x < 0.0f), small, 1.0f - small);
 }
 
+/* Tanh to the same absolute error as vec_sigmoid. */
 static inline vec vec_tanh(vec x) {
     vec e = vec_exp(2.0f * vec_negative_abs(x));
     vec t = (1.0f - e) / (1.0f + e);

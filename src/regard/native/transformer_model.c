@@ -38,6 +38,7 @@ typedef struct {
 
 /* ---- reading and freeing ---- */
 
+/* Whether the inner layer is twice as wide, and one half of it is the gate of the other. */
 static int is_gated(int64_t activation) { return activation >= REGARD_ACTIVATION_SWIGLU; }
 
 typedef struct {
@@ -45,6 +46,7 @@ typedef struct {
     float epsilon;
 } NormSettings;
 
+/* Reads PREFIX.NAME.weight [width] and, unless it is an RMSNorm, PREFIX.NAME.bias [width]. To be freed by free_norm. */
 static void read_norm(WeightReader *r, Norm *norm, int64_t width, const NormSettings *norms, const char *prefix,
                       const char *name) {
     norm->weight = weights_copy(r, width, 0, "%s.%s.weight", prefix, name);
@@ -52,11 +54,14 @@ static void read_norm(WeightReader *r, Norm *norm, int64_t width, const NormSett
     norm->epsilon = norms->epsilon;
 }
 
+/* Reads the linear layer PREFIX.NAME with its bias; `m` must be zero. To be freed by linear_free. */
 static void read_linear(WeightReader *r, Linear *m, int64_t outputs, int64_t inputs, const char *prefix,
                         const char *name) {
     weights_linear(r, m, outputs, inputs, 1, "%s.%s", prefix, name);
 }
 
+/* Reads the settings and weights of one side, "encoder" or "decoder", of width D. Errors are reported to `r`. To be
+ * freed by free_stack, also then. */
 static void read_stack(WeightReader *r, Stack *s, int64_t D, const NormSettings *norms, const char *side,
                        int is_decoder) {
     *s = (Stack){.layer_count = weights_integer(r, side, "layers", 0, MAX_SIZE),
@@ -95,11 +100,13 @@ static void read_stack(WeightReader *r, Stack *s, int64_t D, const NormSettings 
     if (s->pre_norm) read_norm(r, &s->norm, D, norms, side, "norm");
 }
 
+/* Frees the weight and the bias, but not `n` itself. */
 static void free_norm(Norm *n) {
     free(n->weight);
     free(n->bias);
 }
 
+/* Frees everything that a stack owns, but not `s` itself, even if it was read only in part. */
 static void free_stack(Stack *s) {
     for (int64_t l = 0; s->layers && l < s->layer_count; l++) {
         Layer *y = s->layers + l;
@@ -116,6 +123,7 @@ static void free_stack(Stack *s) {
     free_norm(&s->norm);
 }
 
+/* Frees a model and everything that it owns, even if it was read only in part. */
 static void free_transformer(regard_model *base) {
     Transformer *m = (Transformer *)base;
     free_stack(&m->encoder);
@@ -173,7 +181,8 @@ static void activate(float *x, int64_t n, int64_t width, int64_t kind) {
     }
 }
 
-/* Attention of one query [D] over n positions, whose keys and values [D] are at the pointers -> out [D] */
+/* Attention of one query q [D] over n positions, whose keys and values [D] are at the pointers keys [n] and values [n]
+ * -> out [D]. w [n] is overwritten. */
 static void attend(const float *q, const float *const *keys, const float *const *values, int64_t n, int64_t D,
                    int64_t heads, float *w, float *out) {
     int64_t width = D / heads;
@@ -190,8 +199,8 @@ static void attend(const float *q, const float *const *keys, const float *const 
     }
 }
 
-/* The same over transposed keys [D, stride], so that many positions are scored at once. The values are value_stride
- * apart. */
+/* The same over transposed keys [D, stride], so that many positions are scored at once. The values [n, D] are
+ * value_stride apart; w [round_up(n)] is overwritten. */
 static void attend_transposed(const float *q, const float *keys, int64_t stride, const float *values,
                               int64_t value_stride, int64_t n, int64_t D, int64_t heads, float *w, float *out) {
     int64_t width = D / heads;
@@ -217,10 +226,10 @@ static void attend_transposed(const float *q, const float *keys, int64_t stride,
     }
 }
 
-/* To a multiple of LANES. */
+/* n, rounded up to a multiple of LANES. */
 static int64_t round_up(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
 
-/* Keys [n, D], `key_stride` apart -> [D, round_up(n)] */
+/* keys [n, D], key_stride apart -> out [D, round_up(n)], padded with zeros */
 static void transpose_keys(const float *keys, int64_t key_stride, int64_t n, int64_t D, float *out) {
     int64_t stride = round_up(n);
     for (int64_t d = 0; d < D; d++) {
@@ -243,6 +252,7 @@ typedef struct {
     QuantizedRows quantized;
 } State;
 
+/* Frees a State and everything that it owns, even if it was allocated only in part. `offsets` are the request's. */
 static void free_state(void *state) {
     State *r = state;
     for (int64_t b = 0; b < r->sources; b++) {
@@ -258,6 +268,8 @@ static void free_state(void *state) {
 /* Floats of one layer's keys and values of a source. */
 static int64_t memory_size(int64_t length, int64_t D) { return (round_up(length) + length) * D; }
 
+/* Allocates the state of a search, large enough for all tokens and beams of the request, whose source_offsets it points
+ * to; NULL if there is no memory. To be freed by free_state. */
 static State *make_state(const Transformer *m, const regard_search_request *request) {
     const int64_t *offsets = request->source_offsets;
     int64_t D = m->width, L = m->decoder.layer_count, sources = request->source_count, K = request->beam_size;
@@ -295,6 +307,7 @@ static State *make_state(const Transformer *m, const regard_search_request *requ
     return NULL;
 }
 
+/* out [D] = the token's embedding, scaled, plus the position's, if there are position embeddings. */
 static void embed(const Stack *s, int64_t token, int64_t position, int64_t D, float *out) {
     const float *row = s->embedding + token * D;
     const float *position_row = s->position_embedding ? s->position_embedding + position * D : NULL;
@@ -312,6 +325,7 @@ static void embed(const Stack *s, int64_t token, int64_t position, int64_t D, fl
     add_in_place(r->x, r->y, n *D); \
     if (!s->pre_norm) normalize(norm, r->x, n, D, r->x);
 
+/* The feed-forward sublayer of layer `y`: r->x [n, D] is updated in place; r->y and r->inner are overwritten. */
 static void feed_forward(const Transformer *m, const Stack *s, const Layer *y, State *r, int64_t n) {
     int64_t D = m->width;
     linear_forward(&y->inner, SUBLAYER_INPUT(&y->feedforward_norm), D, n, r->inner, &r->quantized);
@@ -322,7 +336,7 @@ static void feed_forward(const Transformer *m, const Stack *s, const Layer *y, S
 
 /* ---- encoder ---- */
 
-/* The tokens of all sources, one after the other -> states in r->x */
+/* The tokens [n] of all sources, one after the other -> states [n, D] in r->x */
 static void run_encoder(const Transformer *m, const int64_t *tokens, State *r) {
     const Stack *s = &m->encoder;
     const int64_t *offsets = r->offsets;
@@ -348,6 +362,8 @@ static void run_encoder(const Transformer *m, const int64_t *tokens, State *r) {
     if (s->pre_norm) normalize(&s->norm, r->x, n, D, r->x);
 }
 
+/* Encodes the request's sources, and computes the keys and values of the decoder's cross-attention. NULL if there is no
+ * memory. The State is to be freed by free_state. */
 static void *encode(const regard_model *base, const regard_search_request *request) {
     const Transformer *m = (const Transformer *)base;
     int64_t D = m->width;
@@ -368,8 +384,8 @@ static void *encode(const regard_model *base, const regard_search_request *reque
 
 /* ---- decoder ---- */
 
-/* One layer's attention of each hypothesis to its own tokens up to this step. The step's queries, keys and values are
- * in r->z. */
+/* One layer's attention of each of the n active hypotheses of beams [count] to its own tokens up to this step. The
+ * step's queries, keys and values are in r->z [n, 3 D]; the latter two are cached -> attended [n, D]. */
 static void self_attention_step(State *r, Beam *const *beams, int64_t count, int64_t l, int64_t step, int64_t D,
                                 int64_t heads, float *attended) {
     int64_t K = r->beam_size, at = 0;
@@ -389,7 +405,8 @@ static void self_attention_step(State *r, Beam *const *beams, int64_t count, int
     }
 }
 
-/* One layer's attention of each hypothesis to its source. The queries are in r->z. */
+/* One layer's attention of each of the n active hypotheses of beams [count] to its source. The queries are in r->z
+ * [n, D] -> attended [n, D]. */
 static void cross_attention_step(State *r, Beam *const *beams, int64_t count, int64_t l, int64_t D, int64_t heads,
                                  float *attended) {
     int64_t at = 0;
@@ -402,6 +419,8 @@ static void cross_attention_step(State *r, Beam *const *beams, int64_t count, in
     }
 }
 
+/* The features [n, D] of the n active hypotheses of beams [count], after `step` tokens. They are in r->x, which belongs
+ * to the state, until the next step. */
 static const float *decode_step(const regard_model *base, void *state, Beam *const *beams, int64_t count,
                                 int64_t step) {
     const Transformer *m = (const Transformer *)base;
@@ -428,6 +447,7 @@ static const float *decode_step(const regard_model *base, void *state, Beam *con
     return r->x;
 }
 
+/* Reads a Transformer, to be freed by regard_model_free; NULL after an error, with nothing left to free. */
 regard_model *transformer_model_new(WeightReader *r) {
     Transformer *m = calloc(1, sizeof(Transformer));
     if (!m) {

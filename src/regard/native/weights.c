@@ -5,6 +5,8 @@
 
 #define MAX_NAME 256
 
+/* Keeps pointers to the description and to error [error_size], which must outlive the reader. -1 if there is no memory.
+ * To be freed by weights_close, also then. */
 int weights_open(WeightReader *r, const regard_model_description *description, char *error, int64_t error_size) {
     *r = (WeightReader){.description = description, .error = error, .error_size = error_size};
     if (error && error_size > 0) *error = 0;
@@ -15,11 +17,13 @@ int weights_open(WeightReader *r, const regard_model_description *description, c
     return -1;
 }
 
+/* Frees what weights_open has allocated, but not `r` itself. */
 void weights_close(WeightReader *r) {
     free(r->setting_read);
     free(r->tensor_read);
 }
 
+/* Keeps the first status only, and writes its message to the caller's error [error_size], cut off if too long. */
 void weights_fail(WeightReader *r, int32_t status, const char *format, ...) {
     if (r->status) return;
     r->status = status;
@@ -30,6 +34,7 @@ void weights_fail(WeightReader *r, int32_t status, const char *format, ...) {
     va_end(arguments);
 }
 
+/* Reports a name that no function has read, or that is there twice: only the first of its name is ever read. */
 void weights_check_all_read(WeightReader *r) {
     for (int64_t i = 0; i < r->description->setting_count; i++)
         if (!r->setting_read[i])
@@ -43,6 +48,7 @@ void weights_check_all_read(WeightReader *r) {
 
 /* ---- settings ---- */
 
+/* The value of SIDE.NAME, or of NAME if side is NULL; 0 if it is missing. Writes the whole name to full [MAX_NAME]. */
 static double find_setting(WeightReader *r, const char *side, const char *name, char *full) {
     snprintf(full, MAX_NAME, "%s%s%s", side ? side : "", side ? "." : "", name);
     for (int64_t i = 0; i < r->description->setting_count; i++) {
@@ -54,6 +60,7 @@ static double find_setting(WeightReader *r, const char *side, const char *name, 
     return 0;
 }
 
+/* The setting as an integer; 0 after an error, which may be that it is not an integer from minimum to maximum. */
 int64_t weights_integer(WeightReader *r, const char *side, const char *name, int64_t minimum, int64_t maximum) {
     char full[MAX_NAME];
     double value = find_setting(r, side, name, full);
@@ -63,6 +70,7 @@ int64_t weights_integer(WeightReader *r, const char *side, const char *name, int
     return r->status ? 0 : (int64_t)value;
 }
 
+/* The setting, rounded to float; 0 if it is missing. */
 float weights_number(WeightReader *r, const char *side, const char *name) {
     char full[MAX_NAME];
     return (float)find_setting(r, side, name, full);
@@ -70,7 +78,8 @@ float weights_number(WeightReader *r, const char *side, const char *name) {
 
 /* ---- tensors ---- */
 
-/* The tensor of this name and shape; NULL after an error. */
+/* The tensor [rows, columns], or [rows] if columns is 0, of this name, in the description, which keeps it; NULL after
+ * an error. */
 static const float *find_tensor(WeightReader *r, int64_t rows, int64_t columns, const char *name) {
     if (r->status) return NULL;
     for (int64_t i = 0; i < r->description->tensor_count; i++) {
@@ -96,6 +105,7 @@ static const float *find_tensor(WeightReader *r, int64_t rows, int64_t columns, 
     return NULL;
 }
 
+/* A copy of data [size], to be freed by free; NULL if data is NULL or there is no memory. */
 static float *copy(WeightReader *r, const float *data, int64_t size) {
     if (!data) return NULL;
     float *copied = alloc_aligned(size * 4);
@@ -106,6 +116,7 @@ static float *copy(WeightReader *r, const float *data, int64_t size) {
     return copied;
 }
 
+/* A copy of the tensor [rows, columns], or [rows] if columns is 0, to be freed by free; NULL after an error. */
 float *weights_copy(WeightReader *r, int64_t rows, int64_t columns, const char *name, ...) {
     char full[MAX_NAME];
     va_list arguments;
@@ -115,6 +126,8 @@ float *weights_copy(WeightReader *r, int64_t rows, int64_t columns, const char *
     return copy(r, find_tensor(r, rows, columns, full), rows * (columns ? columns : 1));
 }
 
+/* Packs NAME.weight [outputs, inputs] and NAME.bias [outputs] into `m`, also in int8 if the description asks for it and
+ * the processor supports it. To be freed by linear_free, also after an error. */
 void weights_linear(WeightReader *r, Linear *m, int64_t outputs, int64_t inputs, int has_bias, const char *name, ...) {
     char prefix[MAX_NAME - 8], full[MAX_NAME];
     va_list arguments;
@@ -134,6 +147,8 @@ void weights_linear(WeightReader *r, Linear *m, int64_t outputs, int64_t inputs,
     if (b) memcpy(m->bias, b, outputs * 4);
 }
 
+/* Reads the output layer in panels, for the whole vocabulary, and row by row, for shortlists and rescoring. To be freed
+ * by output_layer_free, also after an error. */
 void weights_output_layer(WeightReader *r, regard_model *m) {
     int64_t V = m->vocabulary_size, D = m->width;
     int has_bias = (int)weights_integer(r, NULL, "output_bias", 0, 1);

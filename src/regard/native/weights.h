@@ -18,6 +18,8 @@ typedef struct {
 
 /* -1 if there is no memory. To be freed by weights_close, also then. */
 int weights_open(WeightReader *r, const regard_model_description *description, char *error, int64_t error_size);
+
+/* Frees what weights_open has allocated, but not `r` itself. */
 void weights_close(WeightReader *r);
 
 /* Reports an error, unless there was one before. */
