@@ -25,6 +25,7 @@ TABLES = {
     "source": ("encoder, decoder, head, source", "docs/training.md", "Sources"),
     "media-processor": ("encoder, decoder, head, source", "docs/training.md", "Sources"),
     "task": ("task", "docs/tasks.md", "Beyond translation"),
+    "target": ("target", "docs/tasks.md", "Targets"),
     "metric": ("metric", "docs/training.md", "Judging"),
     "evaluator": ("evaluator", "docs/forecasting.md", "Evaluation"),
     "reader": ("reader of training data", "docs/training.md", "What goes in"),

@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import RegardError
-from regard.models.settings import RecurrentDecoderSettings, RecurrentEncoderSettings, TransformerEncoderSettings
+from regard.models.settings import (
+    ModelSettings,
+    RecurrentDecoderSettings,
+    RecurrentEncoderSettings,
+    TransformerEncoderSettings,
+)
 from regard.settings import apply_assignments, merge_settings, read_toml
+from regard.tasks.base import infer_task
 from regard.tasks.presets import all_presets, preset_settings
 from regard.training.settings import RunSettings, run_settings
 from tests.data.files import is_one_sentence
@@ -342,3 +348,43 @@ def test_settings_need_no_torch() -> None:
 
     program = "import sys, regard.training.settings; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+# --- metrics and tasks ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("preset", "metric"),
+    [("bahdanau", "bleu"), ("tagger", "entity_f1"), ("gpt-tiny", "loss"), ("pointer-generator", "rougeL")],
+)
+def test_the_first_metric_of_the_task_selects_checkpoints(preset: str, metric: str) -> None:
+    assert run_settings(preset, {}, [], {}).training.metric == metric
+    settings = run_settings(preset, {}, [], {}).model_dump(mode="json", exclude_none=True)
+    settings["training"].pop("metric")
+    assert RunSettings.parse(settings).training.metric == metric
+
+
+@pytest.mark.parametrize(
+    ("preset", "metric", "inputs"),
+    [
+        ("bahdanau", "mse", "forecasts"),
+        ("bahdanau", "entity_f1", "tags"),
+        ("gpt-tiny", "bleu", "text"),
+        ("linear-forecast", "bleu", "text"),
+    ],
+)
+def test_a_metric_that_a_task_has_no_inputs_for_is_rejected(preset: str, metric: str, inputs: str) -> None:
+    with pytest.raises(RegardError, match=rf"training.metric: {metric} is computed from {inputs}, which .* choose "):
+        run_settings(preset, {}, [f"training.metric={metric}"], {})
+
+
+def test_a_model_that_no_task_claims_is_rejected_with_its_kinds() -> None:
+    model = ModelSettings.parse({"source": {"kind": "series"}})
+    with pytest.raises(RegardError, match="no task is known for a model with a source of the kind series"):
+        infer_task(model, truncate=False)
+
+
+@pytest.mark.parametrize("name", ["doubly_stochastic", "coverage_loss"])
+def test_losses_of_attention_to_the_source_need_a_source(name: str) -> None:
+    with pytest.raises(RegardError, match="decoders that attend to a source"):
+        run_settings("gpt-tiny", {}, [f"training.{name}=0.5"], {})

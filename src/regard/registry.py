@@ -149,6 +149,10 @@ class Registry(Generic[T]):
         """Where an extension comes from. Raises RegardError if there is none."""
         return self._find(name).origin
 
+    def alias_of(self, name: str) -> str | None:
+        """The extension that a name is another name of, if it is one. Imports none."""
+        return self._aliases.get(name) or (self._declared_alias(name) if self._deferred else None)
+
     def aliases(self, name: str) -> list[str]:
         """Other names of an extension."""
         self._find(name)

@@ -47,11 +47,14 @@ class Settings(BaseModel):
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
 
 
-def registered(registry: Registry[Any], *, without: tuple[str, ...] = ()) -> AfterValidator:
-    """Validates that a string is the name of an extension, and not in `without`. Imports no extension."""
+def registered(registry: Registry[Any], *, without: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> AfterValidator:
+    """Validates that a string is the name of an extension, and not in `without`; or one of `also`. Other names
+    of an extension are replaced by its own. Imports no extension."""
 
     def check(name: str) -> str:
-        known = [each for each in registry.names() if each not in without]
+        known = [*also, *(each for each in registry.names() if each not in without)]
+        if name not in known and (target := registry.alias_of(name)) in known:
+            return str(target)
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
             meant = f"did you mean {near[0]!r}? " if near else ""

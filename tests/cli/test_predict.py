@@ -1,15 +1,20 @@
 """regard predict and the verbs of tasks."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
 from regard.cli import app
+from regard.data.tokenizers.tokenizer import SubwordTokenizer
 from regard.errors import RegardError
-from regard.loading import predictor_from_bundle
-from regard.runs.bundle import Bundle, save_bundle
+from regard.loading import load, predictor_from_bundle
+from regard.models.settings import ModelSettings
+from regard.runs.bundle import Bundle, new_model, save_bundle
+from tests.bundles import random_bundle
 
 
 @pytest.fixture
@@ -84,3 +89,20 @@ def test_the_language_of_a_file_is_not_a_decoding_option(run: Path, tmp_path: Pa
     (tmp_path / "texts.txt").write_text("the cat\n")
     invoke("translate", run, tmp_path / "texts.txt", "-o", tmp_path / "out.txt", "--to", "de", "--beam", 1)
     assert (tmp_path / "out.txt").read_text().count("\n") == 1
+
+
+def test_an_encoder_without_a_head_predicts_vectors(subwords: SubwordTokenizer, tmp_path: Path) -> None:
+    bundle = random_bundle(subwords, "transformer", "bahdanau")
+    settings = ModelSettings.parse(
+        {"encoder": bundle.description.model.encoder.model_dump(), "decoder": {"kind": "none"}, "tie": "none"}
+    )
+    model = new_model(settings, subwords, subwords)
+    description = bundle.description.model_copy(update={"model": settings})
+    save_bundle(tmp_path, replace(bundle, description=description, model=model.eval()))
+    printed = invoke("predict", tmp_path, "the cat", "a dog", "--json").stdout
+    assert printed == invoke("embed", tmp_path, "the cat", "a dog", "--json").stdout
+    vectors = [json.loads(line)["vector"] for line in printed.splitlines()]
+    results = load(tmp_path).predict(["the cat", "a dog"])
+    for vector, result in zip(vectors, results, strict=True):
+        np.testing.assert_allclose(vector, result.vector, atol=1e-6)
+        assert abs(float(np.linalg.norm(result.vector)) - 1) < 1e-5

@@ -39,7 +39,7 @@ def weights(run: Path) -> bytes:
 def test_a_captioning_model_is_trained_evaluated_and_shown(images: Path, tmp_path: Path) -> None:
     table, run, image_file = images / "captions.jsonl", tmp_path / "run", images / "3.png"
     trained = run_regard("train", table, "-o", run, "--steps", 12, *set_options([*TINY, "model.source.size=32"]))
-    assert "residual with se over 32 × 32 pixels" in trained.stderr + trained.stdout
+    assert "residual with squeeze-excitation over 32 × 32 pixels" in trained.stderr + trained.stdout
     scores = json.loads(run_regard("evaluate", run, table, "--json").stdout)
     assert {score["name"] for score in scores["scores"]} >= {"bleu1", "chrf", "rougeL", "cider"}
     outputs = run_regard("translate", run, image_file, images / "4.png").stdout.splitlines()

@@ -95,7 +95,7 @@ class Parity(PositionEmbedding):
     order = 8
     embeds = True
 
-    def __init__(self, width, *, combine="add"):
+    def __init__(self, width, combine="add"):
         super().__init__(width, combine)
 
     def embed(self, positions):
@@ -110,11 +110,33 @@ from regard.attention.channels.base import ImageAttention
 @CHANNELS.register("brightness")
 class Brightness(ImageAttention):
     formula, summary, paper = "x · σ(mean(x))", "bright channels pass", "nobody"
-    use = "Brightness()(x)"
+    use = "Brightness(channels)(x)"
     order = 4
+
+    def __init__(self, channels):
+        super().__init__()
 
     def forward(self, x):
         return x * torch.sigmoid(x.mean((2, 3), keepdim=True))
+"""
+
+INTERVAL = """
+from regard.data.targets.base import TARGETS
+
+@TARGETS.register("interval")
+class Interval:
+    target_file = "target.interval"
+
+    def __init__(self, upper):
+        self.upper = upper
+
+    @property
+    def model(self):
+        return str(self.upper).encode()
+
+    @classmethod
+    def load(cls, path):
+        return cls(float(path.read_text()))
 """
 
 AVERAGE_SETTINGS = """
@@ -455,6 +477,8 @@ ROWS: dict[str, list[Extension]] = {
             """
             assert isinstance(Attention(16, heads=2, position="nearness").position, found)
             assert not torch.equal(attend(q, q, q, position="nearness"), attend(q, q, q))
+            built = model(encoder={"kind": "transformer", "width": 8, "heads": 2, "position": "nearness"})
+            assert any(isinstance(getattr(each, "position", None), found) for each in built.encoder.modules())
             assert catalog.find("nearness").summary
             """,
         ),
@@ -465,6 +489,8 @@ ROWS: dict[str, list[Extension]] = {
             """
             from regard.attention import Parity
             assert torch.equal(Parity(16)(x)[:, 1::2], x[:, 1::2] + 1)
+            built = model(encoder={"kind": "transformer", "width": 8, "heads": 2, "position": "parity"})
+            assert isinstance(built.encoder.embedding.position, Parity)
             assert catalog.find("parity").summary
             """,
         ),
@@ -474,7 +500,9 @@ ROWS: dict[str, list[Extension]] = {
             {"attention/channels/brightness.py": BRIGHTNESS},
             """
             from regard.attention import Brightness
-            assert Brightness()(torch.zeros(1, 3, 4, 4)).shape == (1, 3, 4, 4)
+            assert Brightness(3)(torch.zeros(1, 3, 4, 4)).shape == (1, 3, 4, 4)
+            built = model(source={"kind": "image", "stem": {"kind": "residual", "channel_attention": "brightness"}})
+            assert any(isinstance(each, Brightness) for each in built.encoder.modules())
             assert catalog.find("brightness").summary
             """,
         ),
@@ -519,6 +547,9 @@ ROWS: dict[str, list[Extension]] = {
             built = model(decoder={"kind": "product", "width": 8})
             assert built(tokens, mask, tokens[:, :1]).features.shape == (2, 1, 8)
             get_task("classification").check(built.settings)
+            from regard.training.settings import run_settings
+            by_preset = run_settings("classifier", {}, ["model.decoder.kind=product"], {})
+            assert by_preset.task == "classification"
             """,
         ),
         Extension(
@@ -573,8 +604,22 @@ ROWS: dict[str, list[Extension]] = {
             data = {"data": {"pairs": [str(write("words.tsv", "abc\\tdef\\n" * 20))]}}
             settings = run_settings("letters-small", {}, [], data, task="letters")
             assert (settings.task, settings.preset) == ("letters", "letters-small")
+            assert run_settings("letters-small", {}, [], {}).task == "letters"
             """,
         ),
+    ],
+    "target": [
+        Extension(
+            "target",
+            "interval",
+            {"data/targets/interval.py": INTERVAL},
+            """
+            from regard.runs.folder import load_target
+            path = write("target.interval", "2.5")
+            assert isinstance(load_target(path.parent), found)
+            assert load_target(path.parent).upper == 2.5
+            """,
+        )
     ],
     "metric": [
         Extension(
@@ -651,7 +696,7 @@ ROWS: dict[str, list[Extension]] = {
             {"inference/engines/echo.py": ECHO},
             """
             from regard.inference.engines.selection import open_loaded_run
-            fields = ("description", "source_processor", "target_vocabulary")
+            fields = ("description", "source_processor", "target")
             opened = SimpleNamespace(folder="run", alignment_head=lambda: None, **dict.fromkeys(fields))
             for name in ("auto", "echo"):
                 engine = open_loaded_run(opened, engine=name).engine
@@ -689,51 +734,13 @@ ROWS: dict[str, list[Extension]] = {
 }
 # What new files are not enough for: the file that the list below the table names, too, and what fails without it.
 MORE_FILES = {
-    "a position, as a setting": (
-        "models/settings/_shared.py",
-        """model(encoder={"kind": "transformer", "width": 8, "position": "nearness"})""",
-    ),
-    "a position embedding, as a setting": (
-        "models/token_embedding.py",
-        """
-        from regard.models.token_embedding import Embedding
-        from regard.attention import Parity
-        assert isinstance(Embedding(12, 8, position="parity").position, Parity)
-        """,
-    ),
-    "a channel attention, as a setting": (
-        "models/settings/sources/image.py",
-        """model(source={"kind": "image", "stem": {"kind": "residual", "channel_attention": "brightness"}})""",
-    ),
-    "a channel attention, in the stem": (
-        "models/stems/image.py",
-        """
-        from regard.models.stems.image import ResidualBlock
-        ResidualBlock(8, 8, 1, "brightness")
-        """,
-    ),
     "a source, by its files": (
-        "tasks/base.py",
+        "tasks/classification.py",
         """
         from regard.training.settings import run_settings
         table = write("table.tsv", "file\\tlabel\\n" + "a.points\\ttwo\\nb.points\\tthree\\n" * 9)
         data = {"data": {"pairs": [str(table)]}}
         run_settings(None, {}, ["model.source.kind=points"], data, task="classification")
-        """,
-    ),
-    "a head, by its preset": (
-        "tasks/base.py",
-        """
-        from regard.training.settings import run_settings
-        settings = run_settings("classifier", {}, ["model.decoder.kind=product"], {})
-        assert settings.task == "classification"
-        """,
-    ),
-    "a task, by its preset": (
-        "tasks/base.py",
-        """
-        from regard.training.settings import run_settings
-        assert run_settings("letters-small", {}, [], {}).task == "letters"
         """,
     ),
 }

@@ -154,6 +154,8 @@ def test_a_task_trains_evaluates_predicts_shows_and_serves(pairs: Path, tmp_path
     task = ["--task", "transliteration", *SETTINGS, "--steps", "30", "--quiet"]
     run_regard("--plugin", plugin, "train", pairs, "-o", run, *task)
     assert 'task = "transliteration"' in (run / "model.toml").read_text()
+    log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert {record["metric"] for record in log if "metric" in record} == {"cer"}, "its first metric"
     scores = json.loads(run_regard("--plugin", plugin, "evaluate", run, pairs, "--json"))["scores"]
     assert [score["name"] for score in scores] == ["cer", "exact"]
     outputs = [

@@ -41,6 +41,16 @@ def test_health_readiness_and_list_of_models(server: Server) -> None:
     assert names == [("en-de", "en", "de"), ("de-en", "de", "en")]
 
 
+def test_the_api_schema_has_the_limits_of_the_service(server: Server) -> None:
+    schema = server.request("/openapi.json").json()
+    body = schema["components"]["schemas"]["PredictionRequest"]["properties"]
+    parameters = {each["name"]: each["schema"] for each in schema["paths"]["/v1/lines"]["post"]["parameters"]}
+    form = server.request("/v1/models").json()["option_schema"]
+    for name in ("beam", "nbest"):
+        limit = getattr(Limits(), name)
+        assert [each[name]["maximum"] for each in (body, parameters, form)] == [limit] * 3
+
+
 def test_translate_equals_offline_translation_and_returns_details(server: Server, expected: dict[str, str]) -> None:
     answer = server.request("/v1/translate", {"text": TEXTS, "target": "de"}).json()
     assert answer["model"] == "en-de"

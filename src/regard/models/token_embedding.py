@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention import Learned, Sinusoidal
+from regard.attention.positions.base import position_embedding
 from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 from regard.special_tokens import EOS
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Embedding(nn.Module):
     """dropout(norm(scale * table[token] + position)), the norm only if there is one.
 
-    position: "sinusoidal", "learned" (for the first `max_positions`), or anything else for none. segments: of a text,
+    position: the name of one that is joined to embeddings, such as "sinusoidal" or "learned" (for the first
+    `max_positions`); others act inside attention. segments: of a text,
     each of which ends with EOS and adds an embedding of its own (Devlin et al. 2018, arXiv:1810.04805). count_back:
     segments are numbered from the last one back, and the EOS of each adds the sum of its tokens, as a vector of the
     whole sentence (Sukhbaatar et al. 2015, arXiv:1503.08895, section 4.1). sentences_only: `read` returns only
@@ -43,11 +44,7 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
         self.scale = math.sqrt(width) if scale else 1.0
         self.attribution_point = AttributionPoint()
-        self.position: Sinusoidal | Learned | None = None
-        if position == "sinusoidal":
-            self.position = Sinusoidal(width)
-        elif position == "learned":
-            self.position = Learned(max_positions, width)
+        self.position = position_embedding(position, width, max_positions)
         self.segment = nn.Parameter(torch.zeros(segments, width)) if segments > 1 else None
         self.count_back, self.sentences_only, self.norm = count_back, sentences_only, norm
         self.dropout = Dropout(dropout)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.attention import T5, Attention, Cache, Hard, Window
 from regard.attention.extents import Extent
 from regard.attention.normalizers import Normalizer
+from regard.attention.positions.base import embeds_positions
 from regard.models.dropout import Dropout
 from regard.models.outputs import EncoderOutput
 from regard.models.token_embedding import Embedding
@@ -81,7 +82,8 @@ class TransformerLayer(nn.Module):
         extent: str | Extent = "causal" if causal else "global"
         if settings.window is not None:
             extent = Window(settings.window, causal=causal)
-        position = None if settings.position in ("none", "sinusoidal", "learned") else settings.position
+        is_inside = settings.position != "none" and not embeds_positions(settings.position)
+        position = settings.position if is_inside else None
         # REINFORCE would need each layer's draws; the straight-through estimator needs nothing.
         normalize: str | Normalizer = Hard("gumbel") if settings.normalize == "hard" else settings.normalize
         self.self_attention = Attention(

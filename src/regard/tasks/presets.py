@@ -13,6 +13,12 @@ def all_presets() -> dict[str, Preset]:
     return {preset.name: preset for task in all_tasks() for preset in task.presets}
 
 
+def preset_task(name: str) -> str | None:
+    """The task that a preset belongs to; None if several have it."""
+    owners = [task.name for task in all_tasks() if any(preset.name == name for preset in task.presets)]
+    return owners[0] if len(owners) == 1 else None
+
+
 def preset_settings(name: str) -> dict[str, Any]:
     """Plain data for `RunSettings.parse`. Raises RegardError for an unknown name, with the nearest one."""
     known = all_presets()

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from regard.errors import RegardError
+from regard.evaluation.metrics import METRICS, LossMetric
 from regard.renames import migrate_log_line
 from regard.training.validation import ValidationResult
 
@@ -144,7 +145,9 @@ class Reporter:
 
     def report_validation(self, step: int, result: ValidationResult, *, best: bool) -> None:
         """Report the result of a validation."""
-        value = "" if result.metric == "loss" else f"  {result.metric} {result.value:.2f}"
+        value = (
+            "" if METRICS.get(result.metric).inputs == LossMetric.inputs else f"  {result.metric} {result.value:.2f}"
+        )
         suffix = "  the best so far" if best else ""
         self.print_line(
             f"validation at step {step:,}: loss {result.loss:.3f}, perplexity {result.perplexity:.2f}{value}{suffix}"

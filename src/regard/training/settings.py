@@ -13,7 +13,7 @@ from regard.models.settings import DECODERS, ModelSettings
 from regard.renames import migrate
 from regard.settings import Settings, apply_assignments, merge_settings
 from regard.tasks.base import Task, all_tasks, describe_modality, get_task, infer_task
-from regard.tasks.presets import preset_settings
+from regard.tasks.presets import preset_settings, preset_task
 from regard.tasks.task_detection import detect_modality, detect_task
 
 Count = Annotated[int, Field(ge=1)]
@@ -190,7 +190,7 @@ def run_settings(
     _check_tables(everything)
     everything["task"] = task or preset.get("task", "")
     _match_width(everything.get("model", {}), file.get("model", {}), assignments)
-    everything["task"] = everything["task"] or RunSettings.parse(everything).task
+    everything["task"] = everything["task"] or preset_task(str(name)) or RunSettings.parse(everything).task
     get_task(everything["task"]).configure(everything)
     settings = RunSettings.parse(everything)
     _check_modality(settings, modality)

@@ -21,6 +21,11 @@ class ImageAttention(nn.Module):
         super().__init_subclass__(**options)
         cls.name = cls.__name__
 
+    @classmethod
+    def create(cls, channels: int, reduction: int) -> "ImageAttention":
+        """A new one for so many channels. reduction: of the width of its hidden layer, if it has one."""
+        return cls(channels)
+
 
 def hidden_width(channels: int, reduction: int) -> int:
     """Of the network between channels and channels. Raises RegardError for what is no size."""

@@ -60,6 +60,10 @@ class CBAM(ImageAttention):
     use = "CBAM(channels)(x)"
     order = 2
 
+    @classmethod
+    def create(cls, channels: int, reduction: int) -> "CBAM":
+        return cls(channels, reduction=reduction)
+
     def __init__(self, channels: int, *, reduction: int = 16, size: int = 7) -> None:
         super().__init__()
         self.channel = ChannelAttention(channels, reduction=reduction)

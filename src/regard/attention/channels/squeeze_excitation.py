@@ -17,6 +17,10 @@ class SqueezeExcitation(ImageAttention):
     use = "SqueezeExcitation(channels)(x)"
     order = 1
 
+    @classmethod
+    def create(cls, channels: int, reduction: int) -> "SqueezeExcitation":
+        return cls(channels, reduction=reduction)
+
     def __init__(self, channels: int, *, reduction: int = 16) -> None:
         super().__init__()
         hidden = hidden_width(channels, reduction)

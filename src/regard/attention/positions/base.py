@@ -87,6 +87,11 @@ class PositionEmbedding(nn.Module, ABC):
             raise RegardError(f"combine: there is no {combine!r}; the choices are add, concatenate.")
         self.width, self.combine = width, combine
 
+    @classmethod
+    def create_embedding(cls, width: int, length: int) -> "PositionEmbedding":
+        """A new one for embeddings of this width. length: the most positions, where each has its own vector."""
+        return cls(width, "add")
+
     @abstractmethod
     def embed(self, positions: Tensor) -> Tensor:
         """Integer positions [...] -> vectors [..., width]."""
@@ -104,6 +109,20 @@ class PositionEmbedding(nn.Module, ABC):
                 "make them equal, or use combine='concatenate'."
             )
         return x + vectors
+
+
+def embeds_positions(name: str) -> bool:
+    """Whether the positions of this name are joined to embeddings, rather than acting inside attention."""
+    return name != "none" and issubclass(POSITIONS.get(name), PositionEmbedding)
+
+
+def position_embedding(name: str, width: int, length: int) -> PositionEmbedding | None:
+    """The position of this name for embeddings; None if it acts inside attention, or is "none"."""
+    if not embeds_positions(name):
+        return None
+    found = POSITIONS.get(name)
+    assert issubclass(found, PositionEmbedding)
+    return found.create_embedding(width, length)
 
 
 def frequencies(width: int, base: float, device: torch.device) -> Tensor:

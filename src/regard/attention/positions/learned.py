@@ -18,6 +18,10 @@ class Learned(PositionEmbedding):
     order = 2
     embeds = True
 
+    @classmethod
+    def create_embedding(cls, width: int, length: int) -> "Learned":
+        return cls(length, width)
+
     def __init__(self, length: int, width: int, *, combine: str = "add") -> None:
         super().__init__(width, combine)
         if length < 1:

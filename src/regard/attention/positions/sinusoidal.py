@@ -18,6 +18,10 @@ class Sinusoidal(PositionEmbedding):
     order = 1
     embeds = True
 
+    @classmethod
+    def create_embedding(cls, width: int, length: int) -> "Sinusoidal":
+        return cls(width)
+
     def __init__(self, width: int, *, combine: str = "add") -> None:
         super().__init__(width, combine)
 

@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from regard.attention.positions import POSITIONS
 from regard.errors import RegardError
 from regard.models.settings.components import Component, Normalizer, Share, Size, StemOptions
+from regard.settings import registered
 
 if TYPE_CHECKING:
     from torch import nn
 
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu"]
-Position = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "shaw", "t5"]
+Position = Annotated[str, registered(POSITIONS, also=("none",))]
 
 
 class ConvolutionalSettings(Component):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from regard.attention import Learned, Sinusoidal
+from regard.attention.positions.base import position_embedding
 from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 
@@ -28,11 +28,7 @@ class AudioStem(nn.Module):
         self.project = nn.Linear(bands * in_channels, options.width)
         self.norm = nn.LayerNorm(options.width)
         self.attribution_point = AttributionPoint()
-        self.position: Sinusoidal | Learned | None = None
-        if options.position == "sinusoidal":
-            self.position = Sinusoidal(options.width)
-        elif options.position == "learned":
-            self.position = Learned(options.max_positions, options.width)
+        self.position = position_embedding(options.position, options.width, options.max_positions)
         self.dropout = Dropout(options.dropout)
         for convolution in self.convolutions:
             assert isinstance(convolution, nn.Conv2d)

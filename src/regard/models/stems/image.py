@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from regard.attention.channels import CBAM, ECA, SqueezeExcitation
+from regard.attention.channels import CBAM, CHANNELS, ECA, SqueezeExcitation
 from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 
 if TYPE_CHECKING:
     from regard.models.settings.sources.image import ImageSource, PatchStemSettings, ResidualStemSettings
-
-ATTENTION: dict[str, type[SqueezeExcitation | CBAM]] = {"se": SqueezeExcitation, "cbam": CBAM}
 
 
 class _GridStem(nn.Module):
@@ -138,7 +136,8 @@ def _build_attention(name: str, channels: int) -> nn.Module:
     if name == "none":
         return nn.Identity()
     reduction = max(1, min(16, channels // 8))
-    return ECA(channels) if name == "eca" else ATTENTION[name](channels, reduction=reduction)
+    attention: nn.Module = CHANNELS.get(name).create(channels, reduction)
+    return attention
 
 
 def _build_norm(channels: int) -> nn.GroupNorm:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from regard.attention import Learned, Sinusoidal
+from regard.attention.positions.base import position_embedding
 from regard.models.attribution_point import AttributionPoint
 from regard.models.dropout import Dropout
 
@@ -48,12 +48,8 @@ class SeriesStem(nn.Module):
             inputs *= source.columns
         self.project = nn.Linear(inputs, options.width)
         self.attribution_point = AttributionPoint()
-        self.position: Sinusoidal | Learned | None = None
-        if source.unit == "patch":  # the order of columns means nothing
-            if options.position == "sinusoidal":
-                self.position = Sinusoidal(options.width)
-            elif options.position == "learned":
-                self.position = Learned(options.max_positions, options.width)
+        position = "none" if source.unit == "column" else options.position  # the order of columns means nothing
+        self.position = position_embedding(position, options.width, options.max_positions)
         self.norm = nn.Identity() if options.norm is None else options.norm()
         self.dropout = Dropout(options.dropout)
 

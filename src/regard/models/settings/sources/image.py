@@ -4,12 +4,15 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from regard.attention.channels import CHANNELS
 from regard.errors import RegardError
 from regard.models.settings.components import SOURCES, Size, SourceSettings, StemOptions
-from regard.settings import Settings
+from regard.settings import Settings, registered
 
 if TYPE_CHECKING:
     from regard.models.stems import Stem
+
+ChannelAttention = Annotated[str, registered(CHANNELS, also=("none",))]
 
 
 class PatchStemSettings(Settings):
@@ -48,7 +51,7 @@ class ResidualStemSettings(Settings):
     widths: Annotated[tuple[Size, ...], Field(min_length=1, max_length=6)] = (32, 64, 128)
     blocks: Size = 1
     stride: Literal[1, 2, 4] = 2  # of the first convolution
-    channel_attention: Literal["none", "se", "cbam", "eca"] = "none"  # after the convolutions of every block
+    channel_attention: ChannelAttention = "none"  # after the convolutions of every block
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
     def grid(self, size: int) -> int:
