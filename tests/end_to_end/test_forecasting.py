@@ -81,8 +81,9 @@ def test_python_takes_files_columns_and_arrays(trained: Path, tables: Path) -> N
     assert "there is no column 'b'" in predictor.forecast({"date": ["2024-01-01"], "a": [1.0]}).error
     several = predictor.forecast([tables / "test.csv", tables / "train.csv"])
     np.testing.assert_array_equal(several[0].forecast[0].values, from_file.forecast[0].values)
-    with pytest.raises(RegardError, match="this model has no attention"):
-        predictor.attend(tables / "test.csv")
+    with pytest.raises(RegardError, match="a forecast has no target"):
+        predictor.attend(tables / "test.csv", "text")
+    assert not predictor.attend(tables / "test.csv").kinds, "a linear model"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,9 @@ def test_python_takes_files_columns_and_arrays(trained: Path, tables: Path) -> N
         (("evaluate", "{run}"), "name a test set: a table of series"),
         (("evaluate", "{run}", "{tables}/test.csv", "--metric", "bleu"), "bleu is not a metric of forecasts"),
         (("translate", "{run}", "text"), "text: there is no such file"),
-        (("serve", "{run}"), "forecasting"),
+        (("see", "{run}", "{tables}/test.csv"), "this model does not attend; --attribution"),
+        (("predict", "{run}", "{tables}/test.csv", "--start", "soon"), "start: 'soon' is not a time"),
+        (("predict", "{run}", "{tables}/test.csv", "--start", "2031-01-01"), "start: 2031-01-01 is outside the series"),
         (("train", "{tables}/train.csv", "-o", "{tables}/x", "--horizon", "0"), "data.series.horizon"),
         (("train", "{tables}/train.csv", "-o", "{tables}/x", "--time", "hour"), "there is no column 'hour'"),
         (("train", "{tables}/train.csv", "-o", "{tables}/x", "--known", "c"), "there is no column 'c'"),

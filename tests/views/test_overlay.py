@@ -14,7 +14,7 @@ from regard.interpret.captured_attention import Axis, CapturedAttention, SourceM
 from regard.loading import predictor_from_bundle
 from regard.views.channel_attention import render_channel_attention, write_channel_attention
 from regard.views.html_page import write_page
-from regard.views.overlay import render_overlay, write_overlay
+from regard.views.overlay import Overlay, render_overlay, write_overlay
 from regard.views.storage import load, save
 from tests.browser import checked_page, needs_chromium
 from tests.media import audio_bytes, image_bytes, media_bundle
@@ -44,7 +44,10 @@ def test_an_overlay_has_a_panel_for_each_word(
     image_words = image_capture.without_special_tokens().merge_words()
     spoken_words = recording_capture.without_special_tokens().merge_words()
     assert (
-        write_overlay([("one", image_words, image_words.matrix()), ("two", spoken_words, spoken_words.matrix())], path)
+        write_overlay(
+            [Overlay("one", image_words, image_words.matrix()), Overlay("two", spoken_words, spoken_words.matrix())],
+            path,
+        )
         == []
     )
     assert path.stat().st_size > 3000
@@ -56,7 +59,7 @@ def test_an_overlay_has_a_panel_for_each_word(
 
 def test_other_suffixes_are_refused(image_capture: CapturedAttention, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="pictures are written as"):
-        write_overlay([("", image_capture, image_capture.matrix())], tmp_path / "x.gif")
+        write_overlay([Overlay("", image_capture, image_capture.matrix())], tmp_path / "x.gif")
 
 
 @pytest.mark.parametrize("shade", [0, 255])
@@ -73,7 +76,7 @@ def test_cells_without_weight_are_gray_on_dark_and_light_images(
 
     def gray(weights: np.ndarray) -> float:
         """The fraction of the image that is neither dark nor light."""
-        write_overlay([("", image_words, weights)], tmp_path / "x.png")
+        write_overlay([Overlay("", image_words, weights)], tmp_path / "x.png")
         pixels = np.asarray(Image.open(tmp_path / "x.png").convert("L"), float)
         return float(((pixels > 80) & (pixels < 175)).mean())
 
@@ -84,12 +87,12 @@ def test_the_terminal_has_a_grid_for_each_word(
     image_capture: CapturedAttention, recording_capture: CapturedAttention
 ) -> None:
     image_words = image_capture.without_special_tokens().merge_words()
-    lines = render_overlay(image_words, image_words.matrix(), 100).splitlines()
+    lines = render_overlay(Overlay("", image_words, image_words.matrix()), 100).splitlines()
     assert lines[0].split() == list(image_words.target.labels)
     assert len(lines) == 9
     assert lines[1].startswith("|██")
     spoken_words = recording_capture.without_special_tokens().merge_words()
-    rows = render_overlay(spoken_words, spoken_words.matrix(), 80).splitlines()
+    rows = render_overlay(Overlay("", spoken_words, spoken_words.matrix()), 80).splitlines()
     assert [row.split()[0] for row in rows[:-1]] == list(spoken_words.target.labels)
     assert spoken_words.source_media is not None
     assert rows[-1].endswith(f"{spoken_words.source_media.seconds:.1f} s")
@@ -111,7 +114,7 @@ def test_the_largest_weight_of_a_long_recording_is_visible_in_the_terminal(
         alignment_weights=None,
     )
     long = replace(long, alignment_head=None, attribution={"source": row})
-    line = render_overlay(long, row, 100).splitlines()[0][18:]
+    line = render_overlay(Overlay("", long, row), 100).splitlines()[0][18:]
     assert line == 36 * "░" + "█" + 35 * "░"
 
 

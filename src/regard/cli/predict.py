@@ -131,7 +131,7 @@ def predict(
         if file_options:
             raise RegardError("--paragraphs, --format and --column are for texts; this run reads tables of series.")
         predictor.resolve_options(options)
-        _predict_tables(predictor.pipeline, inputs or [], output, as_json)
+        _predict_tables(predictor.pipeline, inputs or [], output, options, as_json)
     elif (special := SPECIAL_VERBS.get(predictor.task.verb)) is not None:
         if file_options or output is not None:
             raise RegardError(
@@ -144,14 +144,16 @@ def predict(
         _predict_texts(predictor, run, inputs or [], output, file_options, options, as_json)
 
 
-def _predict_tables(pipeline: "FilePipeline", inputs: Sequence[str], output: Path | None, as_json: bool) -> None:
+def _predict_tables(
+    pipeline: "FilePipeline", inputs: Sequence[str], output: Path | None, options: "Options", as_json: bool
+) -> None:
     """What a pipeline that reads whole files writes or prints."""
     if not inputs:
         raise RegardError("there is nothing to read; name a table of series, such as series.csv.")
     if output is not None and len(inputs) > 1:
         raise RegardError("-o: one table is written at a time; give one input.")
     for name in inputs:
-        for line in pipeline.write_file(Path(name), output, as_json=as_json):
+        for line in pipeline.write_file(Path(name), output, options, as_json=as_json):
             typer.echo(line)
 
 

@@ -88,7 +88,7 @@ def backtest(
     if pipeline.quantiles:
         chosen += [forecast_metric(name, pipeline.quantiles) for name in ("pinball", "coverage_error")]
         chosen = list(dict.fromkeys(chosen))
-    series = [each for path in files for each in pipeline.read(path, changes)]
+    series = [each for path in files for each in pipeline.series_inputs.read(path, changes)]
     windows = [(each, row) for each in series for row in _forecast_rows(each, pipeline.history, target.horizon)]
     if not windows:
         longest = max(map(len, series), default=0)

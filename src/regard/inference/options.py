@@ -16,7 +16,7 @@ from regard.renames import OPTIONS
 
 GROUPS = (  # of options; a task accepts some of them
     *("search", "nbest", "sampling", "prefix", "forbidden", "glossary"),
-    *("language", "length", "scores", "alignment", "attention"),
+    *("language", "length", "scores", "alignment", "attention", "forecast"),
 )
 SAMPLING = ("temperature", "top_k", "top_p")  # setting one of these samples, if no search is named
 
@@ -68,6 +68,12 @@ class Options(BaseModel):
     scores: bool = _option(False, "scores", "Return each output's score, and the log-probability of each token.")
     alignment: bool = _option(False, "alignment", "Return the word alignment.")
     attention: bool = _option(False, "attention", "Return the attention weights of every layer and head.")
+    start: str = _option(
+        "",
+        "forecast",
+        "First time to forecast, such as 2024-05-01; later rows are what came, for comparison. After the last row if "
+        "not given.",
+    )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

@@ -45,7 +45,7 @@ def compute_attribution(bundle: Bundle, source: SourceInput, output: Sequence[in
             each.expand(len(steps), *each.shape[1:]) for each in (encoder_input, mask, decoder_input)
         )
         vectors: dict[str, Tensor] = {}
-        handles = [module.register_forward_hook(_gradient_hook(vectors, name)) for name, module in embeddings.items()]
+        handles = [module.register_forward_hook(gradient_hook(vectors, name)) for name, module in embeddings.items()]
         try:
             with torch.enable_grad():
                 decoded = model(sources, masks, inputs)
@@ -75,7 +75,7 @@ def _sum_by_position(stem: Stem, products: Tensor, source: Tensor, positions: in
     return products
 
 
-def _gradient_hook(vectors: dict[str, Tensor], name: str) -> Any:
+def gradient_hook(vectors: dict[str, Tensor], name: str) -> Any:
     """A forward hook that makes the module's output a leaf with a gradient, and keeps it in `vectors`."""
 
     def hook(module: torch.nn.Module, arguments: tuple[Tensor, ...], output: Tensor) -> Tensor:

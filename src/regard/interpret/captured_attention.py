@@ -123,7 +123,8 @@ class BeamHypothesis:
 
 @dataclass(frozen=True, repr=False)
 class SourceMedia:
-    """A source that is not text, as it is drawn: an image [C, S, S] or a spectrogram [frames, bands], in bytes."""
+    """A source that is not text, as it is drawn, in bytes: an image [C, S, S], a spectrogram [frames, bands], or series
+    [steps, columns]."""
 
     kind: MediaKind
     values: NDArray[np.uint8]
@@ -131,13 +132,18 @@ class SourceMedia:
     audio: bytes = b""  # the recording as a WAV file, if it is known
 
     def __post_init__(self) -> None:
-        axes = {"image": 3, "spectrogram": 2}
+        axes = {"image": 3, "spectrogram": 2, "series": 2}
         if self.kind not in axes or self.values.ndim != axes[self.kind] or self.values.dtype != np.uint8:
             raise ValueError(f"source_media: it is a {self.kind} {self.values.shape} of {self.values.dtype}.")
 
     @property
     def is_image(self) -> bool:
-        return self.values.ndim == 3
+        return self.kind == "image"
+
+    @property
+    def drawn_kinds(self) -> tuple[Kind, ...]:
+        """The kinds of attention that are drawn over it: those whose columns are its positions."""
+        return ("cross", "encoder") if self.kind == "series" else ("cross",)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {' × '.join(map(str, self.values.shape))}>"

@@ -29,12 +29,11 @@ class Forecasting(Task):
 
     name, verb, output = "forecasting", "forecast", "Forecast"
     summary = "numeric series to their future"
-    options = frozenset()
+    options = frozenset({"forecast"})
     metrics = ("mse", "mae", "mase", "smape")
     metric_inputs = frozenset({"loss", "forecasts"})
     loss = "forecast"
     evaluator = "forecast"
-    served = False
     test_file = "test.csv"
     input_example = "series.csv -o forecast.csv"
     default_presets = {"series": "patch-transformer"}  # noqa: RUF012

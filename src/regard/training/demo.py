@@ -15,7 +15,7 @@ from regard.tasks.synthetic_data import SyntheticData
 from regard.training.run import create_run, train
 from regard.training.settings import run_settings
 from regard.views.heat_map import LabeledMatrix, write_heat_maps
-from regard.views.overlay import render_overlay, write_overlay
+from regard.views.overlay import Overlay, render_overlay, write_overlay
 from regard.views.terminal import render_matrix
 
 MARKER = ".regard-demo"  # a file that marks the folder of a demonstration, which the next one may remove
@@ -94,7 +94,7 @@ def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed
     """A few examples with their attention, as text and as one picture."""
     examples: list[dict[str, Any]] = []
     matrices: list[LabeledMatrix] = []
-    overlays: list[Any] = []
+    overlays: list[Overlay] = []
     for example in data.attention_examples(folder, seed):
         result = predictor.predict([example])[0]
         source = example.name if isinstance(example, Path) else str(example)
@@ -108,8 +108,8 @@ def _draw_examples(predictor: Predictor, data: SyntheticData, folder: Path, seed
             record |= {"attention": weights.tolist(), "target_tokens": list(captured.target.labels)}
             record["source_tokens"] = list(captured.source.labels)
             if captured.source_media is not None:
-                record["drawing"] = render_overlay(captured, weights)
-                overlays.append((f"{source}: {result.text}", captured, weights))
+                overlays.append(Overlay(f"{source}: {result.text}", captured, weights))
+                record["drawing"] = render_overlay(overlays[-1])
             else:
                 record["drawing"] = render_matrix(weights.tolist(), captured.source.labels, captured.target.labels)
                 matrices.append(LabeledMatrix(captured.source.labels, captured.target.labels, weights.tolist()))

@@ -1,4 +1,4 @@
-"""Forecasts as tables and as plots: history, median or mean, and bands between quantiles."""
+"""Forecasts as tables and as plots: history, median or mean, bands between quantiles, and what came, where known."""
 
 import csv
 import io
@@ -68,6 +68,9 @@ def _draw(axes: Any, forecast: "SeriesForecast", column: int) -> None:
         np.concatenate([history_times[-1:], times]), joined, color="#0b62a3", lw=1.4,
         label="median" if forecast.quantiles else "forecast",
     )  # fmt: skip
+    if np.isfinite(forecast.truth[:, column]).any():
+        came = np.concatenate([forecast.history[-1:, column], forecast.truth[:, column]])
+        axes.plot(np.concatenate([history_times[-1:], times]), came, color="#5b6770", lw=1, ls=":", label="truth")
     title = ", ".join(filter(None, (forecast.name, forecast.columns[column])))
     axes.set_title(title, fontsize=9, loc="left")
     axes.title.set_parse_math(False)

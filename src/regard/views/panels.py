@@ -10,7 +10,7 @@ from pathlib import Path
 from regard.errors import RegardError
 from regard.interpret.captured_attention import KINDS, CapturedAttention, Kind, Weights
 from regard.views.heat_map import SUFFIXES, LabeledMatrix, write_heat_maps
-from regard.views.overlay import render_overlay, write_overlay
+from regard.views.overlay import Overlay, render_overlay, write_overlay
 from regard.views.terminal import render_list, render_matrix
 
 DATA_SUFFIXES = (".json", ".safetensors")  # of files with all weights
@@ -98,7 +98,8 @@ class AttentionPanel:
     @property
     def is_overlay(self) -> bool:
         """Whether it is drawn over an image or a recording."""
-        return self.captured.source_media is not None and self.kind == "cross"
+        media = self.captured.source_media
+        return media is not None and self.kind in media.drawn_kinds
 
 
 def check_drawable(captures: Captures) -> None:
@@ -124,7 +125,7 @@ def select_panels(captures: Captures, selection: Selection, *, strip: bool = Fal
 
 def write_panels(panels: Sequence[AttentionPanel], output: Path, *, strip: bool = False) -> list[str]:
     """Draw panels into a .png, .svg or .pdf; returns the characters that no installed font has."""
-    overlays = [(panel.title, panel.captured, panel.weights) for panel in panels if panel.is_overlay]
+    overlays = [Overlay(panel.title, panel.captured, panel.weights, panel.kind) for panel in panels if panel.is_overlay]
     return (
         write_overlay(overlays, output)
         if overlays
@@ -139,7 +140,7 @@ def render_panels(panels: Sequence[AttentionPanel]) -> str:
     texts = []
     for panel in overlays or panels:
         if panel.is_overlay:
-            text = render_overlay(panel.captured, panel.weights, width)
+            text = render_overlay(Overlay("", panel.captured, panel.weights, panel.kind), width)
         else:
             text = _render_heat_map(panel, width)
         texts.append(f"{text}\n\n{panel.title}")

@@ -33,7 +33,7 @@ class DecodedMedia(NamedTuple):
     name: str
 
 
-MediaKind = Literal["image", "spectrogram"]  # how a source is drawn
+MediaKind = Literal["image", "spectrogram", "series"]  # how a source is drawn
 
 
 class MediaPositions(NamedTuple):

@@ -61,19 +61,30 @@ class SeriesProcessor(MediaProcessor):
         return values, mask
 
     def positions(self, array: Array, count: int) -> MediaPositions:
-        settings, steps = self.settings, len(self.reshape(np.asarray(array)))
+        settings, window = self.settings, self.reshape(np.asarray(array))
         if settings.unit == "column":
-            return MediaPositions(tuple(f"column {index + 1}" for index in range(count)), "columns")
-        first = steps - settings.patch_length - (count - 1) * settings.patch_stride
-        starts = [first + index * settings.patch_stride - steps for index in range(count)]
+            labels = tuple(f"column {index + 1}" for index in range(count))
+            return MediaPositions(labels, "columns", "series", _to_bytes(window))
+        first = len(window) - settings.patch_length - (count - 1) * settings.patch_stride
+        starts = [first + index * settings.patch_stride - len(window) for index in range(count)]
+        values = _to_bytes(window[max(0, first) :, : settings.variables])
         if settings.patch_length == 1:
-            return MediaPositions(tuple(map(str, starts)), "steps")
-        return MediaPositions(tuple(f"{start} to {start + settings.patch_length - 1}" for start in starts), "patches")
+            return MediaPositions(tuple(map(str, starts)), "steps", "series", values)
+        ends = [start + settings.patch_length - 1 for start in starts]
+        labels = tuple(f"{start} to {end}" for start, end in zip(starts, ends, strict=True))
+        return MediaPositions(labels, "patches", "series", values)
 
     def example(self) -> Array:
         """A wave."""
         steps = np.arange(self.settings.history, dtype=np.float32)
         return np.repeat(np.sin(steps / 4)[:, None], self.settings.columns, 1)
+
+
+def _to_bytes(window: Array) -> NDArray[np.uint8]:
+    """[T, C], each column from 0 at its smallest value to 255 at its largest."""
+    low, high = window.min(0), window.max(0)
+    scaled = (window - low) / np.where(high > low, high - low, 1)
+    return np.asarray(np.round(255 * scaled), np.uint8)
 
 
 def _load(file: io.BytesIO) -> Any:

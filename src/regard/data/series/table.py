@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,9 +103,12 @@ def detect_columns(header: list[str], preview: list[Cells], given: SeriesColumns
     return SeriesColumns(time, series, targets, given.known)
 
 
-def read_series_table(path: Path, given: SeriesColumns) -> SeriesTable:
-    """The rows of a file. Raises RegardError, with the line, for what is not a time or a number."""
-    header, rows = _open(path)
+def read_series_table(path: Path, given: SeriesColumns, content: bytes | None = None) -> SeriesTable:
+    """The rows of a file. Raises RegardError, with the line, for what is not a time or a number.
+
+    content: of the file, where it was uploaded; `path` is then only its name.
+    """
+    header, rows = _open(path, content)
     preview = list(islice(rows, PREVIEW_ROWS))
     if not preview:
         raise RegardError(f"{path}: this table has no rows.")
@@ -134,18 +137,18 @@ def read_series_table(path: Path, given: SeriesColumns) -> SeriesTable:
     )
 
 
-def _open(path: Path) -> tuple[list[str], Iterator[Cells]]:
+def _open(path: Path, content: bytes | None = None) -> tuple[list[str], Iterator[Cells]]:
     """The header and the rows of a table."""
     suffix = suffix_of(path)
-    if not path.exists():
+    if content is None and not path.exists():
         raise RegardError(f"{path}: there is no such file.")
     if suffix == ".parquet":
-        return _open_parquet(path)
+        return _open_parquet(path, content)
     if suffix in (".jsonl", ".ndjson"):
-        return _open_jsonl(path)
+        return _open_jsonl(path, content)
     if suffix not in DELIMITED:
         raise RegardError(f"{path}: a table of series is one of {', '.join(SUFFIXES)}.")
-    text = io.TextIOWrapper(open_file(path), encoding="utf-8-sig", errors="strict", newline="")
+    text = io.TextIOWrapper(_open_bytes(path, content), encoding="utf-8-sig", errors="strict", newline="")
     try:
         first = text.readline(1 << 20)
     except UnicodeDecodeError:
@@ -157,6 +160,10 @@ def _open(path: Path) -> tuple[list[str], Iterator[Cells]]:
     header = [name.strip() for name in header]
     _check_header(header, path)
     return header, _csv_rows(text, delimiter, path)
+
+
+def _open_bytes(path: Path, content: bytes | None) -> IO[bytes]:
+    return open_file(path) if content is None else io.BytesIO(content)
 
 
 def _check_header(header: list[str], path: Path) -> None:
@@ -181,15 +188,15 @@ def _csv_rows(text: io.TextIOWrapper, delimiter: str, path: Path) -> Iterator[Ce
             raise RegardError(f"{path}, line {reader.line_num + 2:,}: it cannot be read ({problem}).") from None
 
 
-def _open_jsonl(path: Path) -> tuple[list[str], Iterator[Cells]]:
+def _open_jsonl(path: Path, content: bytes | None) -> tuple[list[str], Iterator[Cells]]:
     def records() -> Iterator[dict[str, Any]]:
-        with open_file(path) as file:
+        with _open_bytes(path, content) as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue
                 try:
                     record = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     raise RegardError(f"{path}, line {number:,}: this is not JSON.") from None
                 if not isinstance(record, dict):
                     raise RegardError(f"{path}, line {number:,}: expected a JSON object with a field for each column.")
@@ -202,13 +209,13 @@ def _open_jsonl(path: Path) -> tuple[list[str], Iterator[Cells]]:
     return header, ([record.get(name) for name in header] for record in records())
 
 
-def _open_parquet(path: Path) -> tuple[list[str], Iterator[Cells]]:
+def _open_parquet(path: Path, content: bytes | None) -> tuple[list[str], Iterator[Cells]]:
     try:
         from pyarrow import parquet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise RegardError(f"{path}: Parquet needs pyarrow, which is not installed: pip install pyarrow") from None
     try:
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path if content is None else io.BytesIO(content))
     except Exception as error:
         raise RegardError(f"{path}: it cannot be read as Parquet ({error}).") from None
 
@@ -242,7 +249,7 @@ def _is_number(cell: Any) -> bool:
         return False
     try:
         float(cell)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
@@ -263,7 +270,7 @@ def _numbers(rows: list[Cells], column: int, name: str, path: Path, line: int) -
         cell = row[column]
         try:
             found[offset] = np.nan if _is_missing(cell) else float(cell)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise RegardError(
                 f"{path}, row {line + offset:,}: {str(cell)[:40]!r} in the column {name!r} is not a number."
             ) from None

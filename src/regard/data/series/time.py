@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from regard.errors import RegardError
 
 EPOCH_SECONDS = (10**8, 10**11)  # 1973 to 5138; numbers from here on are milliseconds, microseconds, nanoseconds
+MAX_EPOCH = EPOCH_SECONDS[1] * 10**9  # nanoseconds
 YEARS = (1000, 3000)
 FORMATS = (  # tried in this order, where the ISO format does not fit
     *("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d"),
@@ -146,10 +147,10 @@ def _iso(cell: Any) -> int:
 
 def _epoch(cell: Any) -> int:
     value = float(cell)
+    if not EPOCH_SECONDS[0] <= value <= MAX_EPOCH:
+        raise ValueError
     while value >= EPOCH_SECONDS[1]:
         value /= 1000
-    if value < EPOCH_SECONDS[0]:
-        raise ValueError
     return int(value)
 
 

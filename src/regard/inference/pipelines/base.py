@@ -46,8 +46,27 @@ class Pipeline(Protocol):
 class FilePipeline(Pipeline, Protocol):
     """A pipeline whose predictions for a file are a file."""
 
-    def write_file(self, path: Path, output: Path | None, *, as_json: bool = False) -> list[str]:
+    def write_file(
+        self, path: Path, output: Path | None, options: Options | None = None, *, as_json: bool = False
+    ) -> list[str]:
         """Write the predictions for a file, or return them as lines if there is no output. Returns lines to print."""
+        ...
+
+
+@runtime_checkable
+class UploadReader(Protocol):
+    """What reads uploaded files: a pipeline, or its inputs."""
+
+    def read_upload(self, content: bytes, name: str) -> Any:
+        """An input of the pipeline, from the content of a file. Raises RegardError."""
+        ...
+
+    def wav_bytes(self, content: bytes) -> bytes:
+        """A recording as a WAV file, to be played; empty for other files."""
+        ...
+
+    def upload_length(self, item: Any) -> int:
+        """Positions of an upload, which gradients are computed for."""
         ...
 
 
