@@ -169,7 +169,7 @@ def test_operator_ignores_masked_keys(call: tuple[list[Tensor], dict[str, Any]],
     B, Tk = len(tensors[0]), tensors[1].shape[2]
     allowed = options["mask"][:, 0, 0] if "mask" in options else None
     masked = torch.zeros(B, Tk, dtype=torch.bool) if allowed is None else ~allowed
-    if causal:  # the last row may see more than the first: only what nobody sees is spoilt
+    if causal:  # the last row may see more than the first: only what nobody sees is spoiled
         masked = masked | (torch.arange(Tk) >= tensors[0].shape[2] + offset)
     results = []
     for value in (0.0, non_finite):
