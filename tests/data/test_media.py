@@ -279,8 +279,8 @@ def test_resampling_between_coprime_rates_needs_little_memory(old: int, new: int
     found = resample(tone, old, new)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10  # in kilobytes
     assert abs(len(found) - 2 * new) <= 2
-    wanted = torch.sin(2 * torch.pi * 200 * torch.arange(len(found), dtype=torch.float64) / new)
-    assert (found - wanted)[new // 10 : -new // 10].abs().max() < 0.05
+    expected = torch.sin(2 * torch.pi * 200 * torch.arange(len(found), dtype=torch.float64) / new)
+    assert (found - expected)[new // 10 : -new // 10].abs().max() < 0.05
 
 
 def test_a_jpeg_with_many_scans_is_refused_before_it_is_decoded() -> None:

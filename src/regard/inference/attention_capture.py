@@ -60,7 +60,7 @@ def with_forced_pass(
 ) -> list[Result]:
     """Results with token scores, alignment and attention, as the options request."""
     run = pipeline.run
-    sides = run.source_processor, run.target_vocabulary
+    vocabularies = run.source_processor, run.target_vocabulary
     present = [number for number, result in enumerate(results) if result.tokens]
     passes = run_forced_pass(
         run.bundle,
@@ -80,7 +80,7 @@ def with_forced_pass(
         if options.attention:
             originals = pipeline.inputs.originals(inputs[number])
             view = captured_view(
-                sides, tokens, forced_pass.weights, alignment_head=run.alignment_head, originals=originals
+                vocabularies, tokens, forced_pass.weights, alignment_head=run.alignment_head, originals=originals
             )
             result = replace(result, attention=pipeline.inputs.add_source_media(view, inputs[number]))
         results[number] = result
@@ -121,9 +121,9 @@ def align_pairs(
     limits = run.max_source_tokens, run.max_target_tokens
     for number, (source, target) in enumerate(pairs):
         if not (LONE_SURROGATE.search(source) or LONE_SURROGATE.search(target)):
-            sides = inputs.encode_pair(source, target, inputs.originals(source))
-            if all(1 <= len(side) <= limit for side, limit in zip(sides, limits, strict=True)):
-                tokens[number] = sides
+            pair = inputs.encode_pair(source, target, inputs.originals(source))
+            if all(1 <= len(each) <= limit for each, limit in zip(pair, limits, strict=True)):
+                tokens[number] = pair
     on_done(len(pairs) - len(tokens))
     order = sorted(tokens, key=lambda number: max(map(len, tokens[number])))
     for start in range(0, len(order), MAX_BATCH_SIZE):

@@ -34,9 +34,9 @@ class XliffReader(Reader):
             if name not in ("trans-unit", "segment"):
                 continue
             number += 1
-            sides = {local_name(child): child for child in element if local_name(child) in ("source", "target")}
-            source = text_of(sides["source"]) if "source" in sides else ""
-            target = text_of(sides["target"]) if "target" in sides else ""
+            children = {local_name(child): child for child in element if local_name(child) in ("source", "target")}
+            source = text_of(children["source"]) if "source" in children else ""
+            target = text_of(children["target"]) if "target" in children else ""
             if not target.strip():
                 yield Example(source, "", str(path), number, "not translated")
             elif reverse:

@@ -250,9 +250,9 @@ class _WhitespaceBackend:
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         spans, at = [], 0
         for piece in text.split():
-            begin = text.index(piece, at)
-            at = begin + len(piece)
-            spans.append((begin, at))
+            start = text.index(piece, at)
+            at = start + len(piece)
+            spans.append((start, at))
         return self.encode([text])[0], spans
 
     def decode(self, original_ids: list[int]) -> str:

@@ -64,8 +64,8 @@ def loaded_run_from_bundle(
     from regard.inference.engines.torch import TorchEngine
 
     engine = TorchEngine(bundle, shortlist, int8=int8)
-    sides = bundle.source_processor, bundle.target_vocabulary
-    return LoadedRun(bundle.description, *sides, engine, lambda: bundle, engine_reason, alignment_head)
+    vocabularies = bundle.source_processor, bundle.target_vocabulary
+    return LoadedRun(bundle.description, *vocabularies, engine, lambda: bundle, engine_reason, alignment_head)
 
 
 def _choose(opened: RunFolder, engine: str, device: str) -> tuple[type[Engine], str]:

@@ -50,9 +50,9 @@ class SequencePipeline:
             for number, text in enumerate(inputs)
             if (chunks := self.inputs.split_into_chunks(text))
         }
-        whole = [number for number in range(len(inputs)) if number not in chunked]
+        unsplit = [number for number in range(len(inputs)) if number not in chunked]
         for number, result in zip(
-            whole, self._predict_unsplit([inputs[n] for n in whole], options, on_done), strict=True
+            unsplit, self._predict_unsplit([inputs[n] for n in unsplit], options, on_done), strict=True
         ):
             if not result.missing or options.required or options.glossary:
                 results[number] = result
@@ -61,7 +61,7 @@ class SequencePipeline:
                 chunked[number] = ChunkedText.from_chunks(inputs[number], chunks)
         if chunked:
             results |= self._predict_chunked(chunked, options)
-            on_done(len(inputs) - len(whole))
+            on_done(len(inputs) - len(unsplit))
         return [results[number] for number in range(len(inputs))]
 
     def attend(
@@ -130,7 +130,7 @@ class SequencePipeline:
             for number, text in chunked.items()
         }
 
-    # --- whole inputs ----------------------------------------------------------------------------------------------
+    # --- unsplit inputs --------------------------------------------------------------------------------------------
 
     def _predict_unsplit(self, inputs: Sequence[Any], options: Options, on_done: OnDone) -> list[Result]:
         """A result for each input, none of which is split; with placeholders restored and glossary terms inserted."""
