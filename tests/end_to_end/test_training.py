@@ -257,7 +257,7 @@ def test_a_run_without_checkpoints_is_not_trained_again(trained: Path, tmp_path:
         path.write_bytes(path.read_bytes()[:-100])
     damaged = run_regard("train", "--resume", run, check=False)
     assert damaged.returncode == 2
-    assert "no checkpoint is whole, so this run cannot go on" in damaged.stderr
+    assert "no checkpoint is intact, so this run cannot continue" in damaged.stderr
     shutil.rmtree(run / "checkpoints")
     assert "its checkpoints are gone" in cli_error("train", "--resume", run)
     assert len((run / "log.jsonl").read_text().splitlines()) == len(log.splitlines())

@@ -115,7 +115,7 @@ def align_pairs(
     invalid or longer than the model's maximum length. on_done: called with how many more are finished."""
     run, inputs = pipeline.run, getattr(pipeline, "inputs", None)
     if not (run.description.model.aligns and isinstance(inputs, TextInputs)):
-        raise RegardError("align: this model does not read and write word by word; there is nothing to align.")
+        raise RegardError("align: this model does not have words as source and target; there is nothing to align.")
     found: list[list[tuple[int, int]] | None] = [None] * len(pairs)
     tokens = {}
     limits = run.max_source_tokens, run.max_target_tokens

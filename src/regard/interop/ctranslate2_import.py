@@ -306,6 +306,6 @@ def _read_sentencepiece(folder: Path, side: str) -> bytes:
         if (folder / name).is_file():
             return read_bytes(folder / name)
     raise RegardError(
-        f"{folder}: it does not say how texts are tokenized; put the model's sentencepiece files into it, as "
-        f"{side}.spm, or one for both sides as sentencepiece.model."
+        f"{folder}: it has no tokenizer; put the model's sentencepiece files into it, as "
+        f"{side}.spm, or one for both as sentencepiece.model."
     )

@@ -271,7 +271,7 @@ def unsupported_calls() -> dict[str, tuple[dict[str, Any], str]]:
         "normalizer": ({**valid, "normalize": "sparsemax"}, "normalizes by softmax, not by sparsemax"),
         "extent": ({**valid, "extent": Window(2)}, "short knows no window extent"),
         "a function": ({**valid, "score": lambda q, k: q @ k.transpose(-2, -1)}, "the .* score does not"),
-        "position": ({**valid, "position": "alibi"}, "no place for the bias of alibi positions"),
+        "position": ({**valid, "position": "alibi"}, "does not support the bias of alibi positions"),
         "dropout": ({**valid, "dropout": 0.1}, "short has no dropout"),
         "number type": ({name: tensor.double() for name, tensor in valid.items()}, "takes float32"),
         "float mask": ({**valid, "mask": torch.zeros(2, 1, 1, 5)}, "a mask of true and false over keys only"),

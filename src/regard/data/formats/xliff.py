@@ -57,5 +57,5 @@ def _is_reversed(path: Path, source: str | None, target: str | None, layout: Lay
         return True
     raise RegardError(
         f"{path}: it goes from {source or 'unknown'} to {target or 'unknown'}, not from "
-        f"{layout.source_language or 'any'} to {layout.target_language or 'any'}; say so with --from and --to."
+        f"{layout.source_language or 'any'} to {layout.target_language or 'any'}; change --from and --to."
     )

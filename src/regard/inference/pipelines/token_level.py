@@ -92,7 +92,7 @@ class TokenLevelPipeline:
     ) -> AttentionView:
         """Self-attention over a text. Raises RegardError for an invalid text."""
         if attribution:
-            raise RegardError("attend: gradient times input is for models that write something, or predict a class.")
+            raise RegardError("attend: gradient times input is for models that predict a text or a class.")
         if isinstance(target, str):
             raise RegardError(f"attend: for {self.decoder.what}, self-attention can be shown; give one text alone.")
         self.check([source])
