@@ -9,7 +9,7 @@ from regard.data.example import Layout
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
 from regard.evaluation.report import Progress
-from regard.inference.attention_capture import align_pairs as align_by_attention
+from regard.inference.pair_alignment import align_pairs as align_by_attention
 from regard.loading import load
 from regard.runs.folder import open_run
 

@@ -50,7 +50,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             raise RequestError(400, str(error)) from None
         if model.batcher is None or model.predictor is None:
             raise RequestError(503, "the models are being loaded.", {"Retry-After": "2"})
-        from regard.inference.attention_capture import beam_hypotheses
+        from regard.inference.attention_outputs import beam_hypotheses
 
         predictor = model.predictor
         if not predictor.description.model.source.is_text:

@@ -29,7 +29,7 @@ from regard.data.pair_dataset import PairDataset
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.search_config import SMALL_VOCABULARY
-from regard.interpret.capture import choose_alignment_head
+from regard.interpret.alignment_head_selection import choose_alignment_head
 from regard.models.settings import ModelSettings
 from regard.plugins import check_available, required_plugins
 from regard.runs.bundle import Bundle, new_model

@@ -71,7 +71,7 @@ class SequencePipeline:
 
         attribution: with gradient times input. to: of several languages. Raises RegardError for what is too long.
         """
-        from regard.inference.attention_capture import attend
+        from regard.inference.attention_outputs import attend
 
         return attend(self, source, target, attribution=attribution, to=to)
 
@@ -162,7 +162,7 @@ class SequencePipeline:
             results |= self._replace_terms(lacking, requests, results, options)
         in_order = [results[number] for number in range(len(inputs))]
         if options.scores or options.attention or options.alignment:
-            from regard.inference.attention_capture import with_forced_pass
+            from regard.inference.attention_outputs import with_forced_pass
 
             in_order = with_forced_pass(self, inputs, in_order, options)
         return in_order

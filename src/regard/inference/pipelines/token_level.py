@@ -11,7 +11,7 @@ from regard.data.batch import collate_sources
 from regard.data.input_validation import LONE_SURROGATE
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
-from regard.inference.attention_capture import captured_view
+from regard.inference.attention_outputs import captured_view
 from regard.inference.inputs.base import INVALID_TEXT
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
