@@ -13,7 +13,7 @@ from pathlib import Path
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.evaluation.alignment_error import GoldAlignment, Links, read_links, score_alignment
-from regard.inference.attention_capture import align_pairs
+from regard.inference.pair_alignment import align_pairs
 from regard.loading import load
 
 

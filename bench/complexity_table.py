@@ -15,7 +15,7 @@ def show(curves: list[Curve], machine: str) -> None:
     curves_by_key = {(curve.layer, curve.axis, curve.what): curve for curve in curves}
     default_sizes = Sizes(0, 0)
     print(f"Complexity per layer: {machine}")
-    print(f"One sequence, one head; k = {default_sizes.k}, r = {default_sizes.r} where nothing else is said.\n")
+    print(f"One sequence, one head; k = {default_sizes.k}, r = {default_sizes.r} unless noted otherwise.\n")
     print(f"Exponents, fitted over the {FITTED_SIZES} largest sizes; ± holds nine of ten fits to rounds drawn anew.")
     _exponents(curves_by_key, "nd", LAYERS, COLUMNS)
     for axis in "kr":

@@ -4,7 +4,7 @@
 
 RUN is a trained Transformer, SOURCE and REFERENCE are text files, such as Multi30k's test set and the run of
 recipes/multi30k/transformer-tiny.toml. CTranslate2 is called directly, with sentencepiece before and after it as for
-us. BLEU is told beside the speed: a fast engine that says other things is no faster.
+us. BLEU is printed beside the speed: a fast engine with other outputs is no faster.
 """
 
 import statistics

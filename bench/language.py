@@ -3,7 +3,7 @@
     python -m bench.language [mask] [language]
 
 Rows of 128 tokens, 32 of them a batch, without padding; AdamW (fused), dropout 0.1, clipping. Both sides in one process
-and in turn, with the allocator told to keep its pages, which helps both.
+and in turn, with the allocator set to keep its pages, which helps both.
 """
 
 import os

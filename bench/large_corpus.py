@@ -44,7 +44,7 @@ def main() -> None:
         for numbers in plan[:2000]:
             load_batch(corpus, corpus.train, numbers)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        print(f"{len(corpus.train):,} to learn from, {len(corpus.valid):,} held out, {len(plan):,} batches an epoch")
+        print(f"{len(corpus.train):,} training examples, {len(corpus.valid):,} held out, {len(plan):,} batches")
         print(f"peak memory {peak / 1e9:.2f} GB")
         report([Claim(f"peak memory of {count:,} pairs", "2 GB", peak / 2e9, 1.0, at_most=True)])
 

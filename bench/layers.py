@@ -98,7 +98,7 @@ class Recurrent(nn.Module):
         return self.cell.step(self.cell.inputs(x[0]), (previous,))[0][None]
 
 
-# The window's kernel is asked for by name: left alone, the planner takes a masked one where the sequence is short.
+# The window's kernel is requested by name: left alone, the planner takes a masked one where the sequence is short.
 LAYERS = [
     Layer("self-attention", lambda s: Core(), 3, "n²·d", "n·d", "1", "1"),
     Layer("self-attention, weights kept", lambda s: Core(backend="dense"), 3, "n²·d", "n² + n·d", "1", "1"),

@@ -49,7 +49,7 @@ def sources() -> Tensor:
 
 
 def shortlist() -> Shortlist:
-    """For each source about as many words as one learnt from Multi30k has; which they are does not change the work."""
+    """For each source about as many words as one learned from Multi30k has; which they are does not change the work."""
     generator = np.random.default_rng(1)
     table = generator.integers(4, VOCABULARY, (VOCABULARY, CANDIDATES_PER_SOURCE // LENGTH), np.int32)
     return Shortlist(table, np.arange(FREQUENT_TOKENS, dtype=np.int32))

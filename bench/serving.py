@@ -34,12 +34,12 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_POST(self):
         given = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        said = json.dumps({"translations": [{"text": translator.translate(given["text"]).text}]}).encode()
+        body = json.dumps({"translations": [{"text": translator.translate(given["text"]).text}]}).encode()
         self.send_response(200)
-        self.send_header("content-length", str(len(said)))
+        self.send_header("content-length", str(len(body)))
         self.send_header("connection", "close")
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(body)
     def log_message(self, *_):
         pass
 class Server(HTTPServer):

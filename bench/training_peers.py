@@ -58,11 +58,11 @@ def batches(*, by_length: bool = True) -> list[Batch]:
         plan = _batches_in_order(lengths.max(1))
     candidates = []
     for numbers in plan[:BATCHES]:
-        sides = [
+        source, target = [
             [[*map(int, generator.integers(4, VOCABULARY, lengths[number, side] - 1)), 3] for number in numbers]
             for side in (0, 1)
         ]
-        candidates.append(collate_tokens(sides[0], sides[1], numbers))
+        candidates.append(collate_tokens(source, target, numbers))
     return candidates
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 import regard
-from regard.inference.attention_capture import beam_hypotheses
+from regard.inference.attention_outputs import beam_hypotheses
 from regard.views.html_page import write_page
 
 FOLDER = Path(__file__).parent

@@ -2,7 +2,8 @@
 
 python recipes/ngrams.py RUN TRAIN TEST [--order 5]
 
-RUN is a run of `regard train --task causal_lm`: its subwords cut both texts, so that a token is a token on both sides.
+RUN is a run of `regard train --task causal_lm`: both texts are tokenized by its tokenizer, so that tokens are
+the same on both sides.
 Lines are documents, as in `regard evaluate`; each has an end, which is to be foreseen, too.
 """
 

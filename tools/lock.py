@@ -77,9 +77,9 @@ def main() -> None:
                 *ranges,
                 *project["build-system"]["requires"],
                 *BUILD,
-                *(x for extra in wanted for x in extras[extra]),
+                *(x for extra in group_extras for x in extras[extra]),
             ]
-            for name, wanted in GROUPS.items()
+            for name, group_extras in GROUPS.items()
         }
         everything = resolve(uv, (x for each in needed.values() for x in each))
         constraints.write_text("\n".join(everything))

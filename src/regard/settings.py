@@ -166,7 +166,7 @@ def _error_message(error: ValidationError, cls: type[BaseModel], above: str = ""
         value = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
         return f"{where}: there is no {value!r}; the choices are {expected}."
     if first["type"] == "union_tag_not_found":
-        return f"{where}.kind: it is missing; say which kind."
+        return f"{where}.kind: it is missing; choose a kind."
     if first["type"] == "missing":
         return f"{where}: it is missing."
     if (renamed := new_value(where, str(first["input"]))) is not None:

@@ -146,7 +146,7 @@ HEADS, WIDTH = 4, 8
 
 @pytest.fixture(scope="module", autouse=True)
 def _loaded_plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """All of them in one file each, loaded as --plugin does, and forgotten afterwards."""
+    """All of them in one file each, loaded as --plugin does, and forgotten afterward."""
     folder = tmp_path_factory.mktemp("plugins")
     for axis, name in NAMES:
         file = folder / f"{name}.py"

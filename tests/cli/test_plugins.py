@@ -110,5 +110,5 @@ def test_outputs_never_overwrite_inputs(tmp_path: Path) -> None:
     for option in ("-o", "--plot"):
         done = run_regard("evaluate", "--outputs", text, "--reference", text, option, text)
         assert done.returncode == 2
-        assert f"{option}: {text} is one of the files that are read; name another one." in done.stderr
+        assert f"{option}: {text} is one of the input files; name another one." in done.stderr
     assert text.read_text() == "a\nb\n"

@@ -34,7 +34,7 @@ def read(
     return list(read_pairs(path, Layout(source_language, target_language, source_column, target_column)))
 
 
-def sides(examples: Sequence[Example]) -> list[tuple[str, str]]:
+def text_pairs(examples: Sequence[Example]) -> list[tuple[str, str]]:
     """The texts of examples, none of which has a problem."""
     assert [example.problem for example in examples] == [""] * len(examples)
     return [(example.source, example.target) for example in examples]

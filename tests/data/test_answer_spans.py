@@ -40,11 +40,11 @@ def test_offsets_are_the_characters_of_each_token(subwords: SubwordTokenizer, te
     assert tokens == subwords.encode([text.replace("▁", "_")])[0]
     ends = [0, *(end for _, end in offsets)]
     assert ends == sorted(ends)
-    covered = {at for begin, end in offsets for at in range(begin, end)}
+    covered = {at for start, end in offsets for at in range(start, end)}
     assert covered >= {at for at, letter in enumerate(text) if letter != " "}
-    for (begin, end), piece in zip(offsets, subwords.pieces(tokens), strict=True):
+    for (start, end), piece in zip(offsets, subwords.pieces(tokens), strict=True):
         if not piece.startswith("<0x") and piece != "<unk>":
-            assert text[begin:end].replace("▁", "_") == piece.removeprefix("▁")
+            assert text[start:end].replace("▁", "_") == piece.removeprefix("▁")
 
 
 @given(max_tokens=st.integers(12, 60), words=st.lists(st.sampled_from(LINES[1].split()), min_size=1, max_size=60))
@@ -70,13 +70,13 @@ def test_windows_cover_the_passage_within_the_limit(
 
 def test_each_occurrence_of_an_answer_is_encoded(subwords: SubwordTokenizer) -> None:
     text = "a cat saw the cat and the dog ⟂ who?".replace("⟂", "\t")
-    for occurrence, begin in enumerate(find_occurrences("a cat saw the cat and the dog", "cat")):
+    for occurrence, start in enumerate(find_occurrences("a cat saw the cat and the dog", "cat")):
         encoded = encode_span_example(text, "cat", occurrence, subwords, SOURCE, 64)
         assert not isinstance(encoded, str)
         tokens, (first, last) = encoded
         (window,) = passage_windows(*split_question(text), subwords, SOURCE, 64)
         left, right = window.char_span(first, last)
-        assert (left, text[left:right]) == (begin, "cat")
+        assert (left, text[left:right]) == (start, "cat")
         assert window.tokens == tokens
 
 

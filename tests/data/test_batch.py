@@ -90,7 +90,7 @@ def test_there_is_little_padding_and_batches_are_full() -> None:
 
 
 def test_batches_of_similar_lengths_mix_ratios_of_lengths() -> None:
-    """Sorted by both sides, batches would differ in their ratio of lengths as much as single examples do."""
+    """Sorted by both lengths, batches would differ in their ratio of lengths as much as single examples do."""
     source, target = typical_lengths(20_000)
     ratios = np.log(source / target)
     batch_ratios = [ratios[batch].mean() for batch in plan_epoch(source, target, tokens=2048, seed=1, epoch=0)]

@@ -7,15 +7,15 @@ import pytest
 
 from regard.data.example import Layout
 from regard.data.task_columns import describe_columns
-from tests.data.files import read, refusal, sides, write
+from tests.data.files import read, refusal, text_pairs, write
 
 TWO = [("one", "un"), ("two", "deux")]
 
 
 def test_semicolons_are_the_delimiter_where_there_is_no_comma(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'one;un\ntwo;"deux, ou; trois"\n')
-    assert sides(read(path)) == [("one", "un"), ("two", "deux, ou; trois")]
-    assert sides(read(write(tmp_path / "b.csv", "one;1,un\n"))) == [("one;1", "un")]
+    assert text_pairs(read(path)) == [("one", "un"), ("two", "deux, ou; trois")]
+    assert text_pairs(read(write(tmp_path / "b.csv", "one;1,un\n"))) == [("one;1", "un")]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_columns_are_found_by_language_names(first: str, languages: dict[str, st
     names = [name.strip().lower() for name in first.split("\t")]
     words = {"en": "one", "english": "one", "source": "one", "fr": "un", "french": "un", "target": "un", "id": "7"}
     row = "\t".join(words[name] for name in names)
-    assert sides(read(write(tmp_path / "a.tsv", f"{first}\n{row}\n"), **languages)) == [("one", "un")]
+    assert text_pairs(read(write(tmp_path / "a.tsv", f"{first}\n{row}\n"), **languages)) == [("one", "un")]
 
 
 def test_a_missing_language_is_refused(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_missing_language_is_refused(tmp_path: Path) -> None:
     some = write(tmp_path / "b.jsonl", '{"en": "one", "fr": "un"}\n{"en": "two", "de": "zwei"}\n["three", "trois"]\n')
     found = read(some, **languages)
     assert [example.problem for example in found] == ["", "a side is missing", ""]
-    assert sides([found[2]]) == [("three", "trois")], "a list has no language names, only an order"
+    assert text_pairs([found[2]]) == [("three", "trois")], "a list has no language names, only an order"
 
 
 def test_a_row_with_more_columns_than_the_first_is_rejected(tmp_path: Path) -> None:
@@ -69,9 +69,9 @@ def test_the_columns_that_are_read_are_described(tmp_path: Path) -> None:
 
 def test_commas_in_texts_do_not_prevent_semicolons_as_delimiter(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "one, or so;un\ntwo;deux\nthree, four, five;trois\n")
-    assert sides(read(path)) == [("one, or so", "un"), ("two", "deux"), ("three, four, five", "trois")]
+    assert text_pairs(read(path)) == [("one, or so", "un"), ("two", "deux"), ("three, four, five", "trois")]
 
 
 def test_numeric_classes_are_read_as_text(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", '{"text": "fine", "label": 3.5}\n{"text": "bad", "label": 1}\n')
-    assert sides(read(path)) == [("fine", "3.5"), ("bad", "1")]
+    assert text_pairs(read(path)) == [("fine", "3.5"), ("bad", "1")]

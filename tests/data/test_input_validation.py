@@ -85,8 +85,8 @@ def test_a_lone_surrogate_in_a_rejected_example_can_be_written(tmp_path: Path) -
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_side_with_too_many_characters_is_rejected(side: str, tmp_path: Path) -> None:
     settings = DataSettings(max_characters=10)
-    sides = [{"source": "one", "target": "un", side: "é" * length} for length in (10, 11)]
-    found = [Example(each["source"], each["target"], "f", line) for line, each in enumerate(sides, 1)]
+    records = [{"source": "one", "target": "un", side: "é" * length} for length in (10, 11)]
+    found = [Example(each["source"], each["target"], "f", line) for line, each in enumerate(records, 1)]
     valid, rejected = validate(found, tmp_path, settings)
     assert [example.line for example in valid] == [1]
     assert [(record["line"], record["reason"]) for record in rejected] == [(2, "over 10 characters")]

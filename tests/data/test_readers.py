@@ -17,7 +17,7 @@ from regard import plugins
 from regard.data.example import Example
 from regard.data.readers import READERS, read_aligned
 from regard.errors import RegardError
-from tests.data.files import plain_text, read, refusal, sides, write
+from tests.data.files import plain_text, read, refusal, text_pairs, write
 
 SUFFIXES = ["tsv", "csv", "jsonl", "po", "tmx", "xlf"]
 TWO = [("one", "un"), ("two", "deux")]
@@ -45,7 +45,7 @@ LINES = ["tsv", "tab", "csv", "jsonl", "ndjson"]
 @pytest.mark.parametrize("extension", ["", ".gz"])
 @pytest.mark.parametrize("suffix", FILE_CONTENTS)
 def test_every_format_is_read_gzipped_or_not(suffix: str, extension: str, tmp_path: Path) -> None:
-    assert sides(read(write(tmp_path / f"pairs.{suffix}{extension}", FILE_CONTENTS[suffix]))) == TWO
+    assert text_pairs(read(write(tmp_path / f"pairs.{suffix}{extension}", FILE_CONTENTS[suffix]))) == TWO
 
 
 @pytest.mark.parametrize("extension", ["", ".gz"])
@@ -61,13 +61,13 @@ def test_two_text_files_are_read_line_by_line(extension: str, tmp_path: Path) ->
 @pytest.mark.parametrize("suffix", FILE_CONTENTS)
 def test_a_byte_order_mark_and_windows_line_ends_are_not_part_of_the_text(suffix: str, tmp_path: Path) -> None:
     content = b"\xef\xbb\xbf" + FILE_CONTENTS[suffix].replace("\n", "\r\n").encode()
-    assert sides(read(write(tmp_path / f"pairs.{suffix}", content))) == TWO
+    assert text_pairs(read(write(tmp_path / f"pairs.{suffix}", content))) == TWO
 
 
 def test_a_byte_order_mark_and_windows_line_ends_in_text_files(tmp_path: Path) -> None:
     source = write(tmp_path / "a.en", b"\xef\xbb\xbfone\r\ntwo\r\n")
     target = write(tmp_path / "a.fr", b"\xef\xbb\xbfun\r\ndeux\r\n")
-    assert sides(list(read_aligned(source, target))) == TWO
+    assert text_pairs(list(read_aligned(source, target))) == TWO
 
 
 @pytest.mark.parametrize("suffix", LINES)
@@ -77,7 +77,7 @@ def test_an_empty_file_has_no_examples(suffix: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_file_suffixes_are_case_insensitive(suffix: str, tmp_path: Path) -> None:
-    assert sides(read(write(tmp_path / f"PAIRS.{suffix.upper()}", FILE_CONTENTS[suffix]))) == TWO
+    assert text_pairs(read(write(tmp_path / f"PAIRS.{suffix.upper()}", FILE_CONTENTS[suffix]))) == TWO
 
 
 @given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5))
@@ -85,20 +85,20 @@ def test_csv_round_trip(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
     text = io.StringIO(newline="")
     csv.writer(text).writerows([("source", "target"), *pairs])
     path = write(tmp_path_factory.getbasetemp() / "written.csv", text.getvalue())
-    assert sides(read(path)) == [tuple(re.sub(r"\r+\n", "\n", side) for side in pair) for pair in pairs]
+    assert text_pairs(read(path)) == [tuple(re.sub(r"\r+\n", "\n", side) for side in pair) for pair in pairs]
 
 
 @given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5), escaped=st.booleans())
 def test_json_round_trip(pairs: list[tuple[str, str]], escaped: bool, tmp_path_factory) -> None:
     lines = [json.dumps({"source": s, "target": t}, ensure_ascii=escaped) + "\n" for s, t in pairs]
-    assert sides(read(write(tmp_path_factory.getbasetemp() / "written.jsonl", "".join(lines)))) == pairs
+    assert text_pairs(read(write(tmp_path_factory.getbasetemp() / "written.jsonl", "".join(lines)))) == pairs
 
 
 @given(pairs=st.lists(st.tuples(plain_text, plain_text), max_size=5))
 def test_tsv_has_no_quoting(pairs: list[tuple[str, str]], tmp_path_factory) -> None:
     pairs = [(f'"{source}', f'{target}"') for source, target in pairs]
     content = "".join(f"{source}\t{target}\n" for source, target in pairs)
-    assert sides(read(write(tmp_path_factory.getbasetemp() / "written.tsv", content))) == pairs
+    assert text_pairs(read(write(tmp_path_factory.getbasetemp() / "written.tsv", content))) == pairs
 
 
 def test_csv_fields_may_have_commas_quotes_and_newlines(tmp_path: Path) -> None:
@@ -126,19 +126,19 @@ def test_a_header_with_known_names_selects_the_columns(
 ) -> None:
     row = [f"field {column}" for column in range(len(header))]
     path = write(tmp_path / f"a.{suffix}", f"{delimiter.join(header)}\n{delimiter.join(row)}\n")
-    assert sides(read(path)) == [(row[columns[0]], row[columns[1]])]
+    assert text_pairs(read(path)) == [(row[columns[0]], row[columns[1]])]
     assert read(path)[0].line == 2
 
 
 @pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
 def test_columns_by_number_and_by_name(suffix: str, delimiter: str, tmp_path: Path) -> None:
     path = write(tmp_path / f"a.{suffix}", f"nr{delimiter}fr{delimiter}en\n1{delimiter}un{delimiter}one\n")
-    assert sides(read(path, source_column="en", target_column="fr")) == [("one", "un")]
-    assert sides(read(path, source_column="en", target_column=1)) == [("one", "1")]
-    numbers = sides(read(path, source_column=3, target_column=2))
+    assert text_pairs(read(path, source_column="en", target_column="fr")) == [("one", "un")]
+    assert text_pairs(read(path, source_column="en", target_column=1)) == [("one", "1")]
+    numbers = text_pairs(read(path, source_column=3, target_column=2))
     assert numbers == [("en", "fr"), ("one", "un")]  # the first line is not recognized as a header
     known = write(tmp_path / f"b.{suffix}", f"source{delimiter}target\none{delimiter}un\n")
-    assert sides(read(known, source_column=2, target_column=1)) == [("un", "one")]
+    assert text_pairs(read(known, source_column=2, target_column=1)) == [("un", "one")]
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_one_column_by_name_leaves_the_remaining_one_for_the_other_side(
     name: str, content: str, tmp_path: Path
 ) -> None:
     path = write(tmp_path / name, content)
-    assert sides(read(path, source_column="en")) == [("one", "un")]
-    assert sides(read(path, target_column="fr")) == [("one", "un")]
+    assert text_pairs(read(path, source_column="en")) == [("one", "un")]
+    assert text_pairs(read(path, target_column="fr")) == [("one", "un")]
 
 
 def test_one_column_by_number_leaves_the_remaining_one_for_the_other_side(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "un\tone\n")
-    assert sides(read(path, source_column=2)) == [("one", "un")]
-    assert sides(read(path, target_column=1)) == [("one", "un")]
+    assert text_pairs(read(path, source_column=2)) == [("one", "un")]
+    assert text_pairs(read(path, target_column=1)) == [("one", "un")]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_json_fields_are_found_by_name_language_or_position(
     record: object, layout: dict[str, str | int], tmp_path: Path
 ) -> None:
     path = write(tmp_path / "a.jsonl", json.dumps(record) + "\n")
-    assert sides(read(path, **layout)) == [("one", "un")]  # type: ignore[arg-type]
+    assert text_pairs(read(path, **layout)) == [("one", "un")]  # type: ignore[arg-type]
 
 
 # Invalid files
@@ -368,7 +368,7 @@ def test_an_invalid_line_in_a_multiline_csv_field_is_detected(tmp_path: Path) ->
 def test_empty_lines_of_a_table_are_skipped(suffix: str, row: int, tmp_path: Path) -> None:
     lines = FILE_CONTENTS[suffix].splitlines(keepends=True)
     lines.insert(row, "\n")
-    assert sides(read(write(tmp_path / f"a.{suffix}", "".join(lines)))) == [("one", "un"), ("two", "deux")]
+    assert text_pairs(read(write(tmp_path / f"a.{suffix}", "".join(lines)))) == [("one", "un"), ("two", "deux")]
 
 
 def test_an_unclosed_quotation_mark_is_refused(tmp_path: Path) -> None:
@@ -436,7 +436,7 @@ def test_a_reader_plugin_is_used_and_listed(tmp_path: Path) -> None:
         read(write(tmp_path / "a.arrows", "one -> un\n"))
     plugins.load_file(write(tmp_path / "arrows.py", PLUGIN))
     try:
-        assert sides(read(write(tmp_path / "a.arrows.gz", "one -> un\ntwo -> deux\n"))) == TWO
+        assert text_pairs(read(write(tmp_path / "a.arrows.gz", "one -> un\ntwo -> deux\n"))) == TWO
         assert ".arrows" in refusal(write(tmp_path / "a.parquet", ""))
     finally:
         READERS._entries.pop("arrows")

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from regard.data.example import Layout
 from regard.data.readers import read_pairs
-from tests.data.files import plain_text, read, refusal, sides, write
+from tests.data.files import plain_text, read, refusal, text_pairs, write
 from tests.data.formats.translation_files import (
     BOMB,
     FORMATS,
@@ -25,7 +25,7 @@ def test_any_text_is_read_back(format_name: str, source: str, target: str, tmp_p
     path = write(
         tmp_path_factory.getbasetemp() / f"any.{format_name}", xml_file(format_name, escape(source), escape(target))
     )
-    assert sides(read(path)) == [(source, target)]
+    assert text_pairs(read(path)) == [(source, target)]
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -52,7 +52,7 @@ def test_an_unreadable_encoding_is_refused(encoding: str, format_name: str, tmp_
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_a_declared_encoding_is_read(format_name: str, tmp_path: Path) -> None:
     content = xml_file(format_name, "née", "né").replace('"1.0"', '"1.0" encoding="iso-8859-1"', 1)
-    assert sides(read(write(tmp_path / f"a.{format_name}", content.encode("latin-1")))) == [("née", "né")]
+    assert text_pairs(read(write(tmp_path / f"a.{format_name}", content.encode("latin-1")))) == [("née", "né")]
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -60,7 +60,7 @@ def test_deep_markup_is_read_or_refused(format_name: str, tmp_path: Path) -> Non
     deep = "<hi>" * 5000 + "one" + "</hi>" * 5000
     path = write(tmp_path / f"a.{format_name}", xml_file(format_name, deep, "un"))
     try:
-        assert sides(read(path)) == [("one", "un")]
+        assert text_pairs(read(path)) == [("one", "un")]
     except ValueError:
         refusal(path)
 

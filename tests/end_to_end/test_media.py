@@ -52,7 +52,7 @@ def test_a_captioning_model_is_trained_evaluated_and_shown(images: Path, tmp_pat
         assert (tmp_path / f"x.{suffix}").stat().st_size > 1000
     shown = run_regard("see", run, image_file).stdout
     assert "|" in shown
-    assert "--attribution says what would change it" in shown
+    assert "--attribution shows what would change it" in shown
     attribution = run_regard("see", run, image_file, "--attribution").stdout
     assert "gradient times input" in attribution
     assert attribution.count("|") == shown.count("|"), "the same grids of the same words"

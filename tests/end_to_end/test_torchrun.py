@@ -54,7 +54,7 @@ def test_two_processes_have_the_losses_of_one(tmp_path: Path) -> None:
     assert one.keys() == two.keys()
     assert len(one) >= 5
     assert max(abs(one[step] - two[step]) for step in one) < 2e-3
-    assert output.count("trained. Judge it with") == 1, "one process talks"
+    assert output.count("trained. Evaluate it with") == 1, "one process talks"
 
 
 def test_a_killed_worker_leads_to_a_restart_from_the_checkpoint(tmp_path: Path) -> None:

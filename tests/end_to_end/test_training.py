@@ -258,7 +258,7 @@ def test_a_run_without_checkpoints_is_not_trained_again(trained: Path, tmp_path:
         path.write_bytes(path.read_bytes()[:-100])
     damaged = run_regard("train", "--resume", run, check=False)
     assert damaged.returncode == 2
-    assert "no checkpoint is whole, so this run cannot go on" in damaged.stderr
+    assert "no checkpoint is intact, so this run cannot continue" in damaged.stderr
     shutil.rmtree(run / "checkpoints")
     assert "its checkpoints are gone" in cli_error("train", "--resume", run)
     assert len((run / "log.jsonl").read_text().splitlines()) == len(log.splitlines())
@@ -292,8 +292,8 @@ def test_guided_alignment_trains_the_attention(tmp_path: Path) -> None:
     model = ["--preset", "transformer-tiny", *set_options(options), *sizes]
     invoke("train", *files, *model, "-o", tmp_path / "run", "--quiet")
     assert json.loads((tmp_path / "run" / "alignment.json").read_text()) == {"layer": 1, "head": 0, "shifted": True}
-    sides = ["--source", tmp_path / "train.a", "--target", tmp_path / "train.b"]
-    found = invoke("align", tmp_path / "run", *sides).split()
+    texts = ["--source", tmp_path / "train.a", "--target", tmp_path / "train.b"]
+    found = invoke("align", tmp_path / "run", *texts).split()
     assert sum(link in ("0-3", "1-2", "2-1", "3-0") for link in found) > 0.9 * 4 * 300
     for preset, message in (("vanilla-rnn", "cannot learn where to attend"), ("hard", "by its draws alone")):
         assert message in invoke_error("train", *files, "--preset", preset, "-o", tmp_path / "other")

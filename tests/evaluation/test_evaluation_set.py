@@ -57,7 +57,7 @@ def test_incomplete_or_contradicting_files_are_refused(tmp_path: Path) -> None:
     for files, message in (
         (EvaluationFiles(), "name a test set"),
         (EvaluationFiles(source=text), "name a test set"),
-        (EvaluationFiles(pairs=[pairs], source=text), "use one"),
+        (EvaluationFiles(pairs=[pairs], source=text), "not both"),
         (EvaluationFiles(pairs=[pairs]), "the test set is empty; rejected: 1 empty source"),
         (EvaluationFiles(outputs=text), "give its references with --reference"),
         (EvaluationFiles(pairs=[pairs], media=tmp_path), "this one reads text"),

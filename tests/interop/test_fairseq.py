@@ -26,9 +26,9 @@ def dictionary_words(count: int) -> list[str]:
 
 
 def settings(**more: Any) -> argparse.Namespace:
-    sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in SIZES.items()}
+    sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in SIZES.items()}
     fields = {"source_lang": "en", "target_lang": "de", "max_source_positions": 64, "max_target_positions": 64}
-    return argparse.Namespace(arch="transformer", **sides, **fields, **more)
+    return argparse.Namespace(arch="transformer", **sizes, **fields, **more)
 
 
 def random_fsmt(*, shared: bool = False) -> Any:

@@ -103,10 +103,10 @@ def test_texts_are_tokenized_and_detokenized_identically(exported: Any, name: st
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder / "theirs")
     bundle = load_bundle(folder / "run")
     ours = bundle.target_vocabulary.encode([normalize_whitespace(text) for text in HARD_TEXTS])
-    begin = [BOS] if name not in TRANSLATORS else []
+    bos = [BOS] if name not in TRANSLATORS else []
     end = [EOS] if name not in DECODERS else []
     for text, tokens in zip(HARD_TEXTS, ours, strict=True):
-        assert tokenizer(text)["input_ids"] == [*begin, *tokens, *end]
+        assert tokenizer(text)["input_ids"] == [*bos, *tokens, *end]
         assert tokenizer.decode(tokens, skip_special_tokens=True) == bundle.target_vocabulary.decode([tokens])[0]
 
 

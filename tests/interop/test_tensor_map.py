@@ -51,7 +51,7 @@ def test_an_export_has_every_tensor_once() -> None:
     ("change", "message"),
     [
         ({"attention.bias": None}, "model: tensor attention.bias is missing."),
-        ({"more": torch.zeros(1)}, "model: tensor more has no place in this model."),
+        ({"more": torch.zeros(1)}, "model: tensor more does not belong to this model."),
         ({"copy": torch.zeros(4, 3)}, "model: tensor copy is not table"),
         ({"attention.weight": torch.zeros(6)}, r"model: tensor attention.weight is \(6,\); a matrix was expected."),
     ],
@@ -66,7 +66,7 @@ def test_load_errors_name_the_tensor(change: Mapping[str, Tensor | None], messag
     ("change", "message"),
     [
         ({"query.bias": None}, "run: tensor query.bias is missing."),
-        ({"more": torch.zeros(1)}, "run: tensor more has no place in such a model."),
+        ({"more": torch.zeros(1)}, "run: tensor more does not belong to such a model."),
     ],
 )
 def test_export_errors_name_the_tensor(change: Mapping[str, Tensor | None], message: str) -> None:

@@ -124,7 +124,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "tensor too many": (
         change_tensors(lambda t: t.update(extra=torch.ones(2))),
-        "tensor extra has no place in this model",
+        "tensor extra does not belong to this model",
     ),
     "tensor of another shape": (
         change_tensors(lambda t: t.update({"output.bias": torch.ones(3)})),
@@ -215,7 +215,7 @@ def test_copying_tensors_names_the_tensor_that_does_not_match() -> None:
     assert torch.equal(module(torch.ones(1, 2)), torch.full((1, 3), 2.0))
     for invalid, message in (
         ({"weight": valid["weight"]}, "here: tensor bias is missing."),
-        ({**valid, "more": valid["bias"]}, "here: tensor more has no place in this model."),
+        ({**valid, "more": valid["bias"]}, "here: tensor more does not belong to this model."),
         ({**valid, "bias": torch.zeros(2)}, r"here: tensor bias is \(2,\), the model has \(3,\)\."),
     ):
         with pytest.raises(ValueError, match=f"^{message}$"):

@@ -47,7 +47,7 @@ def test_attention_equals_that_of_the_predictor(server: Server, runs: list[Path]
         ({"text": "x", "model": "en-de", "more": 1}, 400, "more"),
         ({"text": ["x"], "model": "en-de"}, 400, "text"),
         ({"text": "x", "model": "en-de", "top": 0}, 400, "top"),
-        ({"text": "x", "target": "a " * 70, "model": "en-de", "attribution": True}, 400, "of at most 64 subwords"),
+        ({"text": "x", "target": "a " * 70, "model": "en-de", "attribution": True}, 400, "at most 64 subwords"),
     ],
 )
 def test_invalid_requests_get_an_error_message(

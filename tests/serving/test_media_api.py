@@ -127,7 +127,7 @@ def test_invalid_requests_get_an_error_message(server: Server) -> None:
             f"/v1/attend-file?model=captions&attribution=true&target={70 * 'a+'}",
             image_bytes(),
             400,
-            "of at most 64 subwords",
+            "at most 64 subwords",
         ),
         ("/v1/attend-file?model=animals&attribution=true&target=yak", image_bytes(), 400, "there is no class 'yak'"),
     ):

@@ -63,7 +63,7 @@ def test_no_checkpoint_is_none_and_only_damaged_ones_are_an_error(tmp_path: Path
     assert load_newest(store) == (None, [])
     store.save(checkpoint(1))
     (store.folder / "00000001" / "manifest.json").unlink()
-    with pytest.raises(ValueError, match="no checkpoint is whole, so this run cannot go on"):
+    with pytest.raises(ValueError, match="no checkpoint is intact, so this run cannot continue"):
         load_newest(store)
 
 
@@ -121,5 +121,5 @@ def test_a_manifest_cannot_refer_to_files_outside_its_folder(tmp_path: Path) -> 
     content = json.loads(manifest.read_text())
     content["files"]["../../../etc/passwd"] = "0"
     manifest.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="no checkpoint is whole"):
+    with pytest.raises(ValueError, match="no checkpoint is intact"):
         load_newest(store)

@@ -19,7 +19,7 @@ from regard.errors import RegardError
 AXES: dict[str, Axis[Any]] = {axis.axis: axis for axis in (SCORES, EXTENTS, NORMALIZERS, POSITIONS, CHANNELS)}
 
 KERNELS = {
-    "short": "softmax attention over few positions, in C; the weights are kept for the way back",
+    "short": "softmax attention over few positions, in C; the weights are kept for the backward pass",
     "sdpa": "PyTorch's fused softmax attention; nothing of size Tq x Tk is stored",
     "window": "chunks with look-around over sdpa; time and memory grow with T x radius",
     "dense": "the four stages over the whole Tq x Tk matrix",

@@ -155,7 +155,7 @@ def compute(call: Call, *, need_weights: bool, backend: str) -> KernelOutput:
     """Run one call, guarded against NaN and infinity in masked positions, with the weights if need_weights."""
     if call.normalizer.draws and not need_weights and call.needs_grad:
         raise RegardError(
-            "normalize: Hard('reinforce') learns from what it drew, so ask for it with need_weights=True and give "
+            "normalize: Hard('reinforce') needs its draw for the gradient, so set need_weights=True and pass "
             "the draw to Reinforce; or use Hard('gumbel'), or call .eval() for the best position."
         )
     kernel = KERNELS[choose(call, backend)]

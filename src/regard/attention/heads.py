@@ -284,7 +284,7 @@ class Attention(nn.Module):
 
     def _split_width(self, name: str, width: int) -> int:
         if width % self.key_heads:
-            raise RegardError(f"{name}: {width} is not projected and cannot be cut into {self.key_heads} heads.")
+            raise RegardError(f"{name}: {width} is not projected and cannot be split into {self.key_heads} heads.")
         return width // self.key_heads
 
     def _check_sizes(self, value_head_width: int | None, output_width: int | None) -> None:

@@ -45,11 +45,11 @@ class Plan:
 
 
 def plan_call(call: Call, backend: str = "auto") -> Plan:
-    """The plan of one call. Raises RegardError if a backend asked for by name cannot serve, with the reason."""
+    """The plan of one call. Raises RegardError if a backend requested by name cannot serve, with the reason."""
     if backend == "auto":
         kernel, why, declined = _choose(call)
     else:
-        kernel, why, declined = _check_named(call, backend), "asked for by name", {}
+        kernel, why, declined = _check_named(call, backend), "requested by name", {}
     return Plan(
         kernel, why, _describe_scores(call, kernel), _describe_weights(call, kernel), _memory(call, kernel), declined
     )

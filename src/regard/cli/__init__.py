@@ -134,8 +134,8 @@ def _user_message(error: Exception) -> str | None:
             else "there is no space left on the disk"
         )
         return (
-            f"{reason}. Nothing that was saved before is lost: make room, and say the same "
-            "again; a run goes on with regard train --resume and its folder."
+            f"{reason}. Nothing that was saved before is lost: free some space and run the "
+            "command again; a training run continues with regard train --resume and its folder."
         )
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror.lower()}." if error.filename else f"{error.strerror.lower()}."

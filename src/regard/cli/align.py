@@ -42,7 +42,7 @@ def add_to(app: typer.Typer) -> None:
 
 def align(
     run: Annotated[Path, typer.Argument(help="A trained run's folder.")],
-    pairs: Annotated[Files | None, typer.Argument(help="Files with both sides.")] = None,
+    pairs: Annotated[Files | None, typer.Argument(help="Files with source and target.")] = None,
     source: SourceFile = None,
     target: Annotated[Path | None, typer.Option(help="Its targets, line by line.")] = None,
     backward: Backward = None,

@@ -79,7 +79,7 @@ def check_output_is_no_input(option: str, output: Path | None, inputs: Iterable[
     if output is not None and output.exists():
         for path in inputs:
             if path is not None and path.exists() and path.samefile(output):
-                raise RegardError(f"{option}: {output} is one of the files that are read; name another one.")
+                raise RegardError(f"{option}: {output} is one of the input files; name another one.")
 
 
 @contextlib.contextmanager

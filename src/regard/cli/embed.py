@@ -50,7 +50,7 @@ def embed(
         vectors = predictor.embed(texts, normalize=not raw, on_done=on_done)
     if truncated := count_truncated(predictor.run, texts):
         limit = predictor.run.max_source_tokens
-        typer.echo(f"{truncated:,} texts are longer than the {limit:,} tokens that are read, and were cut.", err=True)
+        typer.echo(f"{truncated:,} texts are longer than the model's {limit:,} tokens, and were truncated.", err=True)
     if output is not None:
         import numpy
 

@@ -47,7 +47,7 @@ def fill(
     *,
     options: "Options",
 ) -> None:
-    """Predict the words that are missing in a text, 5 for each mask unless --nbest says otherwise."""
+    """Predict the masked words of a text: the 5 most likely for each mask, or as many as --nbest."""
     predictor = RunLoader(run, device=device).load()
     check_verb(run, predictor.task, "fill")
     fill_texts(predictor, texts, options, as_json)

@@ -34,7 +34,7 @@ def convert_fairseq(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder; made new.")],
     sentencepiece: Annotated[
         list[Path] | None,
-        typer.Option(help="The model that cuts texts; given twice, the source's and the target's."),
+        typer.Option(help="The model that tokenizes texts; given twice, the source's and the target's."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -42,7 +42,7 @@ def convert_fairseq(
 
     What comes out is a folder of safetensors.
     The checkpoint's format could run anything when it is opened: here nothing but tensors and plain values is allowed.
-    Without sentencepiece, texts must come as the checkpoint's training data were: cut already, with blanks between.
+    Without sentencepiece, texts must be tokenized like the checkpoint's training data, with spaces between tokens.
     """
     from regard.interop.fairseq import convert_checkpoint
 

@@ -33,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 Runs = Annotated[list[Path], typer.Argument(help="Trained runs' folders.")]
-Host = Annotated[str, typer.Option(help="Where to listen; only this machine, unless told otherwise.")]
+Host = Annotated[str, typer.Option(help="The address to listen on; by default, only this machine can connect.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")]
 AllowedHosts = Annotated[
     list[str] | None, typer.Option(help="A name that this service goes by, beside localhost. May be repeated.")
@@ -87,7 +87,7 @@ def serve(
         origins=tuple(cors_origin or ()),
         log=access_log,
     )
-    note = "Anybody who can reach it may use it: no keys are asked for." if is_public and not keys.required else ""
+    note = "Anybody who can reach it may use it: no API keys are required." if is_public and not keys.required else ""
     asyncio.run(_run_server(app, pool, limits, host, port, note))
     if pool.load_error:
         raise RegardError(pool.load_error)

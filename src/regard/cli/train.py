@@ -45,8 +45,8 @@ def add_to(app: typer.Typer) -> None:
 Pairs = Annotated[
     Files | None,
     typer.Argument(
-        help="Files with both sides: .tsv, .csv, .jsonl, .po, .tmx, .xlf, also .gz; a folder of classes; plain text "
-        "for a language model."
+        help="Files with source and target: .tsv, .csv, .jsonl, .po, .tmx, .xlf, also .gz; a folder of classes; plain "
+        "text for a language model."
     ),
 ]
 Source = Annotated[Files | None, typer.Option(help="A text file of sources, one a line. May be repeated.")]
@@ -64,7 +64,7 @@ Preset = Annotated[
 ]
 Init = Annotated[
     Files | None,
-    typer.Option(help="A run whose encoder (or, of a language model, decoder) the new one begins with."),
+    typer.Option(help="A run whose encoder (or, of a language model, decoder) initializes the new one."),
 ]
 Config = Annotated[Path | None, typer.Option(help="Settings in a TOML file.")]
 DataFolder = Annotated[Path, typer.Option("--data-folder", help="Where the files are that the settings name.")]
@@ -76,7 +76,7 @@ Seed = Annotated[int | None, typer.Option(help="Another seed gives another run; 
 Resume = Annotated[Path | None, typer.Option(help="Go on with this run.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace a run that is already in the folder, with all that is in it.")]
 TensorBoard = Annotated[bool, typer.Option(help="Also write for TensorBoard into the run's folder.")]
-Quiet = Annotated[bool, typer.Option(help="Say nothing until the end.")]
+Quiet = Annotated[bool, typer.Option(help="Print nothing until the end.")]
 
 
 class TrainCommand(TyperCommand):
@@ -232,7 +232,7 @@ def _train(
         from regard.tasks.base import get_task
 
         test = get_task(settings.task).test_file
-        typer.echo(f"{run}: trained. Judge it with: regard evaluate {run} {test}")
+        typer.echo(f"{run}: trained. Evaluate it with: regard evaluate {run} {test}")
     if not trained.state.done:
         # Interrupted: the next command of a script must not run.
         raise typer.Exit(SIGNAL_EXIT_CODE + trained.stopped_by)

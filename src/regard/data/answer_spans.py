@@ -28,11 +28,11 @@ class Window:
     passage_start: int  # the position of the passage's first token in the source
     offsets: list[tuple[int, int]]  # the characters of each passage token: start and end
 
-    def token_span(self, begin: int, end: int) -> tuple[int, int] | None:
+    def token_span(self, start: int, end: int) -> tuple[int, int] | None:
         """The positions of the first and the last token of these characters; None if the window has not all of them."""
-        if not self.offsets or begin < self.offsets[0][0] or end > self.offsets[-1][1]:
+        if not self.offsets or start < self.offsets[0][0] or end > self.offsets[-1][1]:
             return None
-        inside = [at for at, (left, right) in enumerate(self.offsets) if right > begin and left < end and left < right]
+        inside = [at for at, (left, right) in enumerate(self.offsets) if right > start and left < end and left < right]
         return (self.passage_start + inside[0], self.passage_start + inside[-1]) if inside else None
 
     def char_span(self, first: int, last: int) -> tuple[int, int]:
@@ -89,11 +89,11 @@ def encode_span_example(
     windows = passage_windows(passage, question, tokenizer, source, max_tokens)
     if not answer:
         return windows[0].tokens, (0, 0)
-    begins = list(find_occurrences(passage, answer))
-    if not begins:
+    starts = list(find_occurrences(passage, answer))
+    if not starts:
         return "an answer that is not in its passage"
-    begin = begins[min(occurrence, len(begins) - 1)]
+    start = starts[min(occurrence, len(starts) - 1)]
     for window in windows:
-        if span := window.token_span(begin, begin + len(answer)):
+        if span := window.token_span(start, start + len(answer)):
             return window.tokens, span
     return "an answer longer than what is read at once"

@@ -94,11 +94,11 @@ def detect_columns(path: Path, header: list[str] | None, rows: list[list[str]], 
     """The columns of source and target, counted from 0. Raises RegardError if the layout names one that is missing."""
     names = [name.strip() for name in header] if header else []
     width = len(rows[0])
-    for wanted in (layout.source_column, layout.target_column):
-        if isinstance(wanted, int) and not 1 <= wanted <= max(width, 1):
-            raise RegardError(f"{path}: there is no column {wanted}; it has {width}, counted from 1.")
-        if isinstance(wanted, str) and wanted not in names:
-            raise RegardError(f"{path}: there is no column {wanted!r}; the first line has {join_names(names)}.")
+    for requested in (layout.source_column, layout.target_column):
+        if isinstance(requested, int) and not 1 <= requested <= max(width, 1):
+            raise RegardError(f"{path}: there is no column {requested}; it has {width}, counted from 1.")
+        if isinstance(requested, str) and requested not in names:
+            raise RegardError(f"{path}: there is no column {requested!r}; the first line has {join_names(names)}.")
     source, target = match_fields(names or [""] * width, layout)
     for column, language in ((source, layout.source_language), (target, layout.target_language)):
         if header and column is None and language:
@@ -116,27 +116,29 @@ def detect_columns(path: Path, header: list[str] | None, rows: list[list[str]], 
     return source, source + 1 if source + 1 < max(2, width) else source - 1
 
 
-def check_column(path: Path, header: list[str] | None, width: int, wanted: Column | None) -> int | None:
+def check_column(path: Path, header: list[str] | None, width: int, column: Column | None) -> int | None:
     """The index of a requested column. Raises RegardError if it is missing."""
-    if wanted is None:
+    if column is None:
         return None
     names = [name.strip() for name in header or []]
-    if (isinstance(wanted, int) and not 1 <= wanted <= width) or (isinstance(wanted, str) and wanted not in names):
+    if (isinstance(column, int) and not 1 <= column <= width) or (isinstance(column, str) and column not in names):
         has = join_names(names) if names else f"{width} columns, counted from 1"
-        raise RegardError(f"{path}: there is no column {wanted!r}; the first line has {has}.")
-    return wanted - 1 if isinstance(wanted, int) else names.index(wanted)
+        raise RegardError(f"{path}: there is no column {column!r}; the first line has {has}.")
+    return column - 1 if isinstance(column, int) else names.index(column)
 
 
 def match_fields(names: list[str], layout: Layout) -> tuple[int | None, int | None]:
     """Which of the names are source and target: by column, by language, by a usual name, or as the other one of two."""
     lower = [name.lower() for name in names]
     matches: list[int | None] = []
-    for wanted, language, usual in (
+    for requested, language, usual in (
         (layout.source_column, layout.source_language, SOURCE_NAMES),
         (layout.target_column, layout.target_language, TARGET_NAMES),
     ):
-        if wanted is not None:
-            matches.append(wanted - 1 if isinstance(wanted, int) else names.index(wanted) if wanted in names else None)
+        if requested is not None:
+            matches.append(
+                requested - 1 if isinstance(requested, int) else names.index(requested) if requested in names else None
+            )
             continue
         known = (_column_names_of(language) if language else []) + list(usual)
         columns = [lower.index(name) for name in known if name in lower]

@@ -35,8 +35,8 @@ class RejectedExamples:
         """Write one."""
         self.counts[reason] += 1
         record = {"file": example.file, "line": example.line, "reason": reason}
-        sides = {"source": example.source[:MAX_SHOWN], "target": example.target[:MAX_SHOWN]}
-        self._file.write(json.dumps({**record, **sides}, ensure_ascii=False) + "\n")
+        texts = {"source": example.source[:MAX_SHOWN], "target": example.target[:MAX_SHOWN]}
+        self._file.write(json.dumps({**record, **texts}, ensure_ascii=False) + "\n")
 
     @property
     def total(self) -> int:

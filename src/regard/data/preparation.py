@@ -44,7 +44,7 @@ def prepare_files(
 ) -> None:
     """Write all files of a corpus into a new folder."""
     own_valid = any((settings.valid_pairs, settings.valid_source, settings.valid_target, settings.valid_text))
-    comparable = kind.comparable_sides(source)
+    parallel = kind.has_parallel_texts(source)
     with RejectedExamples(folder / "rejected.jsonl") as rejected:
         job = _Preparation(settings, kind, source, folder, rejected, report)
         origins = {"train": Origins()}
@@ -56,9 +56,9 @@ def prepare_files(
             if not len(valid_hashes):
                 raise RegardError(_nothing_left("validation", rejected))
         usable = np.ones(len(hashes), bool)
-        if comparable and not settings.truncate:  # an answer is short, however long its passage is
+        if parallel and not settings.truncate:  # an answer is short, however long its passage is
             usable = _usual_length_ratios(folder, settings, origins["train"], rejected)
-        protects = settings.placeholders and comparable
+        protects = settings.placeholders and parallel
         treatments = _placeholder_treatments(folder, usable) if protects else dict.fromkeys(KINDS, TEXT)
         protection = Protection(treatments)
         usable &= _same_placeholders(folder, protection, origins["train"], rejected, usable)
@@ -217,21 +217,23 @@ class _Preparation:
         settings, kind = self.settings, self.kind
         count = int(usable.sum())
         numbers = np.flatnonzero(usable)
-        sides = [Ragged(self.folder / f"train.{side}_text", np.uint8).lengths[numbers] for side in ("source", "target")]
-        byte_count = max(int(lengths.sum(dtype=np.int64)) for lengths in sides)
+        byte_lengths = [
+            Ragged(self.folder / f"train.{side}_text", np.uint8).lengths[numbers] for side in ("source", "target")
+        ]
+        byte_count = max(int(lengths.sum(dtype=np.int64)) for lengths in byte_lengths)
         size = settings.subwords.size or vocabulary_size(byte_count // BYTES_PER_EXAMPLE if kind.documents else count)
         numbers = numbers[:: max(1, -(-count // SAMPLED_LINES), -(-byte_count // SAMPLED_BYTES))]
         texts = StoredTexts(self.folder, "train", protection)
         languages = tuple(LANGUAGE_TOKEN.format(language) for language in settings.target_languages)
         symbols = (*kind.symbols(), *languages, *(SYMBOLS if protection.uses_symbols else ()))
 
-        def lines(*sides: str) -> Iterator[str]:
-            for side in sides:
-                yield from (texts.side(int(at), side).replace(SEPARATOR_CHARACTER, " ") for at in numbers)
+        def lines(*columns: str) -> Iterator[str]:
+            for column in columns:
+                yield from (texts.side(int(at), column).replace(SEPARATOR_CHARACTER, " ") for at in numbers)
 
-        def tokenizer(path: Path | None, *sides: str) -> SubwordTokenizer:
+        def tokenizer(path: Path | None, *columns: str) -> SubwordTokenizer:
             if path is None:
-                return train_tokenizer(lines(*sides), settings.subwords, size, symbols)
+                return train_tokenizer(lines(*columns), settings.subwords, size, symbols)
             loaded = load_tokenizer(path)
             for symbol in symbols:
                 if loaded.token(symbol) is None:
@@ -240,7 +242,7 @@ class _Preparation:
                     )
             return loaded
 
-        if joint := kind.joint_sides(settings, self.source):
+        if joint := kind.joint_vocabulary_texts(settings, self.source):
             shared = tokenizer(settings.source_vocabulary, *joint)
             return {"source": shared, "target": shared}
         vocabularies: dict[str, Vocabulary] = {}

@@ -68,9 +68,9 @@ def encode_words(texts: Sequence[str], tokenizer: "SubwordTokenizer") -> tuple[l
 
 def add_special_tokens(tokens: Sequence[int], source: SourceSettings, max_tokens: int | None = None) -> list[int]:
     """A source with its begin token, if the model has one, and its end token; shortened to `max_tokens` in all."""
-    begin = [BOS] if source.starts_with_bos else []
+    bos = [BOS] if source.starts_with_bos else []
     content = tokens if max_tokens is None else truncate(tokens, max_content_tokens(source, max_tokens))
-    return [*begin, *content, EOS]
+    return [*bos, *content, EOS]
 
 
 def max_content_tokens(source: SourceSettings, max_tokens: int) -> int:

@@ -28,7 +28,7 @@ def language_tokens(language: str, known: Sequence[str], vocabulary: Vocabulary)
     """The first tokens of an output in a language, or in the first known one if it is empty."""
     if language and language not in known:
         raise RegardError(
-            f"to: there is no {language!r}; this model says it in {', '.join(known) or 'one language only'}."
+            f"to: there is no {language!r}; the target languages of this model are {', '.join(known) or 'not known'}."
         )
     # Tokenized as in training, where a space may come before the tag.
     return tuple(vocabulary.encode([LANGUAGE_TOKEN.format(language or known[0])])[0]) if known else ()

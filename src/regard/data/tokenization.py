@@ -44,21 +44,21 @@ class StoredTexts:
     """Stored texts of sources and targets, with symbols in place of their placeholders."""
 
     def __init__(self, folder: Path, name: str, protection: Protection) -> None:
-        self._sides = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
+        self._columns = [Ragged(folder / f"{name}.{side}_text", np.uint8) for side in ("source", "target")]
         self._protection = protection
 
     def __len__(self) -> int:
-        return len(self._sides[0])
+        return len(self._columns[0])
 
     def raw(self, at: int) -> tuple[str, str]:
         """Source and target with their placeholders."""
-        return decode_text(self._sides[0][at]), decode_text(self._sides[1][at])
+        return decode_text(self._columns[0][at]), decode_text(self._columns[1][at])
 
     def side(self, at: int, side: str) -> str:
         """Source or target with symbols; with its placeholders if those of the other side differ."""
         column = 0 if side == "source" else 1
         if not self._protection.uses_symbols:
-            return decode_text(self._sides[column][at])
+            return decode_text(self._columns[column][at])
         raw = self.raw(at)
         return (self._protection.protect_pair(*raw) or raw)[column]
 

@@ -18,7 +18,7 @@ from regard.tasks.base import task_from_description
 
 @dataclass(frozen=True)
 class EvaluationFiles:
-    """Where a test set is: files with both sides, or text files side by side. media: the folder of files that a table
+    """Where a test set is: files with source and target, or aligned text files. media: the folder of files that a table
     names, if not its own."""
 
     pairs: Sequence[Path] = ()
@@ -95,7 +95,7 @@ def load_evaluation_set(files: EvaluationFiles, description: RunDescription | No
     if files.outputs is not None:
         return _load_outputs(files, files.outputs)
     if files.pairs and (files.source or files.references):
-        raise RegardError("test files with both sides and --source are two ways of saying one thing; use one.")
+        raise RegardError("give either test files with source and target, or --source and --reference, not both.")
     rejected: Counter[str] = Counter()
     more_references: list[list[str]] = []
     if files.pairs:
@@ -106,7 +106,7 @@ def load_evaluation_set(files: EvaluationFiles, description: RunDescription | No
             [each.target for each in read_aligned(files.source, other)] for other in files.references[1:]
         ]
     else:
-        raise RegardError("name a test set: a file with both sides, or --source and --reference.")
+        raise RegardError("name a test set: a file with source and target, or --source and --reference.")
     if not examples:
         reasons = f"; rejected: {format_reasons(rejected)}" if rejected else ""
         raise RegardError(f"the test set is empty{reasons}.")

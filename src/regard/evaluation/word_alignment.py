@@ -9,7 +9,7 @@ from regard.data.example import Layout
 from regard.data.readers import read_aligned, read_pairs
 from regard.errors import RegardError
 from regard.evaluation.report import Progress
-from regard.inference.attention_capture import align_pairs as align_by_attention
+from regard.inference.pair_alignment import align_pairs as align_by_attention
 from regard.loading import load
 from regard.runs.folder import open_run
 
@@ -29,7 +29,7 @@ def read_pairs_to_align(
 ) -> PairsToAlign:
     """A pair for each line, also where it is not valid, so that lines of links and of pairs correspond."""
     if files and (source or target):
-        raise RegardError("files with both sides and --source are two ways of saying one thing; use one.")
+        raise RegardError("give either files with source and target, or --source and --target, not both.")
     notes: list[str] = []
     if files:
         examples = [example for path in files for example in read_pairs(path, layout)]
@@ -40,7 +40,7 @@ def read_pairs_to_align(
     elif source is not None and target is not None:
         examples = list(read_aligned(source, target))
     else:
-        raise RegardError("name pairs to align: a file with both sides, or two text files side by side.")
+        raise RegardError("name pairs to align: a file with source and target, or two aligned text files.")
     return PairsToAlign([(example.source, example.target) for example in examples], notes)
 
 
@@ -50,7 +50,7 @@ def align_pairs(
     """The links of each pair by a run's attention; None for one longer than the model reads."""
     predictor = load(run, engine="torch", device=device)
     if getattr(predictor.description.model.decoder, "attend", "") == "never":
-        raise RegardError(f"{run}: this model does not attend, so it cannot tell what comes from where.")
+        raise RegardError(f"{run}: this model has no attention, so it cannot align words.")
     with progress(f"aligning with {run}", len(pairs)) as advance:
         return align_by_attention(predictor.pipeline, pairs, advance)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from regard.inference.attention_capture import beam_hypotheses
+from regard.inference.attention_outputs import beam_hypotheses
 from regard.inference.options import Options
 from regard.inference.predictor import Predictor
 from regard.views.notebook import AttentionView

@@ -122,7 +122,7 @@ class Predictor:
         """
         options.check_groups(self.task.options, f"a run for {self.task.title}")
         if options.alignment and not self.description.model.aligns:
-            raise RegardError("alignment: this model does not read word by word; attention shows what it attends to.")
+            raise RegardError("alignment: the source of this model is not words; attention shows what it attends to.")
         resolved = self.task.default_options(options)
         self.run.search_config(resolved)
         return resolved

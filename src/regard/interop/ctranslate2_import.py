@@ -264,22 +264,22 @@ def _load_tokenizer(folder: Path, config: Mapping[str, Any], side: str, *, zero_
     names = {
         "unk_token": config.get("unk_token") or "<unk>",
         "eos_token": config.get("eos_token") or "</s>",
-        "begin": config.get("decoder_start_token") or config.get("bos_token") or "<s>",
+        "bos_token": config.get("decoder_start_token") or config.get("bos_token") or "<s>",
     }
     if side == "source" and config.get("add_source_bos"):
-        names["begin"] = config.get("bos_token") or "<s>"
+        names["bos_token"] = config.get("bos_token") or "<s>"
     special = {name: entries.get(str(piece)) for name, piece in names.items()}
     for name in ("unk_token", "eos_token"):
         if special[name] is None:
             raise RegardError(f"{folder}: its {side} vocabulary has no {names[name]!r}, the {name} of config.json.")
-    if special["begin"] is None and side == "target" and not zero_start:
-        raise RegardError(f"{folder}: its target vocabulary has no {names['begin']!r}, with which a text begins.")
+    if special["bos_token"] is None and side == "target" and not zero_start:
+        raise RegardError(f"{folder}: its target vocabulary has no {names['bos_token']!r}, with which a text begins.")
     pad = next((entries[piece] for piece in ("<pad>", "<blank>") if piece in entries), None)
-    begin = None if zero_start else special["begin"]
+    bos = None if zero_start else special["bos_token"]
     description = {
         "kind": "sentencepiece",
         "size": len(pieces),
-        "special": [pad, special["unk_token"], begin, special["eos_token"]],
+        "special": [pad, special["unk_token"], bos, special["eos_token"]],
         "mask": None,
         "model": base64.b64encode(_read_sentencepiece(folder, side)).decode(),
         "pieces": pieces,
@@ -306,6 +306,6 @@ def _read_sentencepiece(folder: Path, side: str) -> bytes:
         if (folder / name).is_file():
             return read_bytes(folder / name)
     raise RegardError(
-        f"{folder}: it does not say how texts are tokenized; put the model's sentencepiece files into it, as "
-        f"{side}.spm, or one for both sides as sentencepiece.model."
+        f"{folder}: it has no tokenizer; put the model's sentencepiece files into it, as "
+        f"{side}.spm, or one for both as sentencepiece.model."
     )

@@ -51,7 +51,7 @@ def convert_checkpoint(
     """
     check_is_new(folder)
     if len(sentencepiece) > 2:
-        raise RegardError("--sentencepiece: give one model for both sides, or two: the source's, then the target's.")
+        raise RegardError("--sentencepiece: give one model for both, or two: the source's, then the target's.")
     settings, theirs = _read_checkpoint(checkpoint)
     languages = tuple(_language(settings, name) for name in ("source_lang", "target_lang"))
     files: dict[str, bytes] = {}
@@ -97,7 +97,7 @@ def _read_checkpoint(checkpoint: Path) -> tuple[dict[str, Any], dict[str, Tensor
     for section in (content.get("args"), *((content.get("cfg") or {}).get(name) for name in ("task", "model"))):
         settings |= vars(section) if isinstance(section, argparse.Namespace) else dict(section or {})
     if not settings:
-        raise RegardError(f"{checkpoint}: it does not say what model it is of.")
+        raise RegardError(f"{checkpoint}: it has no settings of its model.")
     return settings, {str(name): tensor for name, tensor in theirs.items()}
 
 
@@ -153,7 +153,7 @@ def _side_settings(settings: Mapping[str, Any], side: str, positions: str) -> di
             "activation_dropout": float(settings.get("activation_dropout", 0.0)),
         }
     except (KeyError, TypeError, ValueError) as error:
-        raise RegardError(f"the checkpoint does not say what its {side} is ({error}).") from None
+        raise RegardError(f"the checkpoint has no valid settings of its {side} ({error}).") from None
     check_sizes(side, found)
     return found
 
@@ -229,7 +229,7 @@ def _drop_shared(tensors: dict[str, Tensor], tie: str) -> None:
     original = f"{'encoder' if tie == 'all' else 'decoder'}.embed_tokens.weight"
     for name in shared:
         if name in tensors and not torch.equal(tensors.pop(name), tensors[original]):
-            raise RegardError(f"the checkpoint says that {name} is shared, and it is not.")
+            raise RegardError(f"the checkpoint declares that {name} is shared, and it is not.")
 
 
 def fairseq_sinusoids(length: int, width: int) -> Tensor:

@@ -36,7 +36,7 @@ def import_folder(folder: Path, run: Path) -> Bundle:
 
         return import_ctranslate2(folder, run)
     if any((folder / f"{name}_vocabulary.json").exists() for name in ("shared", "source", "target")):
-        raise RegardError(f"{folder}: it looks like a folder of CTranslate2's, and has no model.bin.")
+        raise RegardError(f"{folder}: it seems to be a CTranslate2 model, but has no model.bin.")
     return _import_huggingface(folder, run)
 
 

@@ -79,7 +79,7 @@ def _drop_added_bias(tensors: dict[str, Tensor], where: str) -> None:
     """Remove the bias that an import adds for tokens that are never predicted."""
     bias = tensors.pop("output.bias", None)
     if bias is not None and not bool(((bias == 0) | (bias == NEVER_PREDICTED)).all()):
-        raise RegardError(f"{where}: tensor output.bias was trained, and has no place in such a model.")
+        raise RegardError(f"{where}: tensor output.bias was trained, and does not belong to such a model.")
 
 
 def _comparable(model: ModelSettings) -> str:

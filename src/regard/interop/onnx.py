@@ -84,7 +84,7 @@ def export_onnx(bundle: Bundle) -> dict[str, bytes]:
     if settings.decoder.copies or not all(each.exports_to_onnx for each in components):
         raise RegardError("onnx: only Transformers can be exported, without copying.")
     files = _trace(bundle.model.eval(), settings)
-    special = {"pad": PAD, "unknown": UNK, "begin": BOS, "end": EOS}
+    special = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
     if settings.decoder.masked_lm:
         special["mask"] = MASK
     record = {"files": sorted(files), "special": special, "max_tokens": bundle.description.max_tokens}

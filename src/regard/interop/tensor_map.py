@@ -89,7 +89,7 @@ def load_tensors(
         for name, value in zip(each.ours, loaded, strict=True):
             (unused if name in mapping.unused else ours)[name] = value.contiguous()
     if remaining:
-        raise RegardError(f"{where}: tensor {min(remaining)} has no place in this model.")
+        raise RegardError(f"{where}: tensor {min(remaining)} does not belong to this model.")
     return ours, unused
 
 
@@ -117,5 +117,5 @@ def export_tensors(
             raise RegardError(f"{where}: tensor {(each.ours or each.theirs)[0]} {error}.") from None
         theirs |= {name: value.contiguous() for name, value in zip(each.theirs, exported, strict=True)}
     if remaining := set(ours) - {name for each in mapping.tensors for name in each.ours}:
-        raise RegardError(f"{where}: tensor {min(remaining)} has no place in such a model.")
+        raise RegardError(f"{where}: tensor {min(remaining)} does not belong to such a model.")
     return theirs

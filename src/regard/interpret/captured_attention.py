@@ -286,32 +286,34 @@ class CapturedAttention:
 
     def without_special_tokens(self) -> Self:
         """The same without special tokens, such as the end of sequence; their weight is in `hidden_weights`."""
-        kept = {
+        positions = {
             name: [position for position, special in enumerate(self._axis(name).special) if not special]
             for name in ("source", "target", "decoder_input")
         }
         weights: dict[Kind, list[Weights]] = {}
         hidden_weights: dict[Kind, list[Weights]] = {}
         for kind, layers in self.weights.items():
-            rows, columns = (kept[name] for name in KINDS[kind])
+            rows, columns = (positions[name] for name in KINDS[kind])
             weights[kind] = [layer[:, rows][:, :, columns] for layer in layers]
             previous = self.hidden_weights.get(kind) or [np.zeros(layer.shape[:2], np.float32) for layer in layers]
             hidden_weights[kind] = [
                 (hidden + layer.sum(-1))[:, rows] - remaining.sum(-1)
                 for hidden, layer, remaining in zip(previous, layers, weights[kind], strict=True)
             ]
-        attribution = {over: values[kept["target"]][:, kept[over]] for over, values in self.attribution.items()}
+        attribution = {
+            over: values[positions["target"]][:, positions[over]] for over, values in self.attribution.items()
+        }
         return replace(
             self,
-            source=self.source.select(kept["source"]),
-            target=self.target.select(kept["target"]),
-            decoder_input=self.decoder_input.select(kept["decoder_input"]),
+            source=self.source.select(positions["source"]),
+            target=self.target.select(positions["target"]),
+            decoder_input=self.decoder_input.select(positions["decoder_input"]),
             weights=weights,
             hidden_weights=hidden_weights,
             attribution=attribution,
             alignment_weights=None
             if self.alignment_weights is None
-            else self.alignment_weights[kept["target"]][:, kept["source"]],
+            else self.alignment_weights[positions["target"]][:, positions["source"]],
         )
 
 

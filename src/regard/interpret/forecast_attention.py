@@ -9,8 +9,8 @@ from regard.data.batch import collate_sources
 from regard.data.series.forecast import point_output
 from regard.data.targets.series import SeriesTarget
 from regard.interpret.attribution import gradient_hook
-from regard.interpret.capture import source_axis
 from regard.interpret.captured_attention import Axis, CapturedAttention, Kind, Weights
+from regard.interpret.position_labels import source_axis
 from regard.runs.bundle import Bundle
 
 MAX_WINDOW_VALUES = 1 << 18  # of all copies of a window in one pass of gradients

@@ -168,7 +168,7 @@ static State *make_state(const Recurrent *m, const regard_search_request *reques
 
 /* One direction of one layer: x [N, inputs], whose rows are `stride` apart -> out [N, M] from `column` on, and the last
  * state of each source into the summary. order [sources]: the sources, longest first. */
-static void run_direction(const Recurrent *m, const Cell *cell, int backwards, const float *x, int64_t stride,
+static void run_direction(const Recurrent *m, const Cell *cell, int backward, const float *x, int64_t stride,
                           const int64_t *order, float *out, int64_t column, State *r) {
     int64_t D = m->encoder_width, G = (m->encoder_lstm ? 4 : 3) * D, B = r->sources;
     const int64_t *offsets = r->offsets;
@@ -181,7 +181,7 @@ static void run_direction(const Recurrent *m, const Cell *cell, int backwards, c
         linear_forward(&cell->state, h, D, active, r->s, &r->quantized);
         for (int64_t i = 0; i < active; i++) {
             int64_t b = order[i], length = offsets[b + 1] - offsets[b];
-            int64_t token = backwards ? offsets[b + 1] - 1 - t : offsets[b] + t;
+            int64_t token = backward ? offsets[b + 1] - 1 - t : offsets[b] + t;
             if (m->encoder_lstm)
                 lstm_cell(r->x + token * G, r->s + i * G, h + i * D, c + i * D, D);
             else

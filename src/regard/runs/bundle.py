@@ -53,7 +53,7 @@ def check_tensors(module: nn.Module, tensors: Mapping[str, Tensor], where: str) 
     """Raises RegardError, naming the tensor, if one is missing, unexpected, or of another shape."""
     own = module_tensors(module)
     for name in own.keys() ^ tensors.keys():
-        raise RegardError(f"{where}: tensor {name} {'is missing' if name in own else 'has no place in this model'}.")
+        raise RegardError(f"{where}: tensor {name} {'is missing' if name in own else 'does not belong to this model'}.")
     for name, value in tensors.items():
         if own[name].shape != value.shape:
             raise RegardError(

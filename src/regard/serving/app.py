@@ -294,7 +294,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        messages = {404: "there is nothing here; see /docs", 405: "this is asked for in another way; see /docs"}
+        messages = {404: "there is nothing here; see /docs", 405: "this path has another HTTP method; see /docs"}
         message = messages.get(error.status_code, str(error.detail).lower().rstrip("."))
         if error.status_code == 404 and (path := PATHS.get(request.url.path)):
             message = f"this path is now called {path}"

@@ -28,7 +28,7 @@ def check_attribution_size(predictor: "Predictor", target: str, limits: Limits, 
         return  # invalid text is reported by the predictor; a class is a single target
     limit = min(limits.attribution_tokens, limits.attribution_cells // max(1, source_positions))
     if len(predictor.run.target_tokens(target)) > limit:
-        raise RegardError(f"attribution: of at most {limit} subwords that are written.")
+        raise RegardError(f"attribution: the target may have at most {limit} subwords.")
 
 
 def add_to(app: FastAPI, service: "Service") -> None:
@@ -50,7 +50,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
             raise RequestError(400, str(error)) from None
         if model.batcher is None or model.predictor is None:
             raise RequestError(503, "the models are being loaded.", {"Retry-After": "2"})
-        from regard.inference.attention_capture import beam_hypotheses
+        from regard.inference.attention_outputs import beam_hypotheses
 
         predictor = model.predictor
         if not predictor.description.model.source.is_text:

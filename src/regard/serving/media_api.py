@@ -53,7 +53,7 @@ def add_to(app: FastAPI, service: "Service") -> None:
 
     @app.post(
         "/v1/predict-file",
-        summary="What a model says of a picture or a recording, the body: a caption, a transcript, a class.",
+        summary="A model's output for a picture or a recording, the body: a caption, a transcript, a class.",
         description='curl "localhost:8000/v1/predict-file?model=captions" --data-binary @photo.png',
         openapi_extra={"parameters": query_parameters(service.limits)},
     )
@@ -83,9 +83,9 @@ def add_to(app: FastAPI, service: "Service") -> None:
         request: Request,
         model: str | None = None,
         to: str = "",
-        target: Annotated[str | None, Query(description="What it is to have written; else its own words.")] = None,
+        target: Annotated[str | None, Query(description="The target; without it, the model's own output.")] = None,
         attribution: Annotated[bool, Query(description="With gradient times input.")] = False,
-        as_packed: Annotated[bool, Query(alias="packed", description="As the page at /see wants it.")] = False,
+        as_packed: Annotated[bool, Query(alias="packed", description="As the page at /see uses it.")] = False,
         authorization: Annotated[str, Header()] = "",
     ) -> dict[str, Any]:
         chosen, predictor, inputs, body = await read_request(request, model, authorization)

@@ -10,9 +10,9 @@ from regard.alignment.alignment_head import AlignmentHead
 from regard.data.corpus import Corpus
 from regard.data.pair_dataset import PairDataset
 from regard.errors import RegardError
-from regard.interpret.capture import build_captured_attention
 from regard.interpret.captured_attention import CapturedAttention
 from regard.interpret.forced_pass import run_forced_pass
+from regard.interpret.position_labels import build_captured_attention
 from regard.runs.bundle import Bundle
 from regard.runs.folder import write_durably
 from regard.views.storage import load, to_safetensors

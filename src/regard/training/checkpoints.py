@@ -79,8 +79,8 @@ class Checkpoints:
             report(f"The checkpoint of step {int(path.name):,} is damaged ({damage}).")
         if paths:
             raise RegardError(
-                f"{self.folder}: no checkpoint is whole, so this run cannot go on; to train anew, say the same as at "
-                f"first, with --overwrite."
+                f"{self.folder}: no checkpoint is intact, so this run cannot continue; to train from scratch, repeat "
+                f"the first command with --overwrite."
             )
         return None
 

@@ -28,7 +28,7 @@ from regard.data.input_validation import layout_from_settings
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
 from regard.inference.search_config import SMALL_VOCABULARY
-from regard.interpret.capture import choose_alignment_head
+from regard.interpret.alignment_head_selection import choose_alignment_head
 from regard.models.settings import ModelSettings
 from regard.plugins import check_available, required_plugins
 from regard.runs.bundle import Bundle, new_model
@@ -222,8 +222,8 @@ def _check_unfinished(run: Path) -> None:
     log = run / "log.jsonl"
     if log.exists() and any(record.get("kind") == "end" for record in read_log(log)):
         raise RegardError(
-            f"{run}: its checkpoints are gone, so it cannot go on, though its model can be used; to train anew, say "
-            f"the same as at first, with --overwrite."
+            f"{run}: its checkpoints are gone, so it cannot continue, though its model can be used; to train from "
+            f"scratch, repeat the first command with --overwrite."
         )
 
 
@@ -320,8 +320,8 @@ def describe_run(settings: RunSettings, bundle: Bundle, corpus: Corpus, run: Pat
     target = get_task(settings.task).describe_target(corpus.target)
     lines = [
         f"{settings.preset}: {describe_model(settings.model)}, {bundle.model.size:,} parameters, {target}",
-        f"{len(corpus.train):,} examples to learn from ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
-        f"{len(corpus.valid):,} to judge by; into {run}",
+        f"{len(corpus.train):,} training examples ({int(np.sum(corpus.train.target_lengths)):,} target tokens), "
+        f"{len(corpus.valid):,} validation examples; into {run}",
     ]
     lines += [f"Data: {note}." for note in corpus.notes]
     if corpus.rejected:

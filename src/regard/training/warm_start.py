@@ -28,7 +28,7 @@ def reusable_component(opened: RunFolder) -> Component:
         return "decoder"
     if model_settings.source.is_text and not model_settings.encoder.is_identity:
         return "encoder"
-    raise RegardError(f"--init: {opened.folder} has no encoder of texts and no language model to begin with.")
+    raise RegardError(f"--init: {opened.folder} has no encoder of texts and no language model to start from.")
 
 
 def _accepts(component: Component, kind: str) -> bool:
@@ -48,7 +48,7 @@ def warm_start_settings(runs: Sequence[Path], preset: dict[str, Any]) -> dict[st
                 f"--init: there is one {component}, and {sources[component]} and {run} both have it; give one of them."
             )
         if not _accepts(component, preset["model"][component]["kind"]):
-            raise RegardError(f"--init: the model of this task has no {component} to begin with {run}; leave it out.")
+            raise RegardError(f"--init: this task's model has no {component} to initialize from {run}; leave it out.")
         sources[component] = run
         component_settings = model_settings.encoder if component == "encoder" else model_settings.decoder
         changes["model"][component] = component_settings.model_dump(exclude_none=True)

@@ -34,7 +34,7 @@ def mean_weights(checkpoints: Sequence[Mapping[str, Tensor]]) -> dict[str, Tenso
 
 @contextlib.contextmanager
 def temporary_weights(module: nn.Module, tensors: Mapping[str, Tensor] | None) -> Iterator[None]:
-    """Replace the module's weights within this context and restore them afterwards. None: leave them as they are."""
+    """Replace the module's weights within this context and restore them afterward. None: leave them as they are."""
     if tensors is None:
         yield
         return

@@ -17,7 +17,7 @@ DATA_SUFFIXES = (".json", ".safetensors")  # of files with all weights
 FILE_SUFFIXES = (*SUFFIXES, ".html", *DATA_SUFFIXES)
 MIN_REPORTED_WEIGHT = 0.02  # on hidden special tokens
 CAVEAT = "Attention weights show where a model attended, not why it predicted a token"
-ATTRIBUTION_HINT = "--attribution says what would change it."
+ATTRIBUTION_HINT = "--attribution shows what would change it."
 Captures = Sequence[tuple[str, CapturedAttention]]  # each with its name
 
 

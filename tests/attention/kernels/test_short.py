@@ -169,7 +169,7 @@ def test_operator_ignores_masked_keys(call: tuple[list[Tensor], dict[str, Any]],
     B, Tk = len(tensors[0]), tensors[1].shape[2]
     allowed = options["mask"][:, 0, 0] if "mask" in options else None
     masked = torch.zeros(B, Tk, dtype=torch.bool) if allowed is None else ~allowed
-    if causal:  # the last row may see more than the first: only what nobody sees is spoilt
+    if causal:  # the last row may see more than the first: only what nobody sees is spoiled
         masked = masked | (torch.arange(Tk) >= tensors[0].shape[2] + offset)
     results = []
     for value in (0.0, non_finite):
@@ -271,7 +271,7 @@ def unsupported_calls() -> dict[str, tuple[dict[str, Any], str]]:
         "normalizer": ({**valid, "normalize": "sparsemax"}, "normalizes by softmax, not by sparsemax"),
         "extent": ({**valid, "extent": Window(2)}, "short knows no window extent"),
         "a function": ({**valid, "score": lambda q, k: q @ k.transpose(-2, -1)}, "the .* score does not"),
-        "position": ({**valid, "position": "alibi"}, "no place for the bias of alibi positions"),
+        "position": ({**valid, "position": "alibi"}, "does not support the bias of alibi positions"),
         "dropout": ({**valid, "dropout": 0.1}, "short has no dropout"),
         "number type": ({name: tensor.double() for name, tensor in valid.items()}, "takes float32"),
         "float mask": ({**valid, "mask": torch.zeros(2, 1, 1, 5)}, "a mask of true and false over keys only"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.data.files import plain_text, read, refusal, sides, write
+from tests.data.files import plain_text, read, refusal, text_pairs, write
 from tests.data.formats.translation_files import translated_pairs
 
 
@@ -56,7 +56,7 @@ def test_each_plural_form_is_an_example(tmp_path: Path) -> None:
         tmp_path / "pl.po",
         'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d plik"\nmsgstr[1] "%d pliki"\nmsgstr[2] "%d plików"\n',
     )
-    assert sides(read(path)) == [("%d file", "%d plik"), ("%d files", "%d pliki"), ("%d files", "%d plików")]
+    assert text_pairs(read(path)) == [("%d file", "%d plik"), ("%d files", "%d pliki"), ("%d files", "%d plików")]
 
 
 def test_an_entry_with_a_missing_plural_form_is_rejected(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_entries_written_by_polib_are_read_back(pairs: list[tuple[str, str]], tm
     for source, target in pairs:
         catalog.append(polib.POEntry(msgid=source, msgstr=target))
     path = write(tmp_path_factory.getbasetemp() / "written.po", str(catalog))
-    assert sides(read(path)) == pairs
+    assert text_pairs(read(path)) == pairs
 
 
 @pytest.mark.parametrize("content", ["hello\n", 'msgid "a"\nmsgstr "b"\nnonsense\n', 'msgid "a\nmsgstr', "<tmx/>"])

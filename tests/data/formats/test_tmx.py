@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.files import read, refusal, sides, write
+from tests.data.files import read, refusal, text_pairs, write
 from tests.data.formats.translation_files import (
     tmx,
     trans_unit,
@@ -18,14 +18,17 @@ from tests.data.formats.translation_files import (
 def test_languages_match_by_their_beginning(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tmx", tmx(unit(en_US="one", pt_BR="um"), unit(pt_BR="dois", EN_us="two")))
     for source, target in [("en", "pt"), ("en-US", "pt-BR"), ("EN", "PT_br"), ("en-us", "pt")]:
-        assert sides(read(path, source_language=source, target_language=target)) == [("one", "um"), ("two", "dois")]
-    assert sides(read(path, source_language="pt", target_language="en")) == [("um", "one"), ("dois", "two")]
+        assert text_pairs(read(path, source_language=source, target_language=target)) == [
+            ("one", "um"),
+            ("two", "dois"),
+        ]
+    assert text_pairs(read(path, source_language="pt", target_language="en")) == [("um", "one"), ("dois", "two")]
 
 
 def test_the_exact_language_is_preferred(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tmx", tmx(unit(en="bus", pt_PT="autocarro", pt_BR="ônibus")))
-    assert sides(read(path, source_language="en", target_language="pt-BR")) == [("bus", "ônibus")]
-    assert sides(read(path, source_language="en", target_language="pt-PT")) == [("bus", "autocarro")]
+    assert text_pairs(read(path, source_language="en", target_language="pt-BR")) == [("bus", "ônibus")]
+    assert text_pairs(read(path, source_language="en", target_language="pt-PT")) == [("bus", "autocarro")]
 
 
 def test_a_region_is_not_replaced_by_another(tmp_path: Path) -> None:
@@ -43,7 +46,7 @@ def test_missing_languages_are_refused_naming_those_of_the_file(tmp_path: Path) 
 
 def test_the_header_names_the_source_language(tmp_path: Path) -> None:
     content = tmx(unit(fr="un", en_GB="one"), unit(en_GB="two", fr="deux"), srclang="en-GB")
-    assert sides(read(write(tmp_path / "a.tmx", content))) == [("one", "un"), ("two", "deux")]
+    assert text_pairs(read(write(tmp_path / "a.tmx", content))) == [("one", "un"), ("two", "deux")]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_the_header_names_the_source_language(tmp_path: Path) -> None:
 def test_ambiguous_languages_are_refused(content: str, tmp_path: Path) -> None:
     path = write(tmp_path / "a.tmx", content)
     assert re.search("languages en, fr.*--from and --to", refusal(path))
-    assert sides(read(path, source_language="fr", target_language="en")) == [("un", "one")]
+    assert text_pairs(read(path, source_language="fr", target_language="en")) == [("un", "one")]
 
 
 @pytest.mark.parametrize("extension", ["", ".gz"])
@@ -66,7 +69,7 @@ def test_ambiguous_languages_are_refused(content: str, tmp_path: Path) -> None:
 def test_utf16_is_read(encoding: str, extension: str, tmp_path: Path) -> None:
     written = "\ufeff" + tmx(unit(en="naïve", zh="天真"))
     path = write(tmp_path / f"memory.tmx{extension}", written.encode(encoding))
-    assert sides(read(path)) == [("naïve", "天真")]
+    assert text_pairs(read(path)) == [("naïve", "天真")]
 
 
 def test_a_unit_without_both_languages_is_rejected(tmp_path: Path) -> None:
@@ -82,12 +85,12 @@ def test_a_unit_without_both_languages_is_rejected(tmp_path: Path) -> None:
 
 def test_the_old_lang_attribute_and_a_doctype_are_accepted(tmp_path: Path) -> None:
     content = tmx(unit(en="one", fr="un"), before='<!DOCTYPE tmx SYSTEM "tmx14.dtd">').replace("xml:lang", "lang")
-    assert sides(read(write(tmp_path / "a.tmx", content))) == [("one", "un")]
+    assert text_pairs(read(write(tmp_path / "a.tmx", content))) == [("one", "un")]
 
 
 def test_codes_are_removed_and_text_inside_markup_is_kept(tmp_path: Path) -> None:
     text = 'Press <bpt i="1">&lt;b&gt;</bpt><hi>the <ph x="1"/>red</hi><ept i="1">&lt;/b&gt;</ept> button<it>x</it>!'
-    assert sides(read(write(tmp_path / "a.tmx", tmx(unit(en=text, fr="R &amp; D"))))) == [
+    assert text_pairs(read(write(tmp_path / "a.tmx", tmx(unit(en=text, fr="R &amp; D"))))) == [
         ("Press the red button!", "R & D")
     ]
 

@@ -34,7 +34,7 @@ def test_a_missing_language_is_added() -> None:
     assert '\n    <tuv xml:lang="de"><seg>Eins &amp; mehr</seg></tuv>\n    <tuv xml:lang="fr">' in written
     assert '<tuv lang="de-DE"><seg>Drei</seg></tuv></tu>' in written, "existing attributes are kept"
     assert not read(written, "tmx", source_language="en", target_language="de").texts
-    with pytest.raises(ValueError, match="say from which language to which"):
+    with pytest.raises(ValueError, match="give the languages of source and target"):
         read(TMX, "tmx")
 
 

@@ -94,7 +94,7 @@ def test_the_target_language_selects_the_first_tokens() -> None:
         assert output[:length] == encoded_target[:length]
     assert captioner.translate(image_bytes()).tokens == tokens["en"]
     assert "\uf8f1" not in captioner.translate(image_bytes(), to="de").text
-    with pytest.raises(ValueError, match="there is no 'fr'; this model says it in en, de"):
+    with pytest.raises(ValueError, match="there is no 'fr'; the target languages of this model are en, de"):
         captioner.translate(image_bytes(), to="fr")
     captured = captioner.attend(image_bytes())
     position = captured.target.labels.index("<en>")

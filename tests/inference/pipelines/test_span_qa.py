@@ -126,7 +126,7 @@ def test_the_span_loss_equals_its_formula(
 )
 def test_the_best_span_has_the_highest_score_of_all_spans(seed: int, count: int, before: int, empty: set[int]) -> None:
     offsets = [(at, at if at in empty and count > len(empty) else at + 1) for at in range(count)]
-    if all(begin == end for begin, end in offsets):
+    if all(start == end for start, end in offsets):
         return
     window = Window([], before, offsets)
     scores = torch.randn(before + count + 1, EOS + 3, generator=torch.Generator().manual_seed(seed))
@@ -152,7 +152,7 @@ def test_answers_are_spans_of_their_passages_and_batch_invariant(prepared: tuple
         passage, question = text.split("\t")
         answer = answerer.answer(passage, question)
         assert answer.text == result.text
-        assert passage[answer.begin : answer.end] == answer.text
+        assert passage[answer.start : answer.end] == answer.text
 
 
 def test_long_passages_are_split_into_windows(prepared: tuple[Corpus, Predictor]) -> None:

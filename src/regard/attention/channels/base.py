@@ -42,4 +42,4 @@ def check_image(x: Tensor, channels: int | None) -> None:
     if channels is not None and x.shape[1] != channels:
         raise RegardError(f"x: {x.shape[1]} channels do not fit a module made for {channels}.")
     if 0 in x.shape[1:]:
-        raise RegardError(f"x: an image of shape {tuple(x.shape)} has no positions to look at.")
+        raise RegardError(f"x: an image of shape {tuple(x.shape)} has no positions.")

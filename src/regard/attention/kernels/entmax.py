@@ -118,7 +118,7 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
-    # Gradients of gradients, where they are wanted, are those of the plain formula.
+    # Gradients of gradients, where they are requested, are those of the plain formula.
     formula = _plain_gradients if torch.is_grad_enabled() else _gradients
     weights, alpha = ctx.saved_tensors
     by_scores, by_alpha = formula(grad, weights, alpha, ctx.need_alpha)

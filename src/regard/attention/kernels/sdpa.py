@@ -23,7 +23,7 @@ def unsupported_reason(call: Call) -> str | None:
     if call.dropout and not call.query.is_cuda:
         return "sdpa is not fused with dropout on the processor"
     if call.position is not None and call.position.adds_values:
-        return f"sdpa has no place for the output term of {call.position.name} positions"
+        return f"sdpa does not support the output term of {call.position.name} positions"
     if torch.is_grad_enabled() and call.mask is not None and call.mask.requires_grad:
         return "sdpa is not fused when the mask needs a gradient"
     if call.position is not None and call.position.learns and call.needs_grad:

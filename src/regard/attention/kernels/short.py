@@ -31,7 +31,7 @@ def unsupported_reason(call: Call) -> str | None:
     if call.dropout:
         return "short has no dropout"
     if call.position is not None and call.position.adds_bias:
-        return f"short has no place for the bias of {call.position.name} positions"
+        return f"short does not support the bias of {call.position.name} positions"
     if query.device.type != "cpu" or query.dtype != torch.float32:
         return "short takes float32 on the processor"
     if call.mask is not None and not _is_key_mask(call.mask):

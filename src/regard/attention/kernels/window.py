@@ -32,7 +32,7 @@ def unsupported_reason(call: Call) -> str | None:
     if reason := sdpa.unsupported_reason(call):
         return reason.replace("sdpa", "window, which is built on sdpa,", 1)
     if call.position is not None and call.position.adds_bias:
-        return f"window has no place for the bias of {call.position.name} positions"
+        return f"window does not support the bias of {call.position.name} positions"
     if call.mask is not None and call.mask.shape[-2] != 1:
         return "window takes masks over keys only ([B, 1, 1, Tk]), not one row a query"
     if call.key_index is not None:
@@ -55,7 +55,7 @@ def inefficient_reason(call: Call) -> str | None:
     assert isinstance(call.extent, Window)
     length = block_length(call.extent)
     if 2 * length > call.key.shape[2] or call.query.shape[2] < 2:
-        return "there is too little of the sequence outside the window to be worth cutting up"
+        return "there is too little of the sequence outside the window to be worth splitting it into chunks"
     B, H, Tq, _ = call.query.shape
     if call.mask is not None and B * H * Tq * length * call.query.element_size() > MAX_MASK_BYTES:
         return f"it would store more than {MAX_MASK_BYTES >> 20} MiB of masks, one for each head and chunk"

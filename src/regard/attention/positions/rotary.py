@@ -19,7 +19,7 @@ class Rotary(nn.Module, Position):
     """
 
     formula = "turn (x₂ᵢ, x₂ᵢ₊₁) by p·θᵢ"
-    summary = "queries and keys are turned by their position"
+    summary = "queries and keys are rotated by their position"
     paper = "Su et al. 2021, arXiv:2104.09864"
     use = 'Attention(width, heads=8, position="rotary")'
     order = 3

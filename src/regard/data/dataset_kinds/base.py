@@ -60,7 +60,7 @@ class DatasetKind(ABC):
         """Write all files of a corpus. False if it is prepared example by example, by the methods below."""
         return False
 
-    def comparable_sides(self, source: SourceSettings) -> bool:
+    def has_parallel_texts(self, source: SourceSettings) -> bool:
         """Whether source and target are texts that have about the same length and placeholders."""
         return False
 
@@ -76,8 +76,8 @@ class DatasetKind(ABC):
         """False for stored examples that cannot be used."""
         return np.ones(count, bool)
 
-    def joint_sides(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
-        """The sides that a joint vocabulary is learned from; none if source and target have their own."""
+    def joint_vocabulary_texts(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
+        """The texts (source, target or both) that a joint vocabulary is learned from; none if each has its own."""
         return ()
 
     def symbols(self) -> tuple[str, ...]:
@@ -113,8 +113,8 @@ class DatasetKind(ABC):
 
     def plan(self, dataset: Any, *, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """Example numbers of each batch of an epoch."""
-        sides = dataset.source_lengths, dataset.target_lengths
-        return plan_epoch(*sides, tokens=tokens, seed=seed, epoch=epoch)
+        lengths = dataset.source_lengths, dataset.target_lengths
+        return plan_epoch(*lengths, tokens=tokens, seed=seed, epoch=epoch)
 
     @abstractmethod
     def collate(
@@ -163,5 +163,5 @@ def open_pairs(folder: Path, name: str, index: str, source: SourceSettings, *, h
 
 def target_sequences(dataset: PairDataset, numbers: Sequence[int]) -> tuple[list[Any], list[list[int]]]:
     """Sources and targets of these examples, as tokens or arrays."""
-    sides = [dataset.tokens(number) for number in numbers]
-    return [source for source, _ in sides], [target for _, target in sides]
+    pairs = [dataset.tokens(number) for number in numbers]
+    return [source for source, _ in pairs], [target for _, target in pairs]

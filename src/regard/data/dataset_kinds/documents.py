@@ -93,7 +93,7 @@ class MaskedDocuments(_Documents):
     def _one_side(self, example: Example) -> Example:
         return replace(example, target="")
 
-    def joint_sides(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
+    def joint_vocabulary_texts(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
         return ("source",)
 
     def symbols(self) -> tuple[str, ...]:

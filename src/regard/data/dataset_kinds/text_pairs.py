@@ -33,7 +33,7 @@ class TextPairs(DatasetKind):
     has_eos = True
     keeps_case = False
 
-    def comparable_sides(self, source: SourceSettings) -> bool:
+    def has_parallel_texts(self, source: SourceSettings) -> bool:
         return source.is_text
 
     def store_annotations(
@@ -41,7 +41,7 @@ class TextPairs(DatasetKind):
     ) -> Iterator[Example]:
         return _store_links(examples, folder / "train.links") if settings.alignment and name == "train" else examples
 
-    def joint_sides(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
+    def joint_vocabulary_texts(self, settings: DataSettings, source: SourceSettings) -> tuple[str, ...]:
         return ("source", "target") if settings.subwords.joint and source.is_text else ()
 
     def build_target_vocabulary(self, texts: Iterable[str]) -> Vocabulary | None:

@@ -55,7 +55,7 @@ class DelimitedReader(Reader):
             yield Example(text, row[target], str(path), number, problem or more)
 
     def read_documents(self, path: Path) -> Iterator[Example]:
-        raise RegardError(f"{path}: this is a table, and plain text is wanted: a text file, or JSON lines with text.")
+        raise RegardError(f"{path}: this is a table, and plain text is expected: a text file, or JSON lines with text.")
 
     def preview(self, path: Path) -> TablePreview:
         return TablePreview(rows=[row for _, row, _ in islice(read_rows(path, detect_delimiter(path)), PREVIEW_ROWS)])

@@ -75,7 +75,7 @@ def _parse_record(path: Path, number: int, content: Any, layout: Layout) -> _Rec
     fields = _side_fields(path, number, list(content), layout)
     if fields is None:
         return None
-    source, targets, starts = _sides(content[fields[0]], content[fields[1]])
+    source, targets, starts = _source_and_targets(content[fields[0]], content[fields[1]])
     if layout.target_column is not None or fields[1].lower() in CLASS_NAMES:  # a class may be a number
         targets = [str(each) if isinstance(each, int | float) else each for each in targets]
     if not isinstance(source, str) or not targets or not all(isinstance(each, str) for each in targets):
@@ -110,7 +110,7 @@ def _side_fields(path: Path, number: int, names: list[str], layout: Layout) -> t
     return names[source], names[target]
 
 
-def _sides(source: Any, target: Any) -> tuple[Any, list[Any], Any]:
+def _source_and_targets(source: Any, target: Any) -> tuple[Any, list[Any], Any]:
     """The source, its targets, and the characters at which they start, of answers as SQuAD has them."""
     if isinstance(source, list) and isinstance(target, list) and len(source) == len(target):  # words and their tags
         source, target = " ".join(map(str, source)), " ".join(map(str, target))

@@ -23,18 +23,18 @@ class TextReader(Reader):
 
     def read_two_files(self, source: Path, target: Path) -> Iterator[Example]:
         """Two text files, line by line. Raises RegardError if one is longer than the other."""
-        sides = read_lines(source), read_lines(target)
+        readers = read_lines(source), read_lines(target)
         number = 0
         while True:
-            pair = [next(side, None) for side in sides]
+            pair = [next(reader, None) for reader in readers]
             number += 1
             first, second = pair
             if first is None and second is None:
                 return
             if first is None or second is None:
                 counts = [
-                    number - 1 if line is None else number + sum(1 for _ in side)
-                    for line, side in zip(pair, sides, strict=True)
+                    number - 1 if line is None else number + sum(1 for _ in reader)
+                    for line, reader in zip(pair, readers, strict=True)
                 ]
                 short, long = (source, target) if first is None else (target, source)
                 raise RegardError(

@@ -65,7 +65,7 @@ def _source_and_target(
     if source is None and header and header.lower() != "*all*":
         source = header
     if source is None or (target is None and len(texts) > 2):
-        raise RegardError(f"{path}: it has the languages {', '.join(texts)}; say which are meant with --from and --to.")
+        raise RegardError(f"{path}: it has the languages {', '.join(texts)}; choose two with --from and --to.")
     first = find_language(texts, source)
     if target is None:
         remaining = [language for language in texts if language != first]

@@ -34,9 +34,9 @@ class XliffReader(Reader):
             if name not in ("trans-unit", "segment"):
                 continue
             number += 1
-            sides = {local_name(child): child for child in element if local_name(child) in ("source", "target")}
-            source = text_of(sides["source"]) if "source" in sides else ""
-            target = text_of(sides["target"]) if "target" in sides else ""
+            children = {local_name(child): child for child in element if local_name(child) in ("source", "target")}
+            source = text_of(children["source"]) if "source" in children else ""
+            target = text_of(children["target"]) if "target" in children else ""
             if not target.strip():
                 yield Example(source, "", str(path), number, "not translated")
             elif reverse:
@@ -57,5 +57,5 @@ def _is_reversed(path: Path, source: str | None, target: str | None, layout: Lay
         return True
     raise RegardError(
         f"{path}: it goes from {source or 'unknown'} to {target or 'unknown'}, not from "
-        f"{layout.source_language or 'any'} to {layout.target_language or 'any'}; say so with --from and --to."
+        f"{layout.source_language or 'any'} to {layout.target_language or 'any'}; change --from and --to."
     )

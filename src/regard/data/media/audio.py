@@ -28,14 +28,15 @@ class AudioProcessor(MediaProcessor):
 
     def read(self, media: Any) -> Array:
         """[frames, mels], float16."""
-        from regard.data.audio import log_mel_frames, read_samples
+        from regard.data.audio_decoding import read_samples
+        from regard.data.log_mel import log_mel_frames
 
         has_samples = isinstance(media, np.ndarray | tuple)
         return log_mel_frames(media if has_samples else read_samples(open_media(media), self.settings), self.settings)
 
     def to_wav(self, media: Any) -> bytes:
         """The recording as a WAV file at the model's sample rate, which any browser plays."""
-        from regard.data.audio import encode_wav, read_samples
+        from regard.data.audio_decoding import encode_wav, read_samples
 
         has_samples = isinstance(media, np.ndarray | tuple)
         return encode_wav(media if has_samples else read_samples(open_media(media), self.settings), self.settings)

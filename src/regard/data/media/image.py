@@ -29,7 +29,7 @@ class ImageProcessor(MediaProcessor):
 
     def read(self, media: Any) -> Array:
         """[C, S, S], uint8."""
-        from regard.data.images import to_square_array
+        from regard.data.image_decoding import to_square_array
 
         return to_square_array(
             media if isinstance(media, np.ndarray) or hasattr(media, "convert") else open_media(media), self

@@ -153,7 +153,7 @@ class _HuggingFaceBackend:
         except Exception as error:  # the package raises nothing more precise
             raise RegardError(f"the vocabulary is damaged: tokenizers cannot read it ({error}).") from None
         if self._tokenizer.get_vocab_size() > description["size"]:
-            raise RegardError("the vocabulary has more entries than it says.")
+            raise RegardError("the vocabulary has more entries than it declares.")
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._kind = description["kind"]
@@ -225,7 +225,7 @@ class _SentencePieceBackend:
         return [[self._ids.get(piece, self._unknown) for piece in each] for each in encoded]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        raise RegardError("this vocabulary does not tell where its pieces lie in a text, which spans of it need.")
+        raise RegardError("this tokenizer has no character offsets of its tokens, which answer spans need.")
 
     def decode(self, original_ids: list[int]) -> str:
         text: str = self._processor.decode_pieces([self._pieces[each] for each in original_ids])
@@ -250,9 +250,9 @@ class _WhitespaceBackend:
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         spans, at = [], 0
         for piece in text.split():
-            begin = text.index(piece, at)
-            at = begin + len(piece)
-            spans.append((begin, at))
+            start = text.index(piece, at)
+            at = start + len(piece)
+            spans.append((start, at))
         return self.encode([text])[0], spans
 
     def decode(self, original_ids: list[int]) -> str:
@@ -267,7 +267,7 @@ class _WhitespaceBackend:
 def _listed_pieces(description: dict[str, Any]) -> list[str]:
     pieces = description.get("pieces")
     if not isinstance(pieces, list) or len(pieces) != description["size"]:
-        raise RegardError("the vocabulary has other entries than it says.")
+        raise RegardError("the vocabulary has other entries than it declares.")
     return [str(piece) for piece in pieces]
 
 

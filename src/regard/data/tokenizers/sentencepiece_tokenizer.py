@@ -52,11 +52,11 @@ class SentencePieceTokenizer(SubwordTokenizer):
         for token, piece in zip(tokens, pieces, strict=True):
             size = 1 if self._processor.is_byte(token) else len(piece.replace(SPACE, " ").encode())
             after = min(at + size, len(characters) - 1)
-            begin, end = (
+            start, end = (
                 characters[min(at + piece.startswith(SPACE), after)],
                 characters[after - 1] + 1 if after > 1 else 0,
             )
-            offsets.append((min(begin, end), end))
+            offsets.append((min(start, end), end))
             at = after
         if plain and at != len(characters) - 1:
             raise RegardError("this vocabulary changes texts, so that positions in them are unknown.")

@@ -94,7 +94,7 @@ def _check_language(header: _Entry, name: str, layout: DocumentLayout) -> None:
     found = LANGUAGE.search(header.fields["msgstr"].text) if "msgstr" in header.fields else None
     expected = layout.target_language
     if found and expected and re.split("[-_@]", found[1].lower())[0] != re.split("[-_@]", expected.lower())[0]:
-        raise RegardError(f"{name}: its language is {found[1]}, not {expected}; if that is right, say so with --to.")
+        raise RegardError(f"{name}: its language is {found[1]}, not {expected}; if that is right, change --to.")
 
 
 def _parse_entries(lines: list[str], name: str) -> list[_Entry]:

@@ -17,7 +17,7 @@ class TmxDocument(Document):
 
     def __init__(self, content: bytes, name: str, layout: DocumentLayout) -> None:
         if not layout.source_language or not layout.target_language:
-            raise RegardError(f"{name}: say from which language to which, with --from and --to.")
+            raise RegardError(f"{name}: give the languages of source and target with --from and --to.")
         self._xml = XmlFile(content, name, frozenset({"tu"}))
         if self._xml.root is None or self._xml.root.name != "tmx":
             raise RegardError(f"{name}: this is XML, but not TMX.")

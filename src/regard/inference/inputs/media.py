@@ -98,7 +98,7 @@ class MediaInputs:
         """The weights of attention over channels and positions of an image, block by block. Raises RegardError."""
         stem = self.run.bundle.model.encoder.embedding
         if not isinstance(stem, ResidualStem):
-            raise RegardError("only images that are read by residual convolutions have attention over channels.")
+            raise RegardError("only images that residual convolutions encode have attention over channels.")
         request = self.request(item, Options())
         if request.error:
             raise RegardError(f"{request.text}: {request.error}.")

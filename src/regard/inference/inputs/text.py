@@ -138,7 +138,7 @@ class TextInputs:
                 )
             result = target or predict(source)
             if result.error or not (result.tokens or result.text):
-                why = result.error or ("nothing was written" if source.strip() else "the source is empty")
+                why = result.error or ("the output is empty" if source.strip() else "the source is empty")
                 raise RegardError(f"attend: there is nothing to see, since {why}.")
             if result.tokens:
                 return result.source_tokens, result.tokens

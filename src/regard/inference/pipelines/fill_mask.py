@@ -77,9 +77,9 @@ class FillMaskPipeline:
     ) -> AttentionView:
         """Self-attention over a text. Raises RegardError for an invalid text."""
         if attribution:
-            raise RegardError("attend: gradient times input is for models that write something of what they read.")
+            raise RegardError("attend: gradient times input is for models that predict a target from a source.")
         if isinstance(target, str):
-            raise RegardError("attend: this model writes nothing; give it one text.")
+            raise RegardError("attend: this model has no target; give it one text.")
         self.check([source])
         (request,) = self._requests([source], need_mask=False)
         if request.error:

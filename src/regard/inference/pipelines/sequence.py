@@ -50,9 +50,9 @@ class SequencePipeline:
             for number, text in enumerate(inputs)
             if (chunks := self.inputs.split_into_chunks(text))
         }
-        whole = [number for number in range(len(inputs)) if number not in chunked]
+        unsplit = [number for number in range(len(inputs)) if number not in chunked]
         for number, result in zip(
-            whole, self._predict_unsplit([inputs[n] for n in whole], options, on_done), strict=True
+            unsplit, self._predict_unsplit([inputs[n] for n in unsplit], options, on_done), strict=True
         ):
             if not result.missing or options.required or options.glossary:
                 results[number] = result
@@ -61,7 +61,7 @@ class SequencePipeline:
                 chunked[number] = ChunkedText.from_chunks(inputs[number], chunks)
         if chunked:
             results |= self._predict_chunked(chunked, options)
-            on_done(len(inputs) - len(whole))
+            on_done(len(inputs) - len(unsplit))
         return [results[number] for number in range(len(inputs))]
 
     def attend(
@@ -71,7 +71,7 @@ class SequencePipeline:
 
         attribution: with gradient times input. to: of several languages. Raises RegardError for what is too long.
         """
-        from regard.inference.attention_capture import attend
+        from regard.inference.attention_outputs import attend
 
         return attend(self, source, target, attribution=attribution, to=to)
 
@@ -130,7 +130,7 @@ class SequencePipeline:
             for number, text in chunked.items()
         }
 
-    # --- whole inputs ----------------------------------------------------------------------------------------------
+    # --- unsplit inputs --------------------------------------------------------------------------------------------
 
     def _predict_unsplit(self, inputs: Sequence[Any], options: Options, on_done: OnDone) -> list[Result]:
         """A result for each input, none of which is split; with placeholders restored and glossary terms inserted."""
@@ -162,7 +162,7 @@ class SequencePipeline:
             results |= self._replace_terms(lacking, requests, results, options)
         in_order = [results[number] for number in range(len(inputs))]
         if options.scores or options.attention or options.alignment:
-            from regard.inference.attention_capture import with_forced_pass
+            from regard.inference.attention_outputs import with_forced_pass
 
             in_order = with_forced_pass(self, inputs, in_order, options)
         return in_order

@@ -26,7 +26,7 @@ class Answer:
 
     text: str
     probability: float
-    begin: int
+    start: int
     end: int
 
 
@@ -66,10 +66,10 @@ class SpanDecoder:
 
     def decode(self, encoded: EncodedText, logits: Sequence[Tensor]) -> Result:
         best = self.best_span(encoded, logits)
-        begin, end = self.offsets(encoded, best)
+        start, end = self.offsets(encoded, best)
         row = encoded.rows[best.row]
         tokens = row[best.first : best.last + 1] if best.first else []
-        return Result(encoded.text, encoded.context[1][begin:end], best.log_probability, row, tokens)
+        return Result(encoded.text, encoded.context[1][start:end], best.log_probability, row, tokens)
 
     def best_span(self, encoded: EncodedText, logits: Sequence[Tensor]) -> _Span:
         """The most likely span of all windows; no answer has 0 as its first and last position."""
@@ -99,8 +99,8 @@ def answer(pipeline: TokenLevelPipeline, passage: str, question: str) -> Answer:
     if encoded.error:
         raise RegardError(f"{text[:60]!r}: {encoded.error}.")
     best = decoder.best_span(encoded, token_logits(pipeline.run, encoded.rows))
-    begin, end = decoder.offsets(encoded, best)
-    return Answer(normalize_whitespace(passage)[begin:end], float(torch.tensor(best.log_probability).exp()), begin, end)
+    start, end = decoder.offsets(encoded, best)
+    return Answer(normalize_whitespace(passage)[start:end], float(torch.tensor(best.log_probability).exp()), start, end)
 
 
 def _best_span_of_window(window: Window, row: int, scores: Tensor) -> _Span:
@@ -110,7 +110,7 @@ def _best_span_of_window(window: Window, row: int, scores: Tensor) -> _Span:
     passage = slice(window.passage_start, window.passage_start + count)
     sums = first[passage, None] + last[None, passage]
     allowed = torch.ones_like(sums, dtype=torch.bool).triu().tril(MAX_ANSWER_TOKENS - 1)
-    empty = torch.tensor([begin >= end for begin, end in window.offsets], device=sums.device)
+    empty = torch.tensor([start >= end for start, end in window.offsets], device=sums.device)
     best = int(sums.masked_fill(~allowed | empty[:, None] | empty, -torch.inf).argmax())
     a, b = best // count, best % count
     logs = first.log_softmax(0)[window.passage_start + a] + last.log_softmax(0)[window.passage_start + b]

@@ -77,7 +77,7 @@ class EmbeddingPipeline:
     ) -> AttentionView:
         """Self-attention over a text. Raises RegardError for an invalid text."""
         if attribution or target is not None:
-            raise RegardError("attend: this model writes nothing; give it one text.")
+            raise RegardError("attend: this model has no target; give it one text.")
         self.check([source])
         (request,) = self.inputs.requests([source], Options())
         if request.error:

@@ -11,7 +11,7 @@ from regard.data.batch import collate_sources
 from regard.data.input_validation import LONE_SURROGATE
 from regard.data.vocabulary import text_tokenizer
 from regard.errors import RegardError
-from regard.inference.attention_capture import captured_view
+from regard.inference.attention_outputs import captured_view
 from regard.inference.inputs.base import INVALID_TEXT
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
@@ -92,7 +92,7 @@ class TokenLevelPipeline:
     ) -> AttentionView:
         """Self-attention over a text. Raises RegardError for an invalid text."""
         if attribution:
-            raise RegardError("attend: gradient times input is for models that write something, or predict a class.")
+            raise RegardError("attend: gradient times input is for models that predict a text or a class.")
         if isinstance(target, str):
             raise RegardError(f"attend: for {self.decoder.what}, self-attention can be shown; give one text alone.")
         self.check([source])

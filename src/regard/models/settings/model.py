@@ -63,7 +63,7 @@ class ModelSettings(Settings):
         if decoder.masked_lm and not isinstance(encoder, TransformerEncoderSettings):
             raise RegardError(f"decoder.kind: {decoder.kind} is for a transformer encoder")
         if decoder.masked_lm and self.tie == "target":
-            raise RegardError("tie: masked tokens are of the text that is read; set it to all, or to none")
+            raise RegardError("tie: masked tokens are source tokens; set it to all, or to none")
         if source.reads_sentences:
             if decoder.copies:
                 raise RegardError("decoder.copy_mechanism: there are no tokens to copy where source.unit is sentence")

@@ -72,8 +72,8 @@ async function translate() {
     const { name, aligns, options } = selectedModel();
     const language = byId("target-language");
     const to = language.hidden ? {} : { to: language.value };
-    const wanted = { nbest: 3, scores: true, alignment: aligns, ...to };
-    const applicable = Object.entries(wanted).filter(([option]) => options.includes(option));
+    const defaults = { nbest: 3, scores: true, alignment: aligns, ...to };
+    const applicable = Object.entries(defaults).filter(([option]) => options.includes(option));
     const body = { text, model: name, ...Object.fromEntries(applicable), ...enteredOptions() };
     const { translations } = await request("/v1/translate", { body, key: apiKey() });
     if (!isLatest()) return;

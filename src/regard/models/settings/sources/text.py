@@ -35,7 +35,7 @@ class TextSource(SourceSettings):
     @model_validator(mode="after")
     def _check_segments(self) -> "TextSource":
         if self.sentence_segments and self.segments < 2:
-            raise RegardError("sentence_segments = true needs segments: how many sentences are told apart, such as 64")
+            raise RegardError("sentence_segments = true needs segments: the number of sentence embeddings, such as 64")
         if self.unit == "sentence" and not self.sentence_segments:
             raise RegardError("unit = sentence needs sentence_segments = true")
         return self

@@ -1,24 +1,18 @@
-"""Captured attention from the weights of one forced pass."""
+"""Labels for the positions of sources and targets, and captured attention from weights with these labels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from regard.alignment.aligner import find_alignment_head
 from regard.alignment.alignment_head import AlignmentHead
-from regard.alignment.lexicon import Lexicon
 from regard.data.media.base import MediaProcessor
-from regard.data.pair_dataset import PairDataset
 from regard.data.placeholders import restore
 from regard.data.target_languages import language_of
 from regard.data.vocabulary import SourceInput, SourceProcessor, Vocabulary
 from regard.interpret.captured_attention import SPACE, Axis, CapturedAttention, Kind, SourceMedia, Weights
-from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
-from regard.runs.bundle import Bundle
 from regard.special_tokens import BOS, EOS, MASK_CHARACTER
 
 MASK_LABEL = "___"  # of a masked token
-MAX_SELECTION_EXAMPLES = 500  # by which the alignment head is chosen
 
 
 def token_axis(vocabulary: Vocabulary, tokens: Sequence[int], originals: tuple[str, ...] = ()) -> Axis:
@@ -100,16 +94,3 @@ def build_captured_attention(
         alignment_head=head,
         source_media=source_media,
     )
-
-
-def choose_alignment_head(bundle: Bundle, pairs: PairDataset, lexicon: Lexicon) -> AlignmentHead | None:
-    """The layer and head that align best on the first examples of a dataset; None for a model without attention."""
-
-    def examples_with_weights() -> Iterable[tuple[Sequence[int], Sequence[int], Sequence[Weights]]]:
-        examples = [pairs.tokens(number) for number in range(min(MAX_SELECTION_EXAMPLES, len(pairs)))]
-        for start in range(0, len(examples), MAX_BATCH_SIZE):
-            batch = examples[start : start + MAX_BATCH_SIZE]
-            passes = run_forced_pass(bundle, [source for source, _ in batch], [target for _, target in batch])
-            yield from ((*pair, each.weights.get("cross", [])) for pair, each in zip(batch, passes, strict=True))
-
-    return find_alignment_head(examples_with_weights(), lexicon)[0]

@@ -1,4 +1,4 @@
-"""Images from files: checked by their header, oriented by their EXIF data, scaled into a square."""
+"""Decoding of images: checked by their header, oriented by their EXIF data, scaled into a square."""
 
 import io
 import warnings

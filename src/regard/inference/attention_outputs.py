@@ -1,22 +1,19 @@
-"""Attention of a pipeline's model over sources and targets, and word alignments of pairs, by one forced pass."""
+"""Attention, alignment and token scores of outputs, or of a given source and target, by one forced pass."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from regard.alignment.aligner import word_alignment
 from regard.alignment.alignment_head import AlignmentHead
-from regard.data.input_validation import LONE_SURROGATE
 from regard.data.vocabulary import text_tokenizer
-from regard.errors import RegardError
-from regard.inference.inputs.text import TextInputs
 from regard.inference.options import Options
 from regard.inference.pipelines.base import Pipeline, PipelineWithInputs
 from regard.inference.results import Result
 from regard.interpret.attribution import compute_attribution
-from regard.interpret.capture import build_captured_attention, token_axis
 from regard.interpret.captured_attention import BeamHypothesis
-from regard.interpret.forced_pass import MAX_BATCH_SIZE, run_forced_pass
+from regard.interpret.forced_pass import run_forced_pass
+from regard.interpret.position_labels import build_captured_attention, token_axis
 from regard.views.notebook import AttentionView
 
 
@@ -60,7 +57,7 @@ def with_forced_pass(
 ) -> list[Result]:
     """Results with token scores, alignment and attention, as the options request."""
     run = pipeline.run
-    sides = run.source_processor, run.target_vocabulary
+    vocabularies = run.source_processor, run.target_vocabulary
     present = [number for number, result in enumerate(results) if result.tokens]
     passes = run_forced_pass(
         run.bundle,
@@ -80,7 +77,7 @@ def with_forced_pass(
         if options.attention:
             originals = pipeline.inputs.originals(inputs[number])
             view = captured_view(
-                sides, tokens, forced_pass.weights, alignment_head=run.alignment_head, originals=originals
+                vocabularies, tokens, forced_pass.weights, alignment_head=run.alignment_head, originals=originals
             )
             result = replace(result, attention=pipeline.inputs.add_source_media(view, inputs[number]))
         results[number] = result
@@ -104,37 +101,3 @@ def beam_hypotheses(pipeline: Pipeline, result: Result) -> tuple[BeamHypothesis,
             target = token_axis(run.target_vocabulary, output, originals)
             found.append(BeamHypothesis(score, tuple(forced_pass.token_scores), target, weights))
     return tuple(found)
-
-
-def align_pairs(
-    pipeline: Pipeline,
-    pairs: Sequence[tuple[str, str]],
-    on_done: Callable[[int], None] = lambda count: None,
-) -> list[list[tuple[int, int]] | None]:
-    """Links (source word, target word), from 0, of each pair; words are separated by blanks. None for a pair that is
-    invalid or longer than the model's maximum length. on_done: called with how many more are finished."""
-    run, inputs = pipeline.run, getattr(pipeline, "inputs", None)
-    if not (run.description.model.aligns and isinstance(inputs, TextInputs)):
-        raise RegardError("align: this model does not read and write word by word; there is nothing to align.")
-    found: list[list[tuple[int, int]] | None] = [None] * len(pairs)
-    tokens = {}
-    limits = run.max_source_tokens, run.max_target_tokens
-    for number, (source, target) in enumerate(pairs):
-        if not (LONE_SURROGATE.search(source) or LONE_SURROGATE.search(target)):
-            sides = inputs.encode_pair(source, target, inputs.originals(source))
-            if all(1 <= len(side) <= limit for side, limit in zip(sides, limits, strict=True)):
-                tokens[number] = sides
-    on_done(len(pairs) - len(tokens))
-    order = sorted(tokens, key=lambda number: max(map(len, tokens[number])))
-    for start in range(0, len(order), MAX_BATCH_SIZE):
-        batch = order[start : start + MAX_BATCH_SIZE]
-        passes = run_forced_pass(run.bundle, [tokens[n][0] for n in batch], [tokens[n][1] for n in batch])
-        for number, forced_pass in zip(batch, passes, strict=True):
-            source_tokens, target_tokens = tokens[number]
-            pieces = (
-                text_tokenizer(run.source_processor).pieces(source_tokens),
-                run.target_vocabulary.pieces(target_tokens),
-            )
-            found[number] = word_alignment(forced_pass.weights.get("cross", []), *pieces, run.alignment_head)
-        on_done(len(batch))
-    return found

@@ -1,10 +1,5 @@
-"""Recordings from files: WAV, FLAC and OGG to log-mel spectrograms.
+"""Decoding of recordings: WAV, FLAC and OGG files, or arrays, to mono samples; resampling; WAV files from samples."""
 
-The filters are triangles, evenly spaced on the mel scale m = 2595 log10(1 + f / 700) (O'Shaughnessy 1987); each
-recording is normalized to mean 0 and variance 1 in every band.
-"""
-
-import functools
 import io
 import math
 from fractions import Fraction
@@ -20,13 +15,11 @@ from regard.errors import RegardError
 from regard.models.settings import AudioSource
 
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG")
-MIN_SECONDS = 0.02
 SAMPLE_RATES = (1_000, 384_000)  # lowest and highest
 MAX_CHANNELS = 8
 BLOCK = 1 << 16  # samples read at once
 SINC_ZEROS = 24  # zero crossings of the interpolating sinc, on each side: resampling is exact to about -80 dB
 MAX_RESAMPLING_WEIGHTS = 1 << 20
-MIN_ENERGY = 1e-6  # of a band; lower energies are silence
 
 
 def read_samples(raw: io.BytesIO, settings: AudioSource) -> tuple[NDArray[np.float32], int]:
@@ -66,65 +59,7 @@ def read_samples(raw: io.BytesIO, settings: AudioSource) -> tuple[NDArray[np.flo
     return samples, rate
 
 
-def resample(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
-    """x [N] from the sample rate `old` to `new`: interpolated by a windowed sinc, band-limited to both."""
-    if old == new:
-        return x
-    # Rates such as 44,101 are rounded to the nearest ratio with few phases, off by some millionths: there are as many
-    # weights below as the product of the two.
-    ratio = Fraction(old, new).limit_denominator(max(1, math.isqrt(MAX_RESAMPLING_WEIGHTS * new // old)))
-    old, new = ratio.numerator, ratio.denominator
-    cutoff = min(old, new) * 0.99  # below both Nyquist frequencies
-    width = math.ceil(SINC_ZEROS * old / cutoff)
-    # new outputs for old inputs: output j lies at j / new of the block, the taps at k / old.
-    taps = torch.arange(-width, width + old, dtype=torch.float64) / old
-    at = torch.arange(new, dtype=torch.float64)[:, None] / new
-    t = ((taps - at) * cutoff).clamp(-SINC_ZEROS, SINC_ZEROS)
-    kernel = torch.sinc(t) * torch.cos(t * math.pi / SINC_ZEROS / 2) ** 2 * (cutoff / old)
-    padded = torch.nn.functional.pad(x[None, None], (width, width + old))
-    y = torch.nn.functional.conv1d(padded, kernel[:, None].to(x.dtype), stride=old)
-    return y[0].T.reshape(-1)[: -(-len(x) * new // old)]
-
-
-@functools.lru_cache(8)
-def mel_filters(rate: int, size: int, mels: int) -> torch.Tensor:
-    """The mel filter bank [size // 2 + 1, mels]."""
-
-    def mel(hertz: float) -> float:
-        return 2595 * math.log10(1 + hertz / 700)
-
-    edges = 700 * (10 ** (torch.linspace(mel(20.0), mel(rate / 2), mels + 2, dtype=torch.float64) / 2595) - 1)
-    frequencies = torch.linspace(0, rate / 2, size // 2 + 1, dtype=torch.float64)[:, None]
-    up = (frequencies - edges[:-2]) / (edges[1:-1] - edges[:-2])
-    down = (edges[2:] - frequencies) / (edges[2:] - edges[1:-1])
-    return torch.minimum(up, down).clamp_min(0).float()
-
-
-def log_mel_frames(
-    audio: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource
-) -> NDArray[np.float16]:
-    """The log-mel spectrogram [frames, mels] of samples at the model's rate, or of (samples, rate)."""
-    samples, rate = _validated(audio, settings)
-    if not MIN_SECONDS * rate <= len(samples) <= settings.max_seconds * rate + 1:
-        raise RegardError(
-            f"the recording lasts {len(samples) / rate:,.2f} seconds; from {MIN_SECONDS} to {settings.max_seconds:g} "
-            f"are read."
-        )
-    if not np.isfinite(samples).all():
-        raise RegardError("the recording has samples that are not finite numbers; it is damaged.")
-    with torch.inference_mode():
-        x = resample(torch.from_numpy(np.ascontiguousarray(samples, np.float32)), rate, settings.sample_rate)
-        window, hop = (max(1, round(seconds * settings.sample_rate)) for seconds in (settings.window, settings.hop))
-        size = 1 << (window - 1).bit_length()
-        x = torch.nn.functional.pad(x, (size // 2, size // 2))
-        spectrum = torch.stft(x, size, hop, window, torch.hann_window(window), center=False, return_complex=True)
-        power = spectrum.abs().square().T  # [T, size // 2 + 1]
-        logs = (power @ mel_filters(settings.sample_rate, size, settings.mel_bins)).clamp_min(MIN_ENERGY).log()
-        logs = (logs - logs.mean(0)) / logs.std(0, correction=0).clamp_min(0.1)
-        return logs.clamp(-20, 20).to(torch.float16).numpy()
-
-
-def _validated(audio: Any, settings: AudioSource) -> tuple[NDArray[np.floating[Any]], int]:
+def mono_samples(audio: Any, settings: AudioSource) -> tuple[NDArray[np.floating[Any]], int]:
     """Mono samples as floats, and their rate. Integers of 8, 16 or 32 bits are scaled; channels are averaged."""
     samples, rate = audio if isinstance(audio, tuple) and len(audio) == 2 else (audio, settings.sample_rate)
     samples = np.asarray(samples)
@@ -146,9 +81,29 @@ def _validated(audio: Any, settings: AudioSource) -> tuple[NDArray[np.floating[A
     return samples, round(float(rate))
 
 
+def resample(x: torch.Tensor, old: int, new: int) -> torch.Tensor:
+    """x [N] from the sample rate `old` to `new`: interpolated by a windowed sinc, band-limited to both."""
+    if old == new:
+        return x
+    # Rates such as 44,101 are rounded to the nearest ratio with few phases, off by some millionths: there are as many
+    # weights below as the product of the two.
+    ratio = Fraction(old, new).limit_denominator(max(1, math.isqrt(MAX_RESAMPLING_WEIGHTS * new // old)))
+    old, new = ratio.numerator, ratio.denominator
+    cutoff = min(old, new) * 0.99  # below both Nyquist frequencies
+    width = math.ceil(SINC_ZEROS * old / cutoff)
+    # new outputs for old inputs: output j lies at j / new of the block, the taps at k / old.
+    taps = torch.arange(-width, width + old, dtype=torch.float64) / old
+    at = torch.arange(new, dtype=torch.float64)[:, None] / new
+    t = ((taps - at) * cutoff).clamp(-SINC_ZEROS, SINC_ZEROS)
+    kernel = torch.sinc(t) * torch.cos(t * math.pi / SINC_ZEROS / 2) ** 2 * (cutoff / old)
+    padded = torch.nn.functional.pad(x[None, None], (width, width + old))
+    y = torch.nn.functional.conv1d(padded, kernel[:, None].to(x.dtype), stride=old)
+    return y[0].T.reshape(-1)[: -(-len(x) * new // old)]
+
+
 def encode_wav(audio: NDArray[np.float32] | tuple[NDArray[np.float32], int], settings: AudioSource) -> bytes:
     """Samples at the model's rate, or (samples, rate), as a WAV file of 16 bits at the model's rate."""
-    samples, rate = _validated(audio, settings)
+    samples, rate = mono_samples(audio, settings)
     x = resample(torch.from_numpy(np.ascontiguousarray(samples, np.float32)), rate, settings.sample_rate)
     file = io.BytesIO()
     soundfile.write(file, x.clamp(-1, 1).numpy(), settings.sample_rate, format="WAV", subtype="PCM_16")
