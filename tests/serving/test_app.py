@@ -186,7 +186,7 @@ def test_deepl_client(server: Server, expected: dict[str, str]) -> None:
         client.translate_text("the cat", target_lang="DE", formality="more")
     tagged = client.translate_text("the cat <x>the dog</x>", target_lang="DE", tag_handling="xml", ignore_tags="x")
     assert "<x>the dog</x>" in str(tagged)
-    with pytest.raises(deepl.DeepLException, match="no model goes from"):
+    with pytest.raises(deepl.DeepLException, match="no model translates from"):
         client.translate_text("x", source_lang="FR", target_lang="DE")
     too_many = server.request("/v2/translate", {"text": ["x"] * 51, "target_lang": "DE"})
     assert too_many.status == 400
@@ -244,7 +244,7 @@ def test_concurrent_clients_get_their_own_translations(server: Server, expected:
         ({"text": "x", "nbest": 11}, 400, "nbest: it must be between 1 and 10"),
         ({"text": "x", "temperature": -1}, 400, "temperature"),
         ({"text": "x", "model": "none"}, 400, "there is no model 'none'"),
-        ({"text": "x", "target": "fr"}, 400, "no model goes from any language to fr"),
+        ({"text": "x", "target": "fr"}, 400, "no model translates from any language to fr"),
         ({"text": 3}, 400, "text"),
         ({"text": [1]}, 400, "text"),
         ({"texts": "x"}, 400, "text"),

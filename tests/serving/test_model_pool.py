@@ -31,7 +31,7 @@ def test_a_model_without_languages_never_answers_for_a_language_that_others_lack
         {"source": "zh", "target": "de"},
         {"source": "en", "target": "fr"},
     ):
-        with pytest.raises(ModelNotFoundError, match="no model goes from"):
+        with pytest.raises(ModelNotFoundError, match="no model translates from"):
             models.find(**languages)
     assert models.find(name="classifier").name == "classifier"
 

@@ -20,13 +20,14 @@ def add_to(app: typer.Typer) -> None:
         "  regard demo\n"
         "  regard demo --preset transformer-tiny -o demo-transformer\n"
         "  regard demo --task captioning\n"
+        "  regard demo --task forecasting\n"
         "  regard demo --task speech --preset speech-transformer",
     )(demo)
 
 
 def demo(
     task: Annotated[
-        str, typer.Option(help="translation (of dates), captioning, speech, summarization or story_qa.")
+        str, typer.Option(help="translation (of dates), captioning, speech, summarization, story_qa or forecasting.")
     ] = "translation",
     preset: Annotated[
         str | None,
@@ -56,14 +57,16 @@ def demo(
     )
     if as_json:
         examples = [{k: v for k, v in each.items() if k != "drawing"} for each in result.examples]
-        record = {name: getattr(result, name) for name in ("task", "exact", "test_examples", "preset", "seconds")}
-        typer.echo(json.dumps({**record, "run": str(output), "examples": examples}, ensure_ascii=False))
+        record = {name: getattr(result, name) for name in ("task", "test_examples", "preset", "seconds")}
+        record |= {**result.scores, "run": str(output), "examples": examples}
+        typer.echo(json.dumps(record, ensure_ascii=False))
         return
     for each in result.examples:
         typer.echo(f"\n{each['source']}  →  {each['text']}")
         typer.echo(each["drawing"])
-    typer.echo(f"\n{result.exact:.1f} % of {result.success}, after {result.seconds:.0f} seconds of training.")
-    typer.echo(f"{output}/attention.png shows the same as a picture, {output}/curves.png how it learned.")
+    typer.echo(f"\n{result.success}, after {result.seconds:.0f} seconds of training.")
+    (first, what), *others = result.files.items()
+    typer.echo(f"{', '.join([f'{first} shows {what}', *(f'{path} {what}' for path, what in others)])}.")
     # With no environment active, as after `make demo`, the command is where it was called from.
     called = "python -m regard" if sys.argv[0].endswith("__main__.py") else os.path.relpath(sys.argv[0])
     command = "regard" if shutil.which("regard") else called

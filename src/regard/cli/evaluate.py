@@ -52,7 +52,7 @@ OUTPUT_OPTIONS = frozenset(
 BAR_UNIT = 4  # points of a score that one block of a bar stands for
 
 Run = Annotated[Path | None, typer.Argument(help="A trained run's folder; none if --outputs are given.")]
-Pairs = Annotated[Files | None, typer.Argument(help="Test files with both sides.")]
+Pairs = Annotated[Files | None, typer.Argument(help="Test files with source and target.")]
 References = Annotated[Files | None, typer.Option(help="Its references, line by line; several may be given.")]
 Outputs = Annotated[Path | None, typer.Option(help="Score this text file instead of a run's outputs.")]
 Metric = Annotated[
@@ -276,7 +276,7 @@ def _print_report(report: "Report") -> None:
             f"{searched}{generated.engine}"
         )
         if generated.split_sources:
-            typer.echo(f"  {generated.split_sources:,} sources are longer than the model reads, and were read in parts")
+            typer.echo(f"  {generated.split_sources:,} sources are longer than the model reads, and were split")
         if generated.unreadable:
             first = f"; the first is {generated.first_error}" if generated.first_error else ""
             typer.echo(f"  {generated.unreadable:,} sources could not be read, and count as wrong{first}")

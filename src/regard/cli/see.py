@@ -23,7 +23,7 @@ CHANNEL_OPTIONS = frozenset(("run", "text", "channels", "output", "device"))
 MAX_CHARACTERS = 10  # listed in a message, that no font has
 
 Text = Annotated[str | None, typer.Argument(help="What the model reads: a text, a picture, a recording.")]
-Target = Annotated[str | None, typer.Option(help="What it is to have written; else its own output.")]
+Target = Annotated[str | None, typer.Option(help="The target; without it, the model's own output.")]
 Compare = Annotated[Path | None, typer.Option(help="Another run, beside the first.")]
 Also = Annotated[list[str] | None, typer.Option(help="Another text, beside the first. May be repeated.")]
 OverTime = Annotated[
@@ -114,7 +114,7 @@ def see(
     *,
     options: "Options",
 ) -> None:
-    """Show what a model attends to while it writes. Nothing else named, the layer and head that align best.
+    """Show what a model attends to: by default, the layer and head that align best.
 
     In .html, the outputs of beam search are a tree, unless --beam 1 is given.
     """
@@ -209,7 +209,7 @@ def _show_over_time(run: Path, output_format: _OutputFormat, selection: "Selecti
         typer.echo(f"{output_format.output}: {len(captures)} validations; open it in a browser")
         return
     if output_format.suffix in DATA_SUFFIXES:
-        raise RegardError(f"-o: what was kept is in {run / 'attention'}; give a picture or an .html.")
+        raise RegardError(f"-o: the saved attention is in {run / 'attention'}; give a picture or an .html.")
     panels = select_evenly(captures, TERMINAL_PANELS if output_format.output is None else STRIP_PANELS)
     _draw(panels, selection, output_format.output, strip=True)
 

@@ -100,11 +100,11 @@ class RunFolder:
 def open_run(folder: Path) -> RunFolder:
     """The run in a folder. Raises RegardError if there is none, or if it has no model yet."""
     if not folder.is_dir():
-        raise RegardError(f"{folder}: there is no such folder; a run is the folder that regard train made.")
+        raise RegardError(f"{folder}: there is no such folder; a run is the folder written by regard train.")
     if not (folder / "model.toml").exists():
         if (folder / "settings.toml").exists():
             raise RegardError(f"{folder}: this run has no model yet; train on with regard train --resume {folder}.")
-        raise RegardError(f"{folder}: this is not a run; a run has a model.toml, made by regard train.")
+        raise RegardError(f"{folder}: this is not a run; a run has a model.toml, written by regard train.")
     content = read_toml(folder / "model.toml")
     check_available(content.get("plugins", {}), str(folder))
     try:

@@ -23,8 +23,9 @@ from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.renames import PATHS
 from regard.runs.table_layout import resolve_layout
-from regard.serving import attention_api, deepl, file_api, libretranslate, media_api, pages
+from regard.serving import attention_api, deepl, file_api, forecast_api, libretranslate, media_api, pages
 from regard.serving.api_keys import ApiKeys
+from regard.serving.file_decoder import FileDecoder
 from regard.serving.http_requests import (
     ClientDisconnected,
     RequestError,
@@ -149,7 +150,9 @@ def create_app(
     libretranslate.add_to(app, service)
     deepl.add_to(app, service)
     attention_api.add_to(app, service)
-    media_api.add_to(app, service)
+    decoder = FileDecoder(service.limits.seconds)
+    media_api.add_to(app, service, decoder)
+    forecast_api.add_to(app, service, decoder)
     pages.add_to(app)
     _add_error_handlers(app)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import FastAPI, Header, Request
 
 from regard.data.input_validation import LONE_SURROGATE
+from regard.data.vocabulary import has_tokens
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.serving.http_requests import RequestError, bearer_key, run_for_request, validate_texts
@@ -24,6 +25,12 @@ BEAM = 5  # hypotheses in the beam view of the page
 
 def check_attribution_size(predictor: "Predictor", target: str, limits: Limits, source_positions: int = 0) -> None:
     """Raises RegardError if attribution would take too long. source_positions: of a picture or a recording."""
+    target_of_run = predictor.run.target
+    if not has_tokens(target_of_run):  # each step ahead is a target
+        steps = int(getattr(target_of_run, "horizon", 1))
+        if steps * source_positions > limits.attribution_cells:
+            raise RegardError(f"attribution: {steps:,} steps from {source_positions:,} are too many for the service.")
+        return
     if LONE_SURROGATE.search(target) or not predictor.run.target_vocabulary.has_eos:
         return  # invalid text is reported by the predictor; a class is a single target
     limit = min(limits.attribution_tokens, limits.attribution_cells // max(1, source_positions))

@@ -15,13 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from regard.data.media.base import DecodedMedia
 from regard.errors import RegardError
 from regard.inference.options import Options
 from regard.inference.results import Result
 
 MAX_RETRY_AFTER = 30  # the longest Retry-After, in seconds
-MEDIA_SIZE = 500  # what a picture or a recording counts as, in characters
+MEDIA_SIZE = 500  # what a picture, a recording or a table counts as, in characters
 MAX_RUNNING_JOBS = 16  # jobs other than batches, running or waiting
 
 LOGGER = logging.getLogger(__name__)
@@ -46,9 +45,9 @@ class BatchPredictor(Protocol):
     def results(self, inputs: Sequence[Any], options: Options) -> list[Result]: ...
 
 
-def size_of(text: str | DecodedMedia) -> int:
-    """The size of an input in characters: a constant is added for each text; MEDIA_SIZE for media."""
-    return MEDIA_SIZE if isinstance(text, DecodedMedia) else len(text) + 20
+def size_of(item: Any) -> int:
+    """The size of an input in characters: a constant is added for each text; MEDIA_SIZE for other inputs."""
+    return len(item) + 20 if isinstance(item, str) else MEDIA_SIZE
 
 
 def _failed(text: Any, error: str) -> Result:
@@ -59,7 +58,7 @@ def _failed(text: Any, error: str) -> Result:
 class Item:
     """One input in the queue."""
 
-    text: str | DecodedMedia
+    text: Any
     options: Options
     options_key: str  # inputs with the same key may share a batch
     future: "asyncio.Future[Result]"
@@ -134,7 +133,7 @@ class Batcher:
         self._queue.clear()
         self._executor.shutdown(wait=True)
 
-    async def predict(self, texts: Sequence[str | DecodedMedia], options: Options, *, seconds: float) -> list[Result]:
+    async def predict(self, texts: Sequence[Any], options: Options, *, seconds: float) -> list[Result]:
         """A result for each text. Raises Overloaded or DeadlineExceeded. Canceling removes the texts from the queue."""
         size = sum(map(size_of, texts))
         # A request larger than the whole queue is accepted if the queue is empty.

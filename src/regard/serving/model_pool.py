@@ -3,14 +3,17 @@
 import asyncio
 import gc
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
 from regard.inference.options import options_in
+from regard.inference.pipelines.base import FilePipeline, UploadReader
 from regard.inference.predictor import Predictor, TaskProtocol
 from regard.serving.batcher import Batcher
+from regard.serving.http_requests import RequestError
 from regard.serving.limits import Limits
 
 LOGGER = logging.getLogger(__name__)
@@ -39,6 +42,8 @@ class Model:
             "output": task.output,
             "options": options_in(task.options),
             "modality": model.source.kind,
+            "path": predict_path(self.predictor),
+            "accepts": accepted_suffixes(self.predictor),
             "aligns": model.aligns,
             "languages": list(self.predictor.description.target_languages),
         }
@@ -81,6 +86,27 @@ def check_served(folder: Path, task: TaskProtocol) -> None:
     """Raise RegardError for a run of a task that cannot be served."""
     if not task.served:
         raise RegardError(f"{folder}: a run for {task.title} is not served yet; use regard {task.verb}.")
+
+
+def predict_path(predictor: Predictor) -> str:
+    """Where predictions of a run are requested."""
+    if isinstance(predictor.pipeline, FilePipeline):
+        return "/v1/forecast"
+    return "/v1/predict-file" if predictor.reads_files else "/v1/translate"
+
+
+def accepted_suffixes(predictor: Predictor) -> list[str]:
+    """The suffixes of files that can be uploaded; none for a run that reads text."""
+    reader = upload_reader(predictor)
+    return [] if reader is None else list(reader.upload_suffixes)
+
+
+def upload_reader(predictor: Predictor) -> UploadReader | None:
+    """What reads uploads for a predictor; None if it reads text."""
+    for each in (predictor.pipeline, getattr(predictor.pipeline, "inputs", None)):
+        if isinstance(each, UploadReader):
+            return each
+    return None
 
 
 class ModelNotFoundError(RegardError):
@@ -169,9 +195,30 @@ class ModelPool:
                 matches = [model for model in matches if getattr(model, f"{side}s")]
         if not matches:
             raise ModelNotFoundError(
-                f"no model goes from {source or 'any language'} to {target or 'any'}; see the list of languages."
+                f"no model translates from {source or 'any language'} to {target or 'any'}; see the list of languages."
             )
         exact = [model for model in matches if model.targets or target is None] or matches
         if source is None and len({model.source for model in exact}) > 1:
             raise ModelNotFoundError("several models could be meant; name the model, or the source language.")
         return exact[0]
+
+
+def find_model(
+    pool: ModelPool, name: str | None, is_suitable: Callable[[Model], bool], *, missing: str, several: str
+) -> Model:
+    """The model with this name, or the only suitable one. Raises RequestError.
+
+    missing, several: the message if there is none, or more than one.
+    """
+    try:
+        candidates = [pool.find(name=name)] if name is not None else pool.models
+    except ModelNotFoundError as error:
+        raise RequestError(400, str(error)) from None
+    if any(model.predictor is None for model in candidates):
+        raise RequestError(503, "the models are being loaded.", {"Retry-After": "2"})
+    suitable = [model for model in candidates if is_suitable(model)]
+    if not suitable:
+        raise RequestError(400, missing)
+    if len(suitable) > 1:
+        raise RequestError(400, f"{several}; name one of {', '.join(model.name for model in suitable)}.")
+    return suitable[0]

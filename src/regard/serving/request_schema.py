@@ -47,12 +47,12 @@ def requested_options(body: Any) -> Options:
 
 
 class AttentionRequest(BaseModel):
-    """A source, and what was written of it."""
+    """A source and its target."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: Annotated[str, Field(description="What the model reads, as one sentence.")]
-    target: Annotated[str | None, Field(description="What it is to have written; else its own translation.")] = None
+    target: Annotated[str | None, Field(description="The target; without it, the model's own output.")] = None
     model: str | None = None
     attribution: Annotated[bool, Field(description="With gradient times input.")] = False
     top: Annotated[int | None, Field(ge=1, description="So many weights of each row, the largest.")] = None
@@ -98,12 +98,12 @@ def options_in_query(request: Request, *, without: Collection[str] = ()) -> Opti
     return options_from({name: _value(name, texts) for name, texts in requested.items()})
 
 
-def query_parameters(limits: Limits) -> list[dict[str, Any]]:
-    """The options as query parameters in OpenAPI."""
+def query_parameters(limits: Limits, *, without: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The options as query parameters in OpenAPI. without: groups that are left out."""
     return [
         {"name": name, "in": "query", "required": False, "description": schema["description"], "schema": schema}
         for name, schema in option_schema(limits).items()
-        if schema.get("type") != "object"
+        if schema.get("type") != "object" and group_of(name) not in without
     ]
 
 

@@ -1,10 +1,11 @@
 """Numeric series to their future."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import RegardError
 from regard.tasks.base import TASKS, Preset, Task, TrainOption
+from regard.tasks.synthetic_data import SyntheticData
 from regard.tasks.training_defaults import TRANSFORMER
 
 if TYPE_CHECKING:
@@ -103,10 +104,48 @@ class Forecasting(Task):
         assert isinstance(target, SeriesTarget)
         return f"{len(target.targets):,} columns, {target.horizon:,} steps of {target.step} ahead"
 
+    def synthetic(self) -> "SyntheticData":
+        return Loads()
+
     def pipeline(self, run: "LoadedRun") -> "Pipeline":
         from regard.inference.pipelines.forecast import ForecastPipeline
 
         return ForecastPipeline(run)
+
+
+class Loads(SyntheticData):
+    """The hourly load of a town, a day ahead, with quantiles."""
+
+    preset, steps = "patch-transformer", 400
+    horizon, history = 24, 168
+    counts: ClassVar = {"train": 24 * 150, "valid": 24 * 30, "test": 24 * 30}  # hours
+    suffix = "csv"
+    next_command = "train series.csv --task forecasting -o run"
+
+    def settings(self, preset: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "data": {"series": {"horizon": self.horizon, "time": "time", "targets": ["load", "temperature"]}},
+            "model": {
+                "source": {"kind": "series", "history": self.history},
+                "decoder": {"kind": "forecast", "quantiles": [0.1, 0.5, 0.9]},
+            },
+            "training": {"metric": "mse", "validate_every": 100, "learning_rate": 2e-3},
+        }
+
+    def write(self, folder: Path, seed: int) -> None:
+        from regard.data.synthetic.loads import load_table
+
+        first = 0
+        for split, hours in self.counts.items():
+            before = self.history if first else 0  # the history of a split's first forecast
+            (folder / f"{split}.csv").write_text(load_table(hours + before, first=first - before, seed=seed), "utf-8")
+            first += hours
+
+    def test_examples(self, folder: Path) -> list[tuple[Any, list[str]]]:
+        return [(folder / "test.csv", [])]
+
+    def describe_accuracy(self, count: int) -> str:
+        return f"{count:,} forecasts of the load of a town, a day ahead"
 
 
 def default_horizon(step: Any, rows: int) -> int:

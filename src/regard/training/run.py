@@ -107,7 +107,7 @@ def read_run_settings(run: Path, changes: dict[str, Any] | None = None) -> RunSe
     """The settings of an existing run, with `changes` to its training settings, such as more steps."""
     if not (run / "settings.toml").exists():
         what = "this is not a run" if run.exists() else "there is no such folder"
-        raise RegardError(f"{run}: {what}; a run has a settings.toml, made by regard train.")
+        raise RegardError(f"{run}: {what}; a run has a settings.toml, written by regard train.")
     if (run / "model.toml").exists():
         check_available(read_toml(run / "model.toml").get("plugins", {}), str(run), training=True)
     settings = RunSettings.parse(read_toml(run / "settings.toml"))

@@ -81,7 +81,7 @@ class RunSettings(Settings):
             known = " or ".join(each.name for each in all_tasks() if each.data().documents)
             raise RegardError(f"--task: plain text is for language models; choose --task {known}, or a preset of them")
         if documents and (self.data.pairs or self.data.source):
-            raise RegardError(f"this model learns from plain text, not from pairs; say --task {task.name}")
+            raise RegardError(f"this model learns from plain text, not from pairs; use --task {task.name}")
         task.check(self.model)
         self._resolve_metric(task)
         return self
@@ -108,7 +108,7 @@ class RunSettings(Settings):
         segments = self.model.source.segments_of_text
         if self.data.question_column is not None and segments == 1:
             raise RegardError(
-                "data.question_column: set model.source.segments to 2, so that the parts can be told apart"
+                "data.question_column: set model.source.segments to 2, so that passage and question are two segments"
             )
         next_sentence = self.model.decoder.next_sentence_prediction
         if self.data.text and self.model.decoder.masked_lm and next_sentence != (segments > 1):

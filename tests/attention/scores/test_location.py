@@ -113,7 +113,7 @@ def test_location_score_requires_a_memory_and_the_module() -> None:
     query, memory, _ = tensors()
     with pytest.raises(ValueError, match="a location score attends to a memory"):
         attention(query)
-    with pytest.raises(ValueError, match="sees where it attended before"):
+    with pytest.raises(ValueError, match="needs the weights of the step before"):
         attend(query[:, None], memory[:, None], memory[:, None], score=Location(D, M).double())
     with pytest.raises(ValueError, match="must be odd"):
         Location(D, M, size=4)

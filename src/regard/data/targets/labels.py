@@ -46,7 +46,7 @@ class Labels:
                 f"number."
             )
         if len(counts) < 2:
-            raise RegardError(f"every example has the label {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
+            raise RegardError(f"every example has the label {next(iter(counts), '')[:60]!r}; nothing can be learned.")
         return Labels(sorted(counts))
 
     @property
@@ -123,7 +123,7 @@ class TagLabels(Labels):
             some = next(iter(counts))[:60]
             raise RegardError(f"there are {len(counts):,} different tags, such as {some!r}; these are texts, not tags.")
         if len(counts) < 2:
-            raise RegardError(f"every word has the tag {next(iter(counts), '')[:60]!r}; there is nothing to tell.")
+            raise RegardError(f"every word has the tag {next(iter(counts), '')[:60]!r}; nothing can be learned.")
         return TagLabels(sorted(counts))
 
     @property
@@ -144,7 +144,7 @@ class TagLabels(Labels):
 class SpanLabels(Labels):
     """Labels of positions in span question answering: the first and the last of a span.
 
-    unanswered: there may be no span, which is predicted at the begin token of the source (Devlin et al. 2018,
+    unanswered: there may be no span, which is predicted at the BOS token of the source (Devlin et al. 2018,
     arXiv:1810.04805, section 4.3).
     """
 

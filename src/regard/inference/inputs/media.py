@@ -57,9 +57,14 @@ class MediaInputs:
         """About how many positions it has; 0 for a file that could not be read."""
         return int(self.medium.position_counts(np.array([tokens.size], np.int32))[0]) + 1 if len(tokens) else 0
 
+    @property
+    def upload_suffixes(self) -> tuple[str, ...]:
+        """Of files that can be uploaded."""
+        return self.medium.suffixes
+
     def read_upload(self, content: bytes, name: str) -> DecodedMedia:
-        """An uploaded image or recording, decoded. Raises RegardError."""
-        return DecodedMedia(self.medium.read(content), "the file")
+        """An uploaded file, decoded. Raises RegardError."""
+        return DecodedMedia(self.medium.read(content), name)
 
     def upload_length(self, item: DecodedMedia) -> int:
         """Positions of an upload, which gradients are computed for."""

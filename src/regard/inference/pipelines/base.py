@@ -55,7 +55,10 @@ class FilePipeline(Pipeline, Protocol):
 
 @runtime_checkable
 class UploadReader(Protocol):
-    """What reads uploaded files: a pipeline, or its inputs."""
+    """What reads uploaded files: a pipeline, or its inputs. upload_suffixes: of the files, in lower case."""
+
+    @property
+    def upload_suffixes(self) -> tuple[str, ...]: ...
 
     def read_upload(self, content: bytes, name: str) -> Any:
         """An input of the pipeline, from the content of a file. Raises RegardError."""

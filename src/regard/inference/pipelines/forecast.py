@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from regard.data.batch import collate_sources
 from regard.data.media.base import DecodedMedia, MediaProcessor
 from regard.data.series.forecast import SeriesForecast, point_output
+from regard.data.series.table import SUFFIXES
 from regard.data.targets.series import SeriesTarget
 from regard.errors import RegardError
 from regard.inference.inputs.series import LoadedSeries, SeriesInputs, SeriesWindow
@@ -118,6 +119,11 @@ class ForecastPipeline:
         return [f"{output}: {steps:,} steps of {series}; {plot} shows them."]
 
     # --- uploads -----------------------------------------------------------------------------------------------------
+
+    @property
+    def upload_suffixes(self) -> tuple[str, ...]:
+        """Of tables that can be uploaded."""
+        return SUFFIXES
 
     def read_upload(self, content: bytes, name: str) -> LoadedSeries:
         """The series of an uploaded table. Raises RegardError."""

@@ -3,7 +3,7 @@
 import { showCaptures, startPage } from "../../views/page/attention_page.js";
 import { byId, option, showStatus } from "../../views/page/dom.js";
 import { request, sizeError, startRequest, waitUntilReady } from "./client.js";
-import { FILES } from "./file_inputs.js";
+import { fileInput } from "./file_inputs.js";
 
 const TYPING_MILLISECONDS = 400; // after the last key
 const RETRY_MILLISECONDS = 1000; // if the service is overloaded
@@ -16,17 +16,17 @@ function showLiveStatus(text, isError = false) {
   showStatus(text, isError, "live-status");
 }
 
-/** The modality of the source: text, image or audio. */
-function sourceKind() {
-  return service.models.find(({ name }) => name === byId("live-model").value)?.modality || "text";
+/** How the files of the selected model are chosen; null if it reads text. */
+function selectedFileInput() {
+  return fileInput(service.models.find(({ name }) => name === byId("live-model").value));
 }
 
 /** Show the input that fits the selected model. */
 function showInput() {
-  const kind = sourceKind();
-  byId("live-file-label").hidden = !(kind in FILES);
-  byId("live-file").accept = FILES[kind]?.accept ?? "";
-  byId("live-source").parentElement.hidden = kind in FILES;
+  const files = selectedFileInput();
+  byId("live-file-label").hidden = !files;
+  byId("live-file").accept = files?.accept ?? "";
+  byId("live-source").parentElement.hidden = Boolean(files);
 }
 
 function clearAttention() {
@@ -41,7 +41,7 @@ async function updateAttention() {
   if (!model) return; // the models are not loaded yet
   showInput();
   const isLatest = startRequest();
-  const isText = !(sourceKind() in FILES);
+  const isText = !selectedFileInput();
   const source = isText ? byId("live-source").value.trim() : byId("live-file").files[0];
   const target = byId("live-target").value.trim();
   if (!source || (targetEdited && !target)) {
@@ -75,7 +75,7 @@ async function requestAttention(source, options, attribution) {
     }
     const tooLarge = sizeError(source, service.limits);
     if (tooLarge) throw new Error(`the file is ${tooLarge}.`);
-    return await request("/v1/attend-file", { body: source, key, query: { ...options, attribution } });
+    return await request("/v1/attend-file", { body: source, key, query: { ...options, attribution, name: source.name } });
   } catch (error) {
     if (!attribution || !error.message.startsWith("attribution")) throw error;
     return requestAttention(source, options, false);

@@ -25,9 +25,9 @@ export function selectedModel() {
   return session.models[Number(byId("model").value)];
 }
 
-/** Whether the selected model reads images or recordings. */
+/** Whether the selected model reads files, such as images, recordings or tables of series. */
 export function readsFiles() {
-  return Boolean(selectedModel()) && (selectedModel().modality || "text") !== "text";
+  return Boolean(selectedModel()?.accepts?.length);
 }
 
 /** The index of the model that translates in the other direction, or -1. */

@@ -1,8 +1,9 @@
-// The source of a model that reads images or recordings: a file is chosen or dropped, shown, and described.
+// The source of a model that reads files: one is chosen or dropped, shown, and the prediction requested.
 
 import { byId, option, showStatus } from "../../views/page/dom.js";
 import { request, sizeError, startRequest } from "./client.js";
-import { FILES } from "./file_inputs.js";
+import { fileInput, PREVIEWS } from "./file_inputs.js";
+import { addForecastEvents, showForecasts } from "./forecast_chart.js";
 import { queryOptions } from "./options_form.js";
 import { apiKey, limits, readsFiles, selectedModel } from "./session.js";
 import { showElapsed, showTranslation } from "./translation_view.js";
@@ -12,7 +13,7 @@ let currentFile = null;
 /** Show the inputs and titles that fit the selected model. */
 export function showSourceInput() {
   const model = selectedModel();
-  const files = FILES[model?.modality];
+  const files = fileInput(model);
   byId("source-file").hidden = !files;
   byId("source").hidden = Boolean(files);
   byId("source-toolbar").hidden = Boolean(files);
@@ -28,15 +29,18 @@ export function showSourceInput() {
 export function clearSourceFile() {
   currentFile = null;
   hidePreviews();
+  showForecasts(null);
 }
 
 function hidePreviews() {
-  for (const { preview } of Object.values(FILES)) byId(preview).hidden = true;
+  for (const preview of PREVIEWS) byId(preview).hidden = true;
 }
 
 function showPreview(file) {
-  const preview = byId(FILES[selectedModel().modality].preview);
   hidePreviews();
+  byId("file-name").textContent = file.name;
+  const preview = byId(fileInput(selectedModel()).preview ?? "");
+  if (!preview) return;
   if (preview.src) URL.revokeObjectURL(preview.src);
   preview.src = URL.createObjectURL(file);
   preview.hidden = false;
@@ -57,22 +61,38 @@ async function readFile(file) {
     if (tooLarge) throw new Error(`it is ${tooLarge}`);
     const nbest = selectedModel().options.includes("nbest") ? [["nbest", 3]] : [];
     const to = language.hidden ? [] : [["to", language.value]];
-    const query = [["model", selectedModel().name], ...nbest, ...to, ...queryOptions()];
-    const { text, alternatives } = await request("/v1/predict-file", { body: file, key: apiKey(), query });
+    const query = [["model", selectedModel().name], ["name", file.name], ...nbest, ...to, ...queryOptions()];
+    const response = await request(selectedModel().path, { body: file, key: apiKey(), query });
     if (!isLatest()) return;
-    showTranslation({ text, alternatives: alternatives.map((each) => each.text), sentences: [] });
+    showPrediction(response);
     showElapsed(startTime);
     showStatus("");
   } catch (error) {
     if (!isLatest()) return;
     hidePreviews();
+    showForecasts(null);
     showStatus(`${file.name}: ${error.message}`, true);
   } finally {
     if (isLatest()) byId("target").classList.remove("waiting");
   }
 }
 
+function showPrediction(response) {
+  if (response.forecasts) {
+    showForecasts(response);
+    return;
+  }
+  const alternatives = response.alternatives.map((each) => each.text);
+  showTranslation({ text: response.text, alternatives, sentences: [] });
+}
+
+/** Predict again, since an option was changed. */
+export function rereadFile() {
+  readFile(currentFile);
+}
+
 export function addSourceFileEvents() {
+  addForecastEvents();
   byId("media").addEventListener("change", () => {
     readFile(byId("media").files[0]);
     byId("media").value = "";

@@ -5,7 +5,7 @@ import { request, startRequest, waitUntilReady } from "./client.js";
 import { uploadDocument } from "./document_upload.js";
 import { enteredOptions, onOptionsChanged, showOptions } from "./options_form.js";
 import { apiKey, limits, readsFiles, reverseModel, selectedModel, setService } from "./session.js";
-import { addSourceFileEvents, clearSourceFile, showSourceInput } from "./source_file.js";
+import { addSourceFileEvents, clearSourceFile, rereadFile, showSourceInput } from "./source_file.js";
 import { addWordNavigation, copyTranslation, showElapsed, showTranslation } from "./translation_view.js";
 
 const TYPING_MILLISECONDS = 350; // after the last key
@@ -133,6 +133,6 @@ byId("document-file").addEventListener("change", uploadDocument);
 document.addEventListener("keydown", onShortcut);
 addWordNavigation();
 addSourceFileEvents();
-onOptionsChanged(onSourceChanged);
+onOptionsChanged(() => (readsFiles() ? rereadFile() : onSourceChanged()));
 byId("target-language").addEventListener("change", onSourceChanged);
 startTranslationPage().catch((error) => showStatus(error.message, true));

@@ -1,10 +1,12 @@
-// A source that is not text: an image or a spectrogram, with the weights of one step drawn over it.
+// A source that is not text: an image, a spectrogram or series, with the weights of one step drawn over it.
 
 import { decodeBase64 } from "./base64.js";
 import { element } from "./dom.js";
 
 const IMAGE_WIDTH = 512; // pixels on the page
 const SPECTROGRAM_HEIGHT = 220;
+const SERIES_WIDTH = 1200;
+const SERIES_COLORS = ["#33475b", "#c2410c", "#3f7d4e", "#7a4fa3", "#8a6d1a", "#a3335c"];
 const SMOOTHED_WIDTH = 96; // sources with more pixels are smoothed when they are enlarged
 const FOG = { color: [115, 115, 115], opacity: 215 };
 const TINT = { color: [11, 98, 163], opacity: 170 };
@@ -37,11 +39,36 @@ function sourceCanvas({ kind, shape, values }) {
   return canvas;
 }
 
+/** A canvas with a line for each column of series, whose shape is [steps, columns]. opacities: of the lines. */
+function seriesCanvas({ shape: [steps, columns], values }, opacities) {
+  const bytes = decodeBase64(values);
+  const canvas = element("canvas");
+  canvas.width = SERIES_WIDTH;
+  canvas.height = SPECTROGRAM_HEIGHT;
+  const context = canvas.getContext("2d");
+  context.fillStyle = "#ffffff";
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  context.lineWidth = 2;
+  for (let column = 0; column < columns; column += 1) {
+    context.globalAlpha = opacities?.[column] ?? 0.85;
+    context.strokeStyle = SERIES_COLORS[column % SERIES_COLORS.length];
+    context.beginPath();
+    for (let step = 0; step < steps; step += 1) {
+      const y = (1 - bytes[step * columns + column] / 255) * (canvas.height - 12) + 6;
+      context.lineTo((step + 0.5) * canvas.width / steps, y);
+    }
+    context.stroke();
+  }
+  return canvas;
+}
+
 export class SourceOverlay {
-  constructor(source) {
+  /** byColumn: of series, whether its columns are the positions; else some of its steps are. */
+  constructor(source, byColumn = false) {
     this.isImage = source.kind === "image";
     this.seconds = source.seconds;
-    this.source = sourceCanvas(source);
+    this.series = source.kind === "series" && byColumn ? source : null;
+    this.source = source.kind === "series" ? seriesCanvas(source) : sourceCanvas(source);
     this.weights = [];
     this.node = element("div", "source-overlay");
     this.canvas = element("canvas", this.isImage ? "image" : "spectrogram");
@@ -67,6 +94,12 @@ export class SourceOverlay {
     this.weights = weights;
     const context = this.canvas.getContext("2d");
     const { width, height } = this.canvas;
+    if (this.series) {
+      const largest = Math.max(1e-9, ...weights);
+      const opacities = weights.map((weight) => 0.12 + 0.88 * Math.sqrt(weight / largest));
+      context.drawImage(seriesCanvas(this.series, opacities), 0, 0, width, height);
+      return;
+    }
     context.imageSmoothingEnabled = this.source.width > SMOOTHED_WIDTH;
     context.drawImage(this.source, 0, 0, width, height);
     if (weights.length) this.drawWeights(context, weights, width, height);

@@ -33,7 +33,9 @@ export class StepsView {
     this.playButton.type = "button";
     this.playButton.addEventListener("click", () => this.togglePlaying());
     const media = capture.record.source_media;
-    this.overlay = media && state.kind === "cross" ? new SourceOverlay(media) : null;
+    const kinds = media?.kind === "series" ? ["cross", "encoder"] : ["cross"];
+    const byColumn = capture.record.source.unit === "columns";
+    this.overlay = media && kinds.includes(state.kind) ? new SourceOverlay(media, byColumn) : null;
     this.source = this.overlay ? this.overlay.node : wordLine();
     this.target = wordLine();
     const toolbar = element("div", "toolbar");
