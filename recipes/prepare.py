@@ -6,6 +6,7 @@ python recipes/prepare.py emoji     FOLDER OUT    captions of emoji: train.jsonl
 python recipes/prepare.py fsdd      FOLDER OUT    spoken digits joined to strings of 2 to 6: train, test, and the
                                                   same without one speaker: unheard-train, unheard-test
 python recipes/prepare.py babi      FOLDER OUT    stories and questions: train.jsonl, test.jsonl, 10 % of stories
+python recipes/prepare.py digits    FOLDER OUT    spoken digits, each as a series of 20 energies: train.tsv, test.tsv
 python recipes/prepare.py ett       FOLDER OUT    ETTh1 by months: train.csv (12), valid.csv and test.csv (4 each), the
                                                   latter with the 512 hours before them
 """
@@ -20,6 +21,9 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
+
+from regard.data.log_mel import log_mel_frames
+from regard.models.settings import AudioSource
 
 STRING_COUNTS = {"train": 12_000, "test": 1_000}  # of digits
 MAX_PAUSE_SECONDS = 0.08  # seconds between digits, at most
@@ -124,6 +128,20 @@ def separate_punctuation(text: str) -> str:
     return re.sub(r"([.,?])", r" \1 ", text).strip().replace("  ", " ")
 
 
+def digits(folder: Path, out: Path, seed: int) -> None:
+    """Every recording is a file of numbers [frames, 20]; recordings 0 to 4 of each digit are the test."""
+    settings = AudioSource(sample_rate=8000, mel_bins=20)
+    (out / "series").mkdir(parents=True, exist_ok=True)
+    rows = defaultdict(list)
+    for path in sorted((folder / "recordings").glob("*.wav")):
+        digit, _, number = path.stem.split("_")
+        samples, rate = soundfile.read(path, dtype="float32")
+        np.save(out / "series" / f"{path.stem}.npy", log_mel_frames((samples, rate), settings).astype(np.float32))
+        rows["test" if int(number) < 5 else "train"].append(f"series/{path.stem}.npy\t{DIGIT_NAMES[int(digit)]}")
+    for split, lines_of_split in rows.items():
+        write(out / f"{split}.tsv", ["file\tlabel", *lines_of_split])
+
+
 ETT_SPLITS = {"train": (0, 8640), "valid": (8640, 11_520), "test": (11_520, 14_400)}  # rows
 ETT_HISTORY = 512  # rows before a split that its first forecasts are made from
 
@@ -135,7 +153,8 @@ def ett(folder: Path, out: Path, seed: int) -> None:
 
 
 def main() -> None:
-    datasets = {"trec": trec, "polarity": polarity, "emoji": emoji, "fsdd": fsdd, "babi": babi, "ett": ett}
+    functions = (trec, polarity, emoji, fsdd, babi, digits, ett)
+    datasets = {function.__name__: function for function in functions}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=datasets)
     parser.add_argument("folder", type=Path)

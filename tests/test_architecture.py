@@ -156,7 +156,7 @@ def _extension_classes() -> set[str]:
     found |= {cls for cls in _classes("data/dataset_kinds") if issubclass(cls, DatasetKind)}
     found |= {cls for cls in _classes("training/losses") if issubclass(cls, MainLoss)}
     found |= {cls for cls in _classes("inference/pipelines") if cls.__name__.endswith("Pipeline")}
-    return {cls.__name__ for cls in found} - {"Pipeline", "FilePipeline", "MainLoss"}
+    return {cls.__name__ for cls in found if not getattr(cls, "_is_protocol", False)} - {"MainLoss"}
 
 
 EXTENSION_CLASSES = _extension_classes()

@@ -134,6 +134,13 @@ SHAPES: dict[str, Shape] = {
         "recording to class: convolutions, bidirectional GRU, attention pooling",
         _classifier({"kind": "recurrent", "width": 128, "embedding": 128, "dropout": 0.2}, kind="audio", subsampling=4),
     ),
+    "series-classifier": Shape(
+        "numeric series to class: a Transformer over patches of all columns, attention pooling",
+        _classifier(
+            {**_SERIES_TRANSFORMER, "width": 128, "feedforward": 256, "dropout": 0.2},
+            **{"kind": "series", "channels": "mixed", "patch_length": 4, "patch_stride": 4, "instance_norm": "none"},
+        ),
+    ),
     "show-attend-tell": Shape(
         "image to text: residual convolutions, an LSTM that attends before each word (Xu et al. 2015, soft)",
         {

@@ -9,7 +9,7 @@ from regard.data.series.forecast import as_response
 from regard.errors import RegardError
 from regard.inference.inputs.series import LoadedSeries
 from regard.inference.options import GROUPS
-from regard.inference.pipelines.forecast import ForecastPipeline
+from regard.inference.pipelines.base import TablePipeline, UploadReader
 from regard.serving.file_decoder import FileDecoder
 from regard.serving.http_requests import RequestError, bearer_key, run_for_request
 from regard.serving.model_pool import Model, find_model
@@ -57,13 +57,14 @@ def add_to(app: FastAPI, service: "Service", decoder: FileDecoder) -> None:
             options = options_from({"start": fields["start"]})
         chosen = _find_forecaster(service, model if fields is None else fields.get("model", model))
         options = service.validate_options(options, chosen)
-        pipeline = forecast_pipeline(chosen)
+        pipeline = _table_pipeline(chosen)
         assert pipeline is not None
+        assert isinstance(pipeline, UploadReader)
         assert chosen.batcher is not None
         if fields is None:
             series = await decoder.run(lambda: pipeline.read_upload(body, name))
         else:
-            series = await decoder.run(lambda: pipeline.series_inputs.load_columns(_columns(fields)))
+            series = await decoder.run(lambda: pipeline.read_columns(_columns(fields)))
         _check_count(series, service)
         (result,) = await run_for_request(
             request, chosen.batcher.predict([series], options, seconds=service.limits.seconds)
@@ -72,16 +73,16 @@ def add_to(app: FastAPI, service: "Service", decoder: FileDecoder) -> None:
             raise RequestError(400, f"{result.error}.")
         return {
             "model": chosen.name,
-            "step": str(pipeline.target.step),
+            "step": pipeline.step,
             "forecasts": [as_response(each) for each in result.forecast or []],
             "notes": series.notes,
         }
 
 
-def forecast_pipeline(model: Model) -> ForecastPipeline | None:
+def _table_pipeline(model: Model) -> TablePipeline | None:
     """The pipeline of a model that forecasts; None for another model, or one that is not loaded."""
     pipeline = None if model.predictor is None else model.predictor.pipeline
-    return pipeline if isinstance(pipeline, ForecastPipeline) else None
+    return pipeline if isinstance(pipeline, TablePipeline) else None
 
 
 def _find_forecaster(service: "Service", name: str | None) -> Model:
@@ -89,7 +90,7 @@ def _find_forecaster(service: "Service", name: str | None) -> Model:
     return find_model(
         service.pool,
         name,
-        lambda model: forecast_pipeline(model) is not None,
+        lambda model: _table_pipeline(model) is not None,
         missing="there is no model here that forecasts series; see /v1/models.",
         several="several models forecast series",
     )

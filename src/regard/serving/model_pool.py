@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.inference.options import options_in
-from regard.inference.pipelines.base import FilePipeline, UploadReader
+from regard.inference.pipelines.base import TablePipeline, UploadReader
 from regard.inference.predictor import Predictor, TaskProtocol
 from regard.serving.batcher import Batcher
 from regard.serving.http_requests import RequestError
@@ -90,7 +90,7 @@ def check_served(folder: Path, task: TaskProtocol) -> None:
 
 def predict_path(predictor: Predictor) -> str:
     """Where predictions of a run are requested."""
-    if isinstance(predictor.pipeline, FilePipeline):
+    if isinstance(predictor.pipeline, TablePipeline):
         return "/v1/forecast"
     return "/v1/predict-file" if predictor.reads_files else "/v1/translate"
 

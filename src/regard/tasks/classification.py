@@ -1,4 +1,4 @@
-"""Text, images or recordings to a class."""
+"""Text, images, recordings or numeric series to a class."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,22 +19,23 @@ if TYPE_CHECKING:
 
 @TASKS.register("classification")
 class Classification(Task):
-    """text, image or recording to a class."""
+    """text, image, recording or numeric series to a class."""
 
     name, verb, output = "classification", "classify", "Class"
-    summary = "text, image or recording to a class"
+    summary = "text, image, recording or numeric series to a class"
     options = frozenset({"nbest", "scores", "attention"})
     metrics = ("exact", "macro_f1")
     default_presets = {  # noqa: RUF012
         "text": "classifier",
         "image": "image-classifier",
         "audio": "speech-classifier",
+        "series": "series-classifier",
     }
     presets = tuple(
         Preset(name, {**RECURRENT, "label_smoothing": 0.05, "metric": "exact", "ema_decay": 0.99}, {"truncate": True})
         for name in (
             *("classifier", "classifier-conv", "classifier-transformer"),
-            *("image-classifier", "speech-classifier"),
+            *("image-classifier", "speech-classifier", "series-classifier"),
         )
     )
 
@@ -56,10 +57,19 @@ class Classification(Task):
         return detect_class_columns(files[0])
 
     def configure(self, settings: dict[str, Any]) -> None:
-        """Two texts, one class: the source has two segments."""
+        """Two texts, one class: the source has two segments. The columns and steps of series are those of the files."""
         if settings.get("data", {}).get("question_column") is not None:
             source = settings["model"].setdefault("source", {"kind": "text"})
             source["segments"] = max(2, source.get("segments", 1))
+
+        source = settings["model"].get("source", {})
+        if source.get("kind") == "series":
+            from regard.data.series.shape import read_example_shape
+
+            shape = read_example_shape(settings.get("data", {}))
+            if shape is not None:
+                source["columns"] = shape.columns
+                source.setdefault("history", shape.longest)
 
     def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
         return model.decoder.predicts == "classes"

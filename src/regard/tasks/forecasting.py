@@ -164,6 +164,4 @@ def _match_head(source: dict[str, Any], head: dict[str, Any], targets: int) -> N
     parsed = SeriesSource.parse(source)
     head["columns"] = targets
     head["sequences"] = parsed.columns if parsed.is_channel_independent else 1
-    head["memory_length"] = parsed.positions
-    if parsed.is_channel_independent:
-        head["columns"] = targets
+    head["memory_length"], head["history"] = parsed.positions, parsed.history

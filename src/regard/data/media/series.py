@@ -1,13 +1,13 @@
-"""Numeric series as sources: arrays [steps, columns], from .npy files or from Python."""
+"""Numeric series as sources: arrays [steps, columns], from files of numbers or from Python."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.media.base import MEDIA_PROCESSORS, Array, MediaPositions, MediaProcessor, open_media
+from regard.data.media.base import MEDIA_PROCESSORS, Array, MediaPositions, MediaProcessor
+from regard.data.series.number_files import SUFFIXES, read_numbers
 from regard.data.series.table import is_series_table
 from regard.data.settings import DataSettings
 from regard.errors import RegardError
@@ -20,7 +20,7 @@ class SeriesProcessor(MediaProcessor):
 
     plural_name = "series"
     dtype = np.float32
-    suffixes = (".npy",)
+    suffixes = SUFFIXES
 
     def __init__(self, settings: SeriesSource) -> None:
         self.settings = settings
@@ -30,13 +30,15 @@ class SeriesProcessor(MediaProcessor):
         return bool(settings.pairs) and all(map(is_series_table, settings.pairs))
 
     def read(self, media: Any) -> Array:
-        """[T, C], float32, of a .npy file, its bytes, or an array [T] or [T, C]."""
-        array = media if isinstance(media, np.ndarray | list) else _load(open_media(media))
-        try:
-            values = np.asarray(array, np.float32)
-        except (TypeError, ValueError):
-            raise RegardError("this is not an array of numbers.") from None
-        values = values[:, None] if values.ndim == 1 else values
+        """[T, C], float32, of a file of numbers, its bytes, or an array [T] or [T, C]."""
+        if isinstance(media, np.ndarray | list):
+            try:
+                values = np.asarray(media, np.float32)
+            except (TypeError, ValueError):
+                raise RegardError("this is not an array of numbers.") from None
+            values = values[:, None] if values.ndim == 1 else values
+        else:
+            values = read_numbers(media)
         columns = self.settings.columns
         if values.ndim != 2 or values.shape[1] != columns or not len(values):
             raise RegardError(f"its shape is {values.shape}; a series has the shape (steps, {columns}).")
@@ -85,10 +87,3 @@ def _to_bytes(window: Array) -> NDArray[np.uint8]:
     low, high = window.min(0), window.max(0)
     scaled = (window - low) / np.where(high > low, high - low, 1)
     return np.asarray(np.round(255 * scaled), np.uint8)
-
-
-def _load(file: io.BytesIO) -> Any:
-    try:
-        return np.load(file, allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        raise RegardError("this is not a .npy file of numbers.") from None

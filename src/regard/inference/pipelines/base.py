@@ -1,6 +1,6 @@
 """The contract between a predictor and its pipeline: inputs in, results out, attention on request."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -50,6 +50,18 @@ class FilePipeline(Pipeline, Protocol):
         self, path: Path, output: Path | None, options: Options | None = None, *, as_json: bool = False
     ) -> list[str]:
         """Write the predictions for a file, or return them as lines if there is no output. Returns lines to print."""
+        ...
+
+
+@runtime_checkable
+class TablePipeline(FilePipeline, Protocol):
+    """A pipeline whose inputs are whole tables. step: the time between their rows, in words."""
+
+    @property
+    def step(self) -> str: ...
+
+    def read_columns(self, columns: Mapping[str, Any]) -> Any:
+        """An input from columns by name. Raises RegardError."""
         ...
 
 

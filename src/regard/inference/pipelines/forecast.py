@@ -1,6 +1,6 @@
 """Series to forecasts of the steps after their end, or after another time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,15 @@ class ForecastPipeline:
         steps, count = len(result.forecast[0].times), len(result.forecast)
         series = "1 series" if count == 1 else f"{count:,} series"
         return [f"{output}: {steps:,} steps of {series}; {plot} shows them."]
+
+    @property
+    def step(self) -> str:
+        """The time between rows, in words."""
+        return str(self.target.step)
+
+    def read_columns(self, columns: Mapping[str, Any]) -> LoadedSeries:
+        """The series of columns by name. Raises RegardError."""
+        return self.series_inputs.load_columns(dict(columns))
 
     # --- uploads -----------------------------------------------------------------------------------------------------
 

@@ -47,6 +47,10 @@ class ForecastHead(nn.Module):
         outputs = self.columns * Q if settings.pool == "attention" else self.columns * H * Q
         self.dropout = Dropout(settings.head_dropout)
         self.project = nn.Linear(inputs, outputs)
+        self.skip: nn.Linear | None = None
+        if settings.linear_skip:
+            self.skip = nn.Linear(settings.history, H * Q)
+            nn.init.zeros_(self.skip.weight)
 
     def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets, which are ignored -> features [B, H, C, Q]."""
@@ -70,7 +74,15 @@ class ForecastHead(nn.Module):
 
 
 def forecast_values(model: "Seq2Seq", source: Tensor, mask: Tensor, features: Tensor) -> Tensor:
-    """The head's features [B, H, C, Q] in the units of the source: instance normalization is reversed."""
+    """The head's features [B, H, C, Q] in the units of the source: instance normalization is reversed.
+
+    A linear map of the normalized window is added, if the head has one.
+    """
     mean, scale = instance_statistics(source, mask, getattr(model.settings.source, "instance_norm", "none"))
     C = features.shape[2]
+    skip = getattr(model.decoder, "skip", None)
+    if skip is not None:
+        window = ((source - mean) / scale * mask[..., None])[..., :C].transpose(1, 2)  # [B, C, T]
+        window = pad(window, (skip.in_features - window.shape[-1], 0))
+        features = features + skip(window).unflatten(-1, (features.shape[1], -1)).transpose(1, 2)
     return features * scale[:, :, :C, None] + mean[:, :, :C, None]

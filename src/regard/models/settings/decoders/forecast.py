@@ -19,8 +19,10 @@ class ForecastHeadSettings(DecoderSettings):
 
     pool: how positions become a forecast: `flatten` joins all of them for one linear layer (PatchTST), `position` reads
     the forecast of a column from its own position (for `source.unit = "column"`), and `attention` attends to the
-    history with a learned query for each step ahead. quantiles: to forecast, in ascending order; the mean if none.
-    columns: that are forecast. sequences: that the source makes of a window. memory_length: positions of each.
+    history with a learned query for each step ahead. linear_skip: a linear map from the window of each column is added
+    to its forecast (the global residual connection of TiDE, Das et al. 2023, arXiv:2304.08424). quantiles: to forecast,
+    in ascending order; the mean if none. columns: that are forecast. history: steps of a window. sequences: that the
+    source makes of it. memory_length: positions of each.
     """
 
     has_output: ClassVar[bool] = False
@@ -34,9 +36,11 @@ class ForecastHeadSettings(DecoderSettings):
     kind: Literal["forecast"] = "forecast"
     horizon: Size = 24
     columns: Size = 1
+    history: Size = 1
     sequences: Size = 1
     memory_length: Size = 1
     pool: Literal["flatten", "position", "attention"] = "flatten"
+    linear_skip: bool = False
     head_dropout: Share = 0.0
     score: PoolingScore = "scaled-dot"
     normalize: Normalizer = "softmax"
