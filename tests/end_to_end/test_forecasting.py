@@ -158,3 +158,62 @@ def test_an_interrupted_run_ends_with_the_same_bits(tables: Path, tmp_path: Path
     run_regard("train", "--resume", tmp_path / "parts")
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert weights[0] == weights[1]
+
+
+def test_known_columns_have_future_values_in_rows_without_targets(tmp_path: Path) -> None:
+    """The target repeats the known column; only rows after the end tell what comes."""
+    rows = [f"{time},{known},{known}" for time, known in _alternating(400)]
+    future = [f"{time},,{known}" for time, known in _alternating(6, first=400, level=5.0)]
+    (tmp_path / "train.csv").write_text("\n".join(["time,sales,price", *rows]) + "\n")
+    (tmp_path / "next.csv").write_text("\n".join(["time,sales,price", *rows[-60:], *future]) + "\n")
+    run = tmp_path / "run"
+    options = ("--preset", "column-transformer", "--known", "price", "--horizon", 6, "--history", 24, "--steps", 150)
+    rates = set_options(["training.learning_rate=3e-3", "training.validate_every=50"])
+    run_regard("train", tmp_path / "train.csv", "-o", run, *options, *rates, "--quiet")
+    predictor = regard.load(run)
+    forecast = predictor.forecast(tmp_path / "next.csv").forecast[0]
+    assert forecast.times[0] - forecast.history_times[-1] == 3600, "it begins after the last row with a target"
+    (tmp_path / "same.csv").write_text("\n".join(["time,sales,price", *rows[-60:]]) + "\n")
+    other = predictor.forecast(tmp_path / "same.csv").forecast[0]
+    assert (forecast.times == other.times).all()
+    assert np.abs(forecast.point - other.point).max() > 0.1, "the future price is read"
+    noted = run_regard("forecast", run, tmp_path / "same.csv").stderr
+    assert "price: the last value is repeated where a row is missing" in noted
+    assert "price" not in run_regard("forecast", run, tmp_path / "next.csv").stderr
+
+
+def _alternating(count: int, *, first: int = 0, level: float = 0.0) -> list[tuple[str, float]]:
+    generator = np.random.default_rng(first)
+    start = np.datetime64("2024-01-01T00:00:00")
+    return [
+        (str(start + np.timedelta64(first + step, "h")).replace("T", " "), round(level + float(value), 3))
+        for step, value in enumerate(generator.normal(size=count))
+    ]
+
+
+@pytest.mark.slow
+def test_series_in_files_are_classified(tmp_path: Path) -> None:
+    generator = np.random.default_rng(1)
+    for split, count in (("train", 160), ("test", 40)):
+        lines = []
+        for number in range(count):
+            speed, steps = (0.2, 0.6)[number % 2], int(generator.integers(30, 50))
+            phase = generator.uniform(0, 6)
+            values = np.stack([np.sin(speed * np.arange(steps) + phase), generator.normal(size=steps)], 1)
+            name = f"{split}-{number}.{'npy' if number % 3 else 'csv'}"
+            if name.endswith("npy"):
+                np.save(tmp_path / name, values)
+            else:
+                np.savetxt(tmp_path / name, values, delimiter=",", header="x,y", comments="")
+            lines.append(f"{name},{('slow', 'fast')[number % 2]}")
+        (tmp_path / f"{split}.csv").write_text("\n".join(["file,label", *lines]) + "\n")
+    run = tmp_path / "run"
+    small = set_options(["model.encoder.width=32", "training.learning_rate=3e-3"])
+    done = run_regard("train", tmp_path / "train.csv", "--task", "classification", "-o", run, "--steps", 120, *small)
+    assert "2 columns" in done.stdout + done.stderr
+    scores = json.loads(run_regard("evaluate", run, tmp_path / "test.csv", "--json").stdout)["scores"]
+    assert {score["name"]: score["value"] for score in scores}["exact"] > 90
+    assert run_regard("classify", run, tmp_path / "test-0.csv").stdout.strip() == "slow"
+    run_regard("see", run, tmp_path / "test-1.npy", "-o", tmp_path / "x.png")
+    report = json.loads(run_regard("classify", run, tmp_path / "train.csv", "--json", check=False).stdout)
+    assert "not a table of numbers" in report["error"]

@@ -111,7 +111,7 @@ def test_image_and_text_classification(images: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["captioning", "speech", "summarization", "story_qa"])
+@pytest.mark.parametrize("task", ["captioning", "speech", "summarization", "story_qa", "forecasting"])
 def test_every_demonstration_runs(task: str, tmp_path: Path) -> None:
     done = run_regard("demo", "--task", task, "-o", tmp_path / "demo", "--steps", 30, "--json")
     result = json.loads(done.stdout)

@@ -153,7 +153,10 @@ def _predict_tables(
     if output is not None and len(inputs) > 1:
         raise RegardError("-o: one table is written at a time; give one input.")
     for name in inputs:
-        for line in pipeline.write_file(Path(name), output, options, as_json=as_json):
+        report = pipeline.write_file(Path(name), output, options, as_json=as_json)
+        for note in report.notes:
+            typer.echo(f"{name}: {note}", err=True)
+        for line in report.lines:
             typer.echo(line)
 
 

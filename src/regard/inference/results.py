@@ -44,6 +44,7 @@ class Result:
     missing: list[str] = field(default_factory=list)  # placeholders and terms that could not be kept
     forecast: "list[SeriesForecast] | None" = None  # of each series, of a model that forecasts
     vector: NDArray[np.float32] | None = None  # [width], of a model that embeds texts
+    notes: list[str] = field(default_factory=list)  # what was changed or assumed in reading the input
     error: str = ""  # why there is no output, as a clause
 
     def _repr_html_(self) -> str | None:

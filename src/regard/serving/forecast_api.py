@@ -75,7 +75,7 @@ def add_to(app: FastAPI, service: "Service", decoder: FileDecoder) -> None:
             "model": chosen.name,
             "step": pipeline.step,
             "forecasts": [as_response(each) for each in result.forecast or []],
-            "notes": series.notes,
+            "notes": [*series.notes, *result.notes],
         }
 
 

@@ -72,13 +72,16 @@ class SeriesInputs:
         report = Counter[str]()
         return LoadedSeries(UPLOAD, self.read(columns, report), describe_report(report))
 
-    def windows(self, item: Any, start: str = "") -> list[SeriesWindow]:
-        """The window of each series before its forecast. start: the first time to forecast. Raises RegardError."""
+    def windows(self, item: Any, start: str = "") -> tuple[list[SeriesWindow], list[str]]:
+        """The window of each series before its forecast, and what was changed, as lines. start: the first time to
+        forecast. Raises RegardError."""
         if isinstance(item, DecodedMedia):
             if start:
                 raise RegardError("start: an array has no times; leave it out")
-            return [SeriesWindow(self.processor.reshape(np.asarray(item.array)))]
-        return [self._window(each, start) for each in self.read(item)]
+            return [SeriesWindow(self.processor.reshape(np.asarray(item.array)))], []
+        report = Counter[str]()
+        found = [self._window(each, start) for each in self.read(item, report)]
+        return found, [*describe_report(report), *(note for each in found for note in each.notes)]
 
     def _window(self, series: RegularSeries, start: str) -> SeriesWindow:
         origin = self._origin(series, start)

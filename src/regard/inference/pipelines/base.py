@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from regard.inference.inputs.base import Inputs
 from regard.inference.loaded_run import LoadedRun
@@ -42,14 +42,21 @@ class Pipeline(Protocol):
         ...
 
 
+class FileReport(NamedTuple):
+    """lines: to print, the predictions if they were not written. notes: what was changed or assumed in reading."""
+
+    lines: list[str]
+    notes: list[str]
+
+
 @runtime_checkable
 class FilePipeline(Pipeline, Protocol):
     """A pipeline whose predictions for a file are a file."""
 
     def write_file(
         self, path: Path, output: Path | None, options: Options | None = None, *, as_json: bool = False
-    ) -> list[str]:
-        """Write the predictions for a file, or return them as lines if there is no output. Returns lines to print."""
+    ) -> FileReport:
+        """Write the predictions for a file, or return them as lines if there is no output."""
         ...
 
 

@@ -1,6 +1,7 @@
 """Series to forecasts of the steps after their end, or after another time."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from regard.errors import RegardError
 from regard.inference.inputs.series import LoadedSeries, SeriesInputs, SeriesWindow
 from regard.inference.loaded_run import LoadedRun
 from regard.inference.options import Options
-from regard.inference.pipelines.base import OnDone, ignore_progress
+from regard.inference.pipelines.base import FileReport, OnDone, ignore_progress
 from regard.inference.results import Result
 from regard.interpret.forecast_attention import capture_forecast_attention
 from regard.models.heads.forecast import forecast_values
@@ -52,11 +53,11 @@ class ForecastPipeline:
         for item in inputs:
             name = item.name if isinstance(item, DecodedMedia | LoadedSeries) else str(item)[:100]
             try:
-                windows = self.series_inputs.windows(item, options.start)
+                windows, notes = self.series_inputs.windows(item, options.start)
             except RegardError as error:
                 found.append(Result(name, "", 0.0, [], [], error=str(error).rstrip(".")))
             else:
-                found.append(self._result(name, windows))
+                found.append(replace(self._result(name, windows), notes=notes))
             on_done(1)
         return found
 
@@ -93,7 +94,7 @@ class ForecastPipeline:
         if isinstance(target, str):
             raise RegardError("attend: a forecast has no target; give the series alone.")
         try:
-            window = self.series_inputs.windows(source)[0]
+            (window, *_), _ = self.series_inputs.windows(source)
         except RegardError as error:
             raise RegardError(f"{str(source)[:100]}: {str(error).rstrip('.')}.") from None
         captured = capture_forecast_attention(self.run.bundle, window.values, self.target, attribution=attribution)
@@ -101,8 +102,8 @@ class ForecastPipeline:
 
     def write_file(
         self, path: Path, output: Path | None, options: Options | None = None, *, as_json: bool = False
-    ) -> list[str]:
-        """Forecast the series of a file into a table and a plot beside it, or as lines. Returns lines to print."""
+    ) -> FileReport:
+        """Forecast the series of a file into a table and a plot beside it, or as lines."""
         from regard.views.forecast_plot import plot_forecasts, write_forecasts
 
         (result,) = self.results([path], options or Options())
@@ -110,13 +111,13 @@ class ForecastPipeline:
             raise RegardError(f"{path}: {result.error}." if str(path) not in result.error else f"{result.error}.")
         assert result.forecast is not None
         if output is None:
-            return write_forecasts(result.forecast, None, as_json=as_json)
+            return FileReport(write_forecasts(result.forecast, None, as_json=as_json), result.notes)
         write_forecasts(result.forecast, output)
         plot = output.with_suffix(".png")
         plot_forecasts(result.forecast, plot)
         steps, count = len(result.forecast[0].times), len(result.forecast)
         series = "1 series" if count == 1 else f"{count:,} series"
-        return [f"{output}: {steps:,} steps of {series}; {plot} shows them."]
+        return FileReport([f"{output}: {steps:,} steps of {series}; {plot} shows them."], result.notes)
 
     @property
     def step(self) -> str:
