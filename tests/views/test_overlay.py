@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from regard.inference.inputs.media import MediaInputs
-from regard.interpret.captured_attention import Axis, CapturedAttention, SourceMedia
+from regard.interpret.captured_attention import Axis, CapturedAttention, Kind, SourceMedia
 from regard.loading import predictor_from_bundle
 from regard.views.channel_attention import render_channel_attention, write_channel_attention
 from regard.views.html_page import write_page
@@ -216,3 +216,36 @@ def test_channel_attention_is_drawn(tmp_path: Path, suffix: str) -> None:
     assert lines[0].startswith("block 1: 8 channels")
     with pytest.raises(ValueError, match="residual convolutions"):
         MediaInputs(predictor_from_bundle(media_bundle("speech")).run).channel_attention(audio_bytes())
+
+
+def series_capture(unit: str, rows: int, positions: int, kind: str = "cross") -> CapturedAttention:
+    """Attention over two columns of 40 steps."""
+    rng = np.random.default_rng(1)
+    media = SourceMedia("series", rng.integers(0, 255, (40, 2)).astype(np.uint8))
+    source = Axis(tuple(f"p{at}" for at in range(positions)), (False,) * positions, unit)
+    target = Axis(tuple(f"+{at + 1}" for at in range(rows)), (False,) * rows, "steps")
+    weights = rng.dirichlet(np.ones(positions), (1, rows if kind == "cross" else positions)).astype(np.float32)
+    return CapturedAttention(source, target, target, {kind: [weights]}, source_media=media)  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("unit", "positions", "kind"), [("steps", 40, "cross"), ("patches", 9, "encoder"), ("columns", 2, "encoder")]
+)
+def test_series_are_drawn_with_every_kind_of_position(unit: str, positions: int, kind: Kind, tmp_path: Path) -> None:
+    captured = series_capture(unit, 6, positions, kind)
+    assert kind in (captured.source_media or pytest.fail("no source")).drawn_kinds
+    overlay = Overlay("a day ahead", captured, captured.matrix(kind), kind)
+    for suffix in (".png", ".svg", ".pdf"):
+        write_overlay([overlay], tmp_path / f"x{suffix}")
+        assert (tmp_path / f"x{suffix}").stat().st_size > 3000
+    lines = render_overlay(overlay).splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == overlay.labels
+    assert lines[-1].split()[0] == "p0"
+    assert lines[-1].split()[-1] == f"p{positions - 1}"
+
+
+def test_many_steps_ahead_are_grouped_in_the_terminal() -> None:
+    captured = series_capture("steps", 96, 40)
+    lines = render_overlay(Overlay("", captured, captured.matrix())).splitlines()
+    assert len(lines) == 25
+    assert lines[0].strip().startswith("+1 to +4")

@@ -192,6 +192,8 @@ def _scale_line(overlay: Overlay, count: int) -> str:
     if overlay.media.kind == "spectrogram":
         return "0" + f"{overlay.media.seconds:.1f} s".rjust(count - 1)
     labels = [truncate(printable(label), 16) for label in overlay.captured.source.labels]
+    if overlay.captured.source.unit == "columns":
+        return " ".join(labels)
     return labels[0] + labels[-1].rjust(max(1, count - len(labels[0])))
 
 

@@ -98,3 +98,9 @@ def test_times_are_written_as_dates_where_steps_are_days() -> None:
     assert format_time(DAY, Step(seconds=86_400)) == "2024-05-31"
     assert format_time(MOMENT, Step(seconds=3600)) == "2024-05-31 18:30:00"
     assert format_time(MONTH, Step(months=1)) == "2024-05-01"
+
+
+@pytest.mark.parametrize("cell", ["inf", "-inf", "nan", "1e300", "Infinity"])
+def test_numbers_that_are_no_times_are_none(cell: str) -> None:
+    """Infinity once was divided by a thousand for ever."""
+    assert time_format([cell]) is None

@@ -91,3 +91,19 @@ def test_gradients_reach_every_parameter(name: str) -> None:
     for parameter_name, parameter in model.named_parameters():
         assert parameter.grad is not None, parameter_name
         assert torch.isfinite(parameter.grad).all()
+
+
+def test_the_linear_skip_is_added_to_the_forecast_in_the_units_of_each_window() -> None:
+    model = build(
+        "patch-transformer", decoder={"linear_skip": True, "quantiles": [0.1, 0.9]}, source={"instance_norm": "last"}
+    )
+    source = windows()
+    without = forecast(model, source)
+    skip = model.decoder.skip
+    assert skip.weight.count_nonzero() == 0, "it begins as nothing"
+    with torch.no_grad():
+        skip.weight.normal_()
+    last = source[:, -1:]
+    linear = torch.nn.functional.linear((source - last).transpose(1, 2), skip.weight)  # [N, C, H Q]
+    expected = linear.view(len(source), C, H, 2).transpose(1, 2)
+    torch.testing.assert_close(forecast(model, source) - without, expected)

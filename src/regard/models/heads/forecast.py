@@ -51,6 +51,7 @@ class ForecastHead(nn.Module):
         if settings.linear_skip:
             self.skip = nn.Linear(settings.history, H * Q)
             nn.init.zeros_(self.skip.weight)
+            nn.init.zeros_(self.skip.bias)
 
     def forward(self, targets: Tensor, memory: EncoderOutput, *, need_weights: bool = False) -> DecoderOutput:
         """targets, which are ignored -> features [B, H, C, Q]."""
