@@ -19,7 +19,7 @@ PRESETS = [preset.name for preset in Forecasting.presets]
 
 def build(name: str, *, covariates: int = 0, history: int = T, **changes: Any) -> Seq2Seq:
     torch.manual_seed(0)
-    settings = merge_settings(SHAPES[name].model, {"source": {"history": history}, **changes})
+    settings = merge_settings(merge_settings(SHAPES[name].model, {"source": {"history": history}}), changes)
     settings["source"] |= {"columns": C + covariates, "covariates": covariates}
     settings["decoder"]["horizon"] = H
     _match_head(settings["source"], settings["decoder"], C)
