@@ -40,11 +40,15 @@ def test_forecasts_beat_naive_ones_and_all_metrics_are_reported(trained: Path, t
     assert set(scores) == {"model", "ridge regression", "seasonal naive", "naive"}
     assert set(scores["model"]) == {"mse", "mae", "mase", "smape", "pinball", "coverage_error"}
     assert scores["model"]["mse"] < scores["naive"]["mse"] / 3
+    coverage = report["coverage"]
+    assert coverage["nominal"] == pytest.approx(80)
+    assert abs(coverage["actual"] - coverage["nominal"]) == pytest.approx(scores["model"]["coverage_error"])
     assert len(report["by_step"]["model"]["mse"]) == 12
     assert np.mean(report["by_step"]["model"]["mse"]) == pytest.approx(scores["model"]["mse"])
     lines = run_regard("evaluate", trained, tables / "test.csv", "--metric", "mae,coverage_error").stdout.splitlines()
     assert lines[0] == "141 forecasts of 12 steps of 1 hour, 2 columns"
     assert "mae by steps ahead" in lines
+    assert any("of the values are between the outermost quantiles; nominal are 80.0 %" in line for line in lines)
 
 
 def test_a_forecast_is_a_table_and_a_plot(trained: Path, tables: Path, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ BATCH_WINDOWS = 256
 MAX_VALIDATION_WINDOWS = 1000
 RIDGE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
 RIDGE_WINDOWS = 20_000  # windows and columns that regression learns from, at most
+COVERAGE = "coverage_error"  # the metric that counts values between quantiles
 STEP_GROUPS = 4  # of steps ahead, in a report
 
 Window = NDArray[np.float32]  # [T, C], standardized
@@ -31,7 +32,8 @@ System = Callable[[Sequence[Window]], Values]  # windows -> forecasts [N, H, V, 
 
 @dataclass(frozen=True)
 class BacktestReport:
-    """by_step: of each system and metric, the mean error of each step ahead."""
+    """by_step: of each system and metric, the mean error of each step ahead. coverage: the share of values between the
+    outermost quantiles, and what it should be, in percent; None for a model without quantiles."""
 
     run: Path
     windows: int
@@ -41,6 +43,7 @@ class BacktestReport:
     season: int
     scores: dict[str, dict[str, float]]  # by system and metric
     by_step: dict[str, dict[str, list[float]]]
+    coverage: tuple[float, float] | None = None
     notes: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -54,6 +57,7 @@ class BacktestReport:
             "season": self.season,
             "scores": self.scores,
             "by_step": self.by_step,
+            "coverage": None if self.coverage is None else dict(zip(("actual", "nominal"), self.coverage, strict=True)),
             "notes": self.notes,
         }
 
@@ -67,6 +71,11 @@ class BacktestReport:
         for system, scores in self.scores.items():
             cells = (f"{scores[name]:14.4f}" if name in scores else f"{'':14}" for name in names)
             found.append(f"  {system:{width}} " + " ".join(cells).rstrip())
+        if self.coverage is not None:
+            actual, nominal = self.coverage
+            found.append(
+                f"  {actual:.1f} % of the values are between the outermost quantiles; nominal are {nominal:.1f} %"
+            )
         first = names[0]
         groups = np.array_split(np.arange(self.horizon), min(STEP_GROUPS, self.horizon))
         found.append(f"{first} by steps ahead")
@@ -118,9 +127,9 @@ def backtest(
                         totals.add(name, metric, forecasts)
             advance(len(batch))
     scores, by_step = totals.results(pipeline.quantiles)
-    return BacktestReport(
-        run, len(windows), target.horizon, str(target.step), target.targets, target.season, scores, by_step, notes
-    )
+    sizes = len(windows), target.horizon, str(target.step), target.targets, target.season
+    coverage = totals.coverage(pipeline.quantiles)
+    return BacktestReport(run, *sizes, scores, by_step, coverage, notes)
 
 
 def validation_score(metric: type[ForecastMetric], pipeline: ForecastPipeline, dataset: SeriesDataset) -> float:
@@ -150,6 +159,13 @@ class _Totals:
         key = system, metric
         self._sums[key] = self._sums.get(key, 0) + np.where(present, errors, 0).sum((0, 2))
         self._counts[key] = self._counts.get(key, 0) + present.sum((0, 2))
+
+    def coverage(self, quantiles: tuple[float, ...]) -> tuple[float, float] | None:
+        """The share of values between the model's outermost quantiles and the nominal one, in percent, if counted."""
+        key = next((key for key in self._sums if key[0] == "model" and key[1].name == COVERAGE), None)
+        if key is None:
+            return None
+        return float(self._sums[key].sum() / self._counts[key].sum()), 100 * (quantiles[-1] - quantiles[0])
 
     def results(
         self, quantiles: tuple[float, ...]
