@@ -16,6 +16,7 @@ from regard.data.targets.series import SeriesTarget
 from regard.errors import RegardError
 from regard.evaluation.metrics import METRICS
 from regard.evaluation.metrics._forecast import ForecastMetric, Forecasts, Values
+from regard.evaluation.metrics.coverage import CoverageError
 from regard.evaluation.report import Progress
 from regard.inference.pipelines.forecast import ForecastPipeline
 
@@ -23,7 +24,6 @@ BATCH_WINDOWS = 256
 MAX_VALIDATION_WINDOWS = 1000
 RIDGE_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
 RIDGE_WINDOWS = 20_000  # windows and columns that regression learns from, at most
-COVERAGE = "coverage_error"  # the metric that counts values between quantiles
 STEP_GROUPS = 4  # of steps ahead, in a report
 
 Window = NDArray[np.float32]  # [T, C], standardized
@@ -95,7 +95,8 @@ def backtest(
     target, changes = pipeline.target, Counter[str]()
     chosen = [forecast_metric(name, pipeline.quantiles) for name in metrics]
     if pipeline.quantiles:
-        chosen += [forecast_metric(name, pipeline.quantiles) for name in ("pinball", "coverage_error")]
+        of_quantiles = [name for name, metric in METRICS.items() if getattr(metric, "quantiles", False)]
+        chosen += [forecast_metric(name, pipeline.quantiles) for name in sorted(of_quantiles, reverse=True)]
         chosen = list(dict.fromkeys(chosen))
     series = [each for path in files for each in pipeline.series_inputs.read(path, changes)]
     windows = [(each, row) for each in series for row in _forecast_rows(each, pipeline.history, target.horizon)]
@@ -162,7 +163,7 @@ class _Totals:
 
     def coverage(self, quantiles: tuple[float, ...]) -> tuple[float, float] | None:
         """The share of values between the model's outermost quantiles and the nominal one, in percent, if counted."""
-        key = next((key for key in self._sums if key[0] == "model" and key[1].name == COVERAGE), None)
+        key = next((key for key in self._sums if key[0] == "model" and key[1] is CoverageError), None)
         if key is None:
             return None
         return float(self._sums[key].sum() / self._counts[key].sum()), 100 * (quantiles[-1] - quantiles[0])
