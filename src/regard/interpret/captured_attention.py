@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from regard.alignment.alignment_head import AlignmentHead
 from regard.data.media.base import MediaKind
+from regard.errors import RegardError
 
 Kind = Literal["cross", "encoder", "decoder"]
 KINDS: dict[Kind, tuple[str, str]] = {  # queries and keys, which are rows and columns
@@ -237,14 +238,14 @@ class CapturedAttention:
         """[rows, columns] of one layer and head, from 0; the mean over all of them where none is given."""
         layers = self.weights.get(kind) or []
         if not layers:
-            raise ValueError(
+            raise RegardError(
                 f"this model has no attention of the kind {kind!r}; it has {', '.join(self.kinds) or 'none'}."
             )
         if layer is not None and not -len(layers) <= layer < len(layers):
-            raise ValueError(f"layer: there are {len(layers)}, from 0; there is no {layer}.")
+            raise RegardError(f"layer: there are {len(layers)}, from 0; there is no {layer}.")
         selected = layers if layer is None else [layers[layer]]
         if head is not None and not all(-len(each) <= head < len(each) for each in selected):
-            raise ValueError(f"head: there are {min(map(len, selected))}, from 0; there is no {head}.")
+            raise RegardError(f"head: there are {min(map(len, selected))}, from 0; there is no {head}.")
         means = [each.mean(0) if head is None else each[head] for each in selected]
         total: Weights = np.mean(means, 0, dtype=np.float32)
         return total

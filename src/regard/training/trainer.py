@@ -109,7 +109,7 @@ class Trainer:
             return False
         try:
             copy_tensors_into(self.objective, checkpoint.groups["weights"], "its checkpoint")
-        except ValueError as error:
+        except RegardError as error:
             raise RegardError(f"{self.run}: settings.toml is no longer the one it was trained with: {error}") from None
         parameters = dict(self.objective.named_parameters())
         for name, parameter in parameters.items():
