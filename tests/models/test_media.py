@@ -17,6 +17,7 @@ VOCABULARY = 13
 SMALL_SOURCES: dict[str, dict[str, Any]] = {
     "image": {"size": 16},
     "audio": {"mel_bins": 12, "channels": 4},
+    "series": {"columns": 12, "history": 64},
     "text": {},
 }
 MEDIA = [name for name in SHAPES if source_kind(name) in ("image", "audio")]
@@ -63,6 +64,11 @@ def sources(model: Seq2Seq, lengths: list[int], *, padding: int = 0, seed: int =
     if source_settings.kind == "text":
         tokens = torch.randint(4, VOCABULARY, (len(lengths), max_length), generator=generator)
         return torch.nn.functional.pad(tokens, (0, padding)) * mask, mask
+    if source_settings.kind == "series":  # they end at the last step, and are padded at the beginning
+        steps = torch.randn(len(lengths), max_length, 12, generator=generator)
+        noise = torch.randn(len(lengths), padding, 12, generator=generator)
+        mask = torch.arange(max_length + padding)[None] >= max_length + padding - torch.tensor(lengths)[:, None]
+        return torch.cat([noise, steps], 1), mask
     frames = torch.randn(len(lengths), max_length, 12, generator=generator)
     noise = torch.randn(len(lengths), padding, 12, generator=generator)
     return torch.cat([frames, noise], 1), mask
@@ -106,13 +112,10 @@ def test_output_is_independent_of_batch_and_padding(name: str) -> None:
     with torch.no_grad():
         batched = model(source, mask, tokens).features
         close(model(padded, padded_mask, tokens).features, batched)
-        for row, length in enumerate(LENGTHS):
-            single = slice(row, row + 1)
-            unpadded = source[single] if source.ndim == 4 else source[single, :length]
-            close(
-                model(unpadded, mask[single] if source.ndim == 4 else mask[single, :length], tokens[single]).features,
-                batched[single],
-            )
+        for row in range(len(LENGTHS)):
+            single, valid = slice(row, row + 1), mask[row] if source.ndim < 4 else slice(None)
+            alone = source[single] if source.ndim == 4 else source[single][:, valid]
+            close(model(alone, mask[single][:, valid], tokens[single]).features, batched[single])
 
 
 @every_model

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -43,6 +44,9 @@ class Server:
             self.stderr_lines.append(line)
             if found := re.search(r"http://[^/]+", line):
                 self.url = found[0]
+        # The log is read all the time: a server whose pipe is full would wait for ever.
+        self._reader = threading.Thread(target=self._read_log, daemon=True)
+        self._reader.start()
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
@@ -70,7 +74,13 @@ class Server:
     def stop(self) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.stderr_lines += self.process.communicate(timeout=60)[1].splitlines(keepends=True)
+            self.process.wait(timeout=60)
+            self._reader.join(timeout=60)
+
+    def _read_log(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.stderr_lines.append(line)
 
 
 @pytest.fixture(scope="session")

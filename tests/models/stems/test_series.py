@@ -66,8 +66,9 @@ def test_padding_at_the_beginning_changes_nothing(settings: dict[str, object], m
     alone, alone_mask = module.read(short, mask[:, 8:])
     together, together_mask = module.read(padded, padded_mask)
     count = alone.shape[1] if module.source.unit == "column" else int(alone_mask[0].sum())
-    torch.testing.assert_close(together[:, -count:], alone[:, -count:])
-    assert together_mask[:, -count:].all()
+    torch.testing.assert_close(together[:, :count], alone[:, :count])
+    assert together_mask[:, :count].all()
+    assert not together_mask[:, count:].any()
 
 
 def test_a_constant_column_stays_finite_and_statistics_invert() -> None:
@@ -76,3 +77,22 @@ def test_a_constant_column_stays_finite_and_statistics_invert() -> None:
     mean, scale = instance_statistics(source, mask, "standard")
     assert torch.isfinite((source - mean) / scale).all()
     torch.testing.assert_close((source - mean) / scale * scale + mean, source)
+
+
+@pytest.mark.parametrize("length", [3, 9, 17])
+def test_positions_do_not_depend_on_longer_series_in_the_batch(length: int) -> None:
+    """An incomplete patch at the beginning is left out, alone and in a batch; a series shorter than a patch is one."""
+    source = SeriesSource(columns=2, history=64, patch_length=4, patch_stride=4, channels="mixed")
+    stem = SeriesStem(source, StemOptions(8, 0.0, "learned", 32)).double().eval()
+    torch.manual_seed(1)
+    short, long = torch.randn(1, length, 2).double(), torch.randn(1, 30, 2).double()
+    mask = torch.ones(1, length, dtype=torch.bool)
+    alone, alone_mask = stem.read(short, mask)
+    padded = torch.cat([torch.full((1, 30 - length, 2), 9.0), short], 1)
+    both_mask = torch.ones(2, 30, dtype=torch.bool)
+    both_mask[0, : 30 - length] = False
+    vectors, found = stem.read(torch.cat([padded, long]), both_mask)
+    count = alone.shape[1]
+    assert alone_mask.all()
+    assert found[0].tolist() == [True] * count + [False] * (found.shape[1] - count)
+    torch.testing.assert_close(vectors[0, :count], alone[0])

@@ -13,7 +13,7 @@ from regard.attention.normalizers import Normalizer
 from regard.attention.scores import SCORES
 from regard.models.dropout import Dropout
 from regard.models.outputs import DecoderOutput, EncoderOutput
-from regard.models.stems.series import instance_statistics
+from regard.models.stems.series import align_right, instance_statistics
 
 if TYPE_CHECKING:
     from regard.models.seq2seq import Seq2Seq
@@ -66,6 +66,7 @@ class ForecastHead(nn.Module):
             values = self.project(self.dropout(attended.output)).view(-1, S, H, C, Q)
             weights = [attended.weights] if attended.weights is not None else []
         elif settings.pool == "flatten":
+            states = align_right(states, memory.mask)
             states = pad(states, (0, 0, settings.memory_length - states.shape[1], 0))  # missing ones at the beginning
             values = self.project(self.dropout(states.flatten(1))).view(-1, S, C, H, Q).transpose(2, 3)
         else:

@@ -37,8 +37,32 @@ def instance_statistics(source: Tensor, mask: Tensor, mode: str) -> tuple[Tensor
     return mean, (variance + EPSILON).sqrt()
 
 
+def align_left(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of x [B, P, ...] that are valid at their ends, by the mask [B, P] -> valid at their beginnings."""
+    return _shift(x, mask, -1)
+
+
+def align_right(x: Tensor, mask: Tensor) -> Tensor:
+    """The inverse of `align_left`."""
+    return _shift(x, mask, 1)[0]
+
+
+def _shift(x: Tensor, mask: Tensor, direction: int) -> tuple[Tensor, Tensor]:
+    """Rotate each row by its number of positions that are not valid."""
+    if bool(mask.all()):
+        return x, mask
+    places = torch.arange(mask.shape[1], device=mask.device)
+    missing = mask.shape[1] - mask.sum(1, keepdim=True)
+    index = (places - direction * missing) % mask.shape[1]
+    rows = torch.arange(len(mask), device=mask.device)[:, None]
+    return x[rows, index], mask[rows, index]
+
+
 class SeriesStem(nn.Module):
-    """[B, T, C] -> [B, P, E], or [B C, P, E] where columns are sequences of their own."""
+    """[B, T, C] -> [B, P, E], or [B C, P, E] where columns are sequences of their own.
+
+    Series end at the last step of the batch; positions begin at the first one, as those of texts do.
+    """
 
     def __init__(self, source: "SeriesSource", options: "StemOptions") -> None:
         super().__init__()
@@ -76,7 +100,10 @@ class SeriesStem(nn.Module):
         missing = (count - 1) * stride + length - T  # below zero: steps at the beginning that no patch has
         x, mask = pad(x, (0, 0, missing, 0)), pad(mask, (missing, 0))
         patches = x.unfold(1, length, stride)  # [B, P, C, L]
-        mask = mask.unfold(1, length, stride).any(-1)  # [B, P]
+        present = mask.unfold(1, length, stride)
+        mask = present.all(-1)  # [B, P]: an incomplete patch is left out, as it is where the series is alone
+        mask[:, -1] = present[:, -1].any(-1)  # but not that of a series shorter than a patch
+        patches, mask = align_left(patches, mask)
         if not self.source.is_channel_independent:
             return patches.flatten(2), mask
         patches = patches.transpose(1, 2).reshape(B * C, count, length)

@@ -1,4 +1,4 @@
-// A forecast: a chart of each column with its history, bands between quantiles and what came, and the values as a table.
+// A forecast: a chart of each column with its history, bands between quantiles and the truth; the values as a table.
 
 import { byId, element, option, svgElement } from "../../views/page/dom.js";
 
@@ -33,7 +33,7 @@ function drawSelected() {
   const columns = Object.keys(forecast.columns);
   byId("forecast-charts").append(...columns.slice(0, MAX_CHARTS).map((column) => chart(forecast, column)));
   byId("forecast-values").append(valueTable(forecast, columns));
-  offerDownload();
+  offerTable();
 }
 
 /** The lines of one column: history, point forecast, truth; and bands, the widest first. */
@@ -72,10 +72,10 @@ function chart(forecast, column) {
     svgElement("polyline", { class: "history", points: points(history, 0) }),
     svgElement("polyline", { class: "truth", points: points(truth, history.length) }),
     svgElement("polyline", { class: "point", points: points(joined, start) }),
-    label(4, y(high) + 4, format(high)),
-    label(4, y(low) + 4, format(low)),
-    label(MARGIN.left, HEIGHT - 6, forecast.history.time.at(-history.length)),
-    label(WIDTH - MARGIN.right, HEIGHT - 6, forecast.time.at(-1), "end"),
+    axisLabel(4, y(high) + 4, format(high)),
+    axisLabel(4, y(low) + 4, format(low)),
+    axisLabel(MARGIN.left, HEIGHT - 6, forecast.history.time.at(-history.length)),
+    axisLabel(WIDTH - MARGIN.right, HEIGHT - 6, forecast.time.at(-1), "end"),
   );
   const figure = element("figure");
   figure.append(element("figcaption", "", column), svg);
@@ -88,7 +88,7 @@ function bandOutline(lower, upper, start, points) {
   return `${points(upper, start)} ${back}`;
 }
 
-function label(x, y, text, anchor = "start") {
+function axisLabel(x, y, text, anchor = "start") {
   const created = svgElement("text", { x, y, "text-anchor": anchor });
   created.textContent = text;
   return created;
@@ -124,7 +124,7 @@ function rowsOf(forecast, columns) {
   return [["time", ...outputs.map(({ name }) => name)], ...rows];
 }
 
-function offerDownload() {
+function offerTable() {
   const quoted = (cell) => (/[",\n]/.test(cell) ? `"${String(cell).replaceAll('"', '""')}"` : String(cell));
   const named = shown.some(({ series }) => series);
   const lines = shown.flatMap((forecast, index) => {

@@ -75,7 +75,8 @@ async function requestAttention(source, options, attribution) {
     }
     const tooLarge = sizeError(source, service.limits);
     if (tooLarge) throw new Error(`the file is ${tooLarge}.`);
-    return await request("/v1/attend-file", { body: source, key, query: { ...options, attribution, name: source.name } });
+    const query = { ...options, attribution, name: source.name };
+    return await request("/v1/attend-file", { body: source, key, query });
   } catch (error) {
     if (!attribution || !error.message.startsWith("attribution")) throw error;
     return requestAttention(source, options, false);
