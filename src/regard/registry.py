@@ -62,13 +62,23 @@ class Registry(Generic[T]):
     import PyTorch, so each is imported only when it is needed, and must be named after the extension it defines
     (`scaled_dot.py` for `scaled-dot`, `global_.py` where the name is a keyword of Python; `base.py` and names with a
     leading underscore are helpers); otherwise all are imported on first use, and may define several extensions each.
-    helpers: further modules of the package that define no extension.
+    helpers: further modules of the package that define no extension. required: attributes that every extension has,
+    besides abstract methods.
     """
 
-    def __init__(self, axis: str, package: str, *, deferred: bool = False, helpers: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        axis: str,
+        package: str,
+        *,
+        deferred: bool = False,
+        helpers: Collection[str] = (),
+        required: Collection[str] = (),
+    ) -> None:
         if axis in AXES:
             raise ValueError(f"there are two registries for {axis}")
         self.axis, self._package, self._deferred, self._helpers = axis, package, deferred, frozenset(helpers)
+        self.required = tuple(required)
         self._entries: dict[str, _Entry[T]] = {}
         self._aliases: dict[str, str] = {}
         self._imported = False
@@ -104,8 +114,17 @@ class Registry(Generic[T]):
                     f"{origin.file}: {each!r} is another name of the {self.axis} {owner!r}, in "
                     f"{self._file(self._module(owner))}; rename yours."
                 )
+        if not origin.builtin:
+            self._check_complete(name, item, origin)
         self._entries[name] = _Entry(item, origin)
         self._aliases |= dict.fromkeys(aliases, name)
+
+    def _check_complete(self, name: str, item: T, origin: Origin) -> None:
+        """Raise RegardError if a class of a plugin lacks something that every extension of this axis has."""
+        abstract: frozenset[str] = getattr(item, "__abstractmethods__", frozenset())
+        missing = sorted({*abstract, *(each for each in self.required if not hasattr(item, each))})
+        if missing:
+            raise RegardError(f"{origin.file}: {self.axis} {name!r} must define {', '.join(missing)}.")
 
     # --- looking up extensions --------------------------------------------------------------------------------------
 

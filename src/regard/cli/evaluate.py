@@ -72,10 +72,10 @@ class EvaluateCommand(TyperCommand):
     """Lists the registered metrics in its help, those of plugins included; imports them only then."""
 
     def get_help(self, ctx: Any) -> str:
-        from regard.evaluation.metrics import output_metrics
+        from regard.evaluation.metrics import METRICS, LossMetric
 
         by_task: dict[str, list[str]] = {}
-        for metric in output_metrics():
+        for metric in (item for _, item in sorted(METRICS.items()) if item.inputs != LossMetric.inputs):
             by_task.setdefault(metric.task, []).append(metric.name)
         listed = "; ".join(f"{task.replace('_', ' ')}: {', '.join(names)}" for task, names in by_task.items())
         for option in self.params:

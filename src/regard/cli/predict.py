@@ -87,7 +87,8 @@ def add_to(app: typer.Typer) -> None:
 def add_verb(app: typer.Typer, verb: str, tasks: "Sequence[Task]") -> None:
     """Register the verb of some tasks."""
     summary = "; ".join(task.summary for task in tasks)
-    examples = [task.input_example for task in tasks] + ["- --json < lines.txt"]
+    examples = [task.input_example for task in tasks]
+    examples += ["- --json < lines.txt"] if all(task.reads_lines for task in tasks) else []
     if verb in FOR_EVERY_TASK:
         examples += DOCUMENT_EXAMPLES
     _add(app, verb, f"{summary[:1].upper()}{summary[1:]}.", list(dict.fromkeys(examples)))

@@ -75,10 +75,9 @@ class Task(ABC):
     metrics: what `regard evaluate` reports; the first one selects checkpoints. metric_inputs: what
     further metrics may be computed from. default_presets: the one for each
     modality that it reads. presets: all that it defines. served: whether `regard serve` serves it. loss: the name of
-    its main loss (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by its "perplexity" or
-    "masked-perplexity" on plain text. train_options: further
-    options of `regard train`, by name. test_file, input_example: a test set, and the inputs of a command, as in an
-    example.
+    its main loss (`training/losses/`). evaluator: how it is evaluated: by its "outputs", or by one of
+    `evaluation/evaluators/`. train_options: further options of `regard train`, by name. reads_lines: its command reads
+    lines of standard input. test_file, input_example: a test set, and the inputs of a command, as in an example.
     """
 
     name: ClassVar[str]
@@ -93,6 +92,7 @@ class Task(ABC):
     served: ClassVar[bool] = True
     loss: ClassVar[str] = "cross-entropy"
     evaluator: ClassVar[str] = "outputs"
+    reads_lines: ClassVar[bool] = True
     test_file: ClassVar[str] = "test.tsv"
     input_example: ClassVar[str] = '"A dog runs in the park."'
     train_options: ClassVar[Mapping[str, "TrainOption"]] = {}
@@ -184,7 +184,10 @@ class Task(ABC):
 
 
 TASKS: Registry[type[Task]] = Registry(
-    "task", "regard.tasks", helpers=("base", "task_detection", "presets", "synthetic_data", "training_defaults")
+    "task",
+    "regard.tasks",
+    helpers=("base", "task_detection", "presets", "synthetic_data", "training_defaults"),
+    required=("name", "verb", "summary", "output", "options", "metrics"),
 )
 
 

@@ -35,6 +35,7 @@ class Forecasting(Task):
     metric_inputs = frozenset({"loss", "forecasts"})
     loss = "forecast"
     evaluator = "forecast"
+    reads_lines = False
     test_file = "test.csv"
     input_example = "series.csv -o forecast.csv"
     default_presets = {"series": "patch-transformer"}  # noqa: RUF012
@@ -85,11 +86,23 @@ class Forecasting(Task):
 
         series = data.setdefault("series", {})
         shape = read_shape(files, series)
-        horizon = int(series.get("horizon") or default_horizon(shape.step, shape.longest))
+        horizon = (
+            default_horizon(shape.step, shape.longest) if series.get("horizon") is None else int(series["horizon"])
+        )
         series["horizon"] = head["horizon"] = horizon
         source.setdefault("history", max(1, min(MAX_HISTORY, HISTORY_FACTOR * horizon, shape.longest // 3)))
         source["columns"], source["covariates"] = shape.targets + shape.covariates, shape.covariates
         _match_head(source, head, shape.targets)
+        if shape.covariates and _treats_columns_apart(settings["model"]):
+            raise RegardError(
+                "data.series.known and calendar: this model treats each column apart, and would not read them; choose "
+                "--preset column-transformer, or set model.source.channels=mixed."
+            )
+
+    def preset(self, data: "DataSettings", modality: str) -> str:
+        """Columns that are known in advance need a model that reads columns together."""
+        has_covariates = bool(data.series.known or data.series.calendar)
+        return "column-transformer" if has_covariates else super().preset(data, modality)
 
     def claims(self, model: "ModelSettings", *, truncate: bool) -> bool:
         return model.decoder.predicts == "values"
@@ -155,6 +168,15 @@ def default_horizon(step: Any, rows: int) -> int:
         ahead = next((seconds for largest, seconds in HORIZONS if step.seconds <= largest), 12 * step.seconds)
         steps = max(1, ahead // step.seconds)
     return int(max(1, min(steps, rows // 8)))
+
+
+def _treats_columns_apart(model: dict[str, Any]) -> bool:
+    """Whether the forecast of a column depends on no other column."""
+    from regard.models.settings import ENCODERS, SeriesSource
+
+    source = SeriesSource.parse(model["source"])
+    is_identity = ENCODERS.get(model.get("encoder", {}).get("kind", "none")).is_identity
+    return source.is_channel_independent or (source.unit == "column" and is_identity)
 
 
 def _match_head(source: dict[str, Any], head: dict[str, Any], targets: int) -> None:

@@ -82,6 +82,11 @@ class RunSettings(Settings):
             raise RegardError(f"--task: plain text is for language models; choose --task {known}, or a preset of them")
         if documents and (self.data.pairs or self.data.source):
             raise RegardError(f"this model learns from plain text, not from pairs; use --task {task.name}")
+        if self.data.series != type(self.data.series)() and not task.data().reads_series:
+            raise RegardError(
+                f"data.series: horizon, time, series and known are for forecasting, and this trains for {task.title}; "
+                "leave them out"
+            )
         task.check(self.model)
         self._resolve_metric(task)
         return self

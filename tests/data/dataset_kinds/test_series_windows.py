@@ -75,7 +75,7 @@ def test_missing_targets_are_not_learned(tmp_path: Path) -> None:
     assert batch.values is not None
     assert batch.values[0].isnan().nonzero().tolist() == [[2, 0]]
     assert np.isfinite(batch.source.numpy()).all()
-    assert found.notes == ("1 missing values, filled in",)
+    assert found.notes == ("time column date; forecast a, b", "1 missing values, filled in")
 
 
 def test_several_series_never_share_a_window(tmp_path: Path) -> None:

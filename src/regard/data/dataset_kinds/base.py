@@ -42,13 +42,15 @@ class Prompt(NamedTuple):
 class DatasetKind(ABC):
     """How the examples of a task are stored, tokenized and batched.
 
-    documents: examples are plain texts, not pairs. has_pairs: its datasets are of pairs (`PairDataset`). target_file:
+    documents: examples are plain texts, not pairs. has_pairs: its datasets are of pairs (`PairDataset`). reads_series:
+    tables, by the settings in `data.series`. target_file:
     the target's file in a run. has_eos: targets end with the end-of-sequence token. keeps_case: targets are never
     lowercased. allows_empty: a target may be empty.
     """
 
     documents: ClassVar[bool] = False
     has_pairs: ClassVar[bool] = True
+    reads_series: ClassVar[bool] = False
     target_file: ClassVar[str] = "target.labels"
     has_eos: ClassVar[bool] = False
     keeps_case: ClassVar[bool] = True

@@ -99,6 +99,7 @@ class SeriesWindows(DatasetKind):
     """The history of every step, and the steps after it."""
 
     has_pairs = False
+    reads_series = True
     target_file = SeriesTarget.target_file
 
     def load_target(self, path: Path) -> Target:
@@ -128,7 +129,7 @@ class SeriesWindows(DatasetKind):
             _check_windows(name, index, train, target.horizon, settings.pairs[0])
             np.save(folder / f"{name}.index.npy", np.concatenate(index))
         (folder / self.target_file).write_bytes(target.model)
-        notes = describe_report(report)
+        notes = [_describe_columns(target), *describe_report(report)]
         metadata = {"fingerprint": fingerprint, "own_valid": own_valid, "rejected": {}, "notes": notes}
         (folder / "corpus.json").write_text(json.dumps(metadata, ensure_ascii=False, indent=2))
         return True
@@ -257,6 +258,12 @@ def _check_windows(
         )
 
 
+def _describe_columns(target: SeriesTarget) -> str:
+    parts = {"time column": [target.time], "series": [target.series] if target.series else [], "known": target.known}
+    parts["forecast"] = target.targets
+    return "; ".join(f"{what} {', '.join(names)}" for what, names in parts.items() if names)
+
+
 def _fit_target(
     series: Sequence[RegularSeries],
     columns: SeriesColumns,
@@ -276,7 +283,7 @@ def _fit_target(
         name = [*columns.targets, *columns.known][int(present.argmin())]
         raise RegardError(f"{settings.pairs[0]}: the column {name!r} has no number to learn from.")
     mean, deviation = np.nanmean(rows, 0), np.nanstd(rows, 0)
-    constant = deviation <= MIN_SCALE * np.maximum(1, np.abs(mean))
+    constant = (deviation <= MIN_SCALE * np.abs(mean)) | (deviation == 0)
     season = season_length(series[0].step)
     scale = np.where(constant, 1.0, deviation)
     naive = _naive_errors([each[:, :count] for each in parts], season) / scale[:count]

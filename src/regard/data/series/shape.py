@@ -32,7 +32,8 @@ class SeriesShape:
 
 def read_shape(paths: Sequence[Path], settings: Mapping[str, Any]) -> SeriesShape:
     """The shape of the first table. settings: those of `data.series`. Raises RegardError."""
-    names = tuple(tuple(settings.get(name) or ()) for name in ("targets", "known"))
+    lists = [settings.get(name) or () for name in ("targets", "known")]
+    names = tuple((each,) if isinstance(each, str) else tuple(each) for each in lists)
     given = SeriesColumns(settings.get("time"), settings.get("series"), *names)
     status = paths[0].stat() if paths[0].is_file() else None
     version = (status.st_size, status.st_mtime_ns) if status is not None else (0, 0)

@@ -7,6 +7,7 @@ name of the series, are not read.
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -31,6 +32,8 @@ SERIES_NAMES = ("unique_id", "series", "series_id", "item_id", "id", "store", "s
 PREVIEW_ROWS = 100
 NUMERIC_SHARE = 0.9  # of the cells of a column of numbers that are present
 CHUNK_ROWS = 50_000
+MAX_VALUE = 1e30  # of a number: models compute in float32
+DECIMAL_COMMA = re.compile(r"[-+]?[\d.]*,\d+")
 
 Cells = list[Any]
 
@@ -70,8 +73,13 @@ def is_series_table(path: Path) -> bool:
         columns = detect_columns(header, preview, SeriesColumns(), path)
     except RegardError:
         return False
-    used = {columns.time, columns.series, *columns.targets}
+    used = {columns.time, columns.series, *columns.targets, *filter(is_row_number, header)}
     return set(header) <= used and len(preview) > 1
+
+
+def is_row_number(name: str) -> bool:
+    """Whether a column is the index of a data frame that was written without a name: "", or "Unnamed: 0"."""
+    return not name or name.startswith("Unnamed:")
 
 
 def detect_columns(header: list[str], preview: list[Cells], given: SeriesColumns, path: Path) -> SeriesColumns:
@@ -86,7 +94,7 @@ def detect_columns(header: list[str], preview: list[Cells], given: SeriesColumns
             f"{path}: no column has times, such as 2024-05-31 or 2024-05-31 18:00; name it with "
             f"--set data.series.time=NAME."
         )
-    rest = [name for name in header if name != time]
+    rest = [name for name in header if name != time and not is_row_number(name)]
     series = given.series
     if series is None:
         series = next(
@@ -99,7 +107,9 @@ def detect_columns(header: list[str], preview: list[Cells], given: SeriesColumns
             example = next((str(each) for each in cells[name] if not _is_number(each)), "")
             raise RegardError(f"{path}: the column {name!r} is not numbers; it has {example[:40]!r}.")
     if not targets:
-        raise RegardError(f"{path}: there is no column of numbers besides {time}.")
+        commas = next((name for name in rest if any(DECIMAL_COMMA.fullmatch(str(each)) for each in cells[name])), None)
+        hint = f"; those of {commas!r} are with commas: write 1234.5 for 1.234,5" if commas is not None else ""
+        raise RegardError(f"{path}: there is no column of numbers besides {time}{hint}.")
     return SeriesColumns(time, series, targets, given.known)
 
 
@@ -115,7 +125,7 @@ def read_series_table(path: Path, given: SeriesColumns, content: bytes | None = 
     columns = detect_columns(header, preview, given, path)
     at = {name: index for index, name in enumerate(header)}
     assert columns.time is not None
-    time_at, series_at = at[columns.time], at.get(columns.series or "")
+    time_at, series_at = at[columns.time], None if columns.series is None else at[columns.series]
     value_at = [at[name] for name in (*columns.targets, *columns.known)]
     parsed_format = time_format([row[time_at] for row in preview if time_at < len(row)])
     times: list[NDArray[np.int64]] = []
@@ -275,4 +285,10 @@ def _numbers(rows: list[Cells], column: int, name: str, path: Path, line: int) -
                 f"{path}, row {line + offset:,}: {str(cell)[:40]!r} in the column {name!r} is not a number."
             ) from None
     found[~np.isfinite(found)] = np.nan
+    if (np.abs(found) > MAX_VALUE).any():
+        offset = int(np.nanargmax(np.abs(found)))
+        raise RegardError(
+            f"{path}, row {line + offset:,}: {str(rows[offset][column])[:40]!r} in the column {name!r} is too large; "
+            f"numbers up to {MAX_VALUE:g} are read."
+        )
     return found

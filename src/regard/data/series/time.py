@@ -73,7 +73,19 @@ class Step:
         first = np.array([start], "datetime64[s]")
         offset = first - first.astype("datetime64[M]").astype("datetime64[s]")
         months = first.astype("datetime64[M]") + steps * self.months
-        return np.asarray((months.astype("datetime64[s]") + offset).astype(np.int64))
+        # The same day of each month; its last day if it is shorter, or if the series is of month ends.
+        day = offset.astype("timedelta64[D]")
+        last = _month_lengths(months) - np.timedelta64(1, "D")
+        is_month_end = day == _month_lengths(first.astype("datetime64[M]")) - np.timedelta64(1, "D")
+        days = np.where(is_month_end, last, np.minimum(day, last))
+        moments = months.astype("datetime64[s]") + days + (offset - day)
+        return np.asarray(moments.astype("datetime64[s]").astype(np.int64))
+
+
+def _month_lengths(months: NDArray[Any]) -> NDArray[Any]:
+    """The days of each month."""
+    following = (months + np.timedelta64(1, "M")).astype("datetime64[D]")
+    return np.asarray(following - months.astype("datetime64[D]"))
 
 
 def infer_step(times: NDArray[np.int64]) -> Step:
@@ -115,9 +127,11 @@ def parse_times(cells: Sequence[Any], name: str | None, path: Path, line: int) -
 
 def format_time(seconds: int, step: Step) -> str:
     """A time in the ISO format: a date where steps are whole days."""
-    moment = datetime.fromtimestamp(int(seconds), UTC).replace(tzinfo=None)
+    moment = np.datetime64(int(seconds), "s")  # years beyond 9999, too
     whole_days = step.months or step.seconds % DAY_SECONDS == 0
-    return moment.date().isoformat() if whole_days and not seconds % DAY_SECONDS else moment.isoformat(sep=" ")
+    if whole_days and not seconds % DAY_SECONDS:
+        return str(moment.astype("datetime64[D]"))
+    return str(moment).replace("T", " ")
 
 
 def _parse(cell: Any, name: str) -> int | None:

@@ -54,16 +54,19 @@ class ForecastPipeline:
             name = item.name if isinstance(item, DecodedMedia | LoadedSeries) else str(item)[:100]
             try:
                 windows, notes = self.series_inputs.windows(item, options.start)
+                result = self._result(name, windows)
             except RegardError as error:
                 found.append(Result(name, "", 0.0, [], [], error=str(error).rstrip(".")))
             else:
-                found.append(replace(self._result(name, windows), notes=notes))
+                found.append(replace(result, notes=notes))
             on_done(1)
         return found
 
     def _result(self, name: str, windows: Sequence[SeriesWindow]) -> Result:
         values = self.forecast([each.values for each in windows], batch_size=1)  # no bit depends on other series
         forecasts = [self._in_units(window, each) for window, each in zip(windows, values, strict=True)]
+        if not all(np.isfinite(each).all() for each in values):
+            raise RegardError("its values are so far from those of training that the forecast is not finite")
         first = forecasts[0]
         shown = values[0][:, :, point_output(self.quantiles)] if first is None else first.point
         text = " ".join(f"{value:.2f}" for value in shown[:SHOWN_VALUES, 0])
