@@ -18,6 +18,8 @@ AUDIO = AudioProcessor(AudioSource(sample_rate=8000, mel_bins=16, max_seconds=5.
 def test_missing_files_folders_and_large_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no such file"):
         open_media(tmp_path / "none.png")
+    with pytest.raises(ValueError, match="there is no such file"):
+        open_media("PNG\0\1")
     with pytest.raises(ValueError, match="this is not a file"):
         open_media(tmp_path)
     large = tmp_path / "large.png"

@@ -117,14 +117,14 @@ def open_media(media: Path | str | bytes) -> io.BytesIO:
         size, name = len(media), "the file"
     else:
         path, name = Path(media), str(media)
+        if "\0" in name:
+            raise RegardError(f"{name[:60]!r}: there is no such file.")
         try:
             if path.exists() and not path.is_file():
                 raise RegardError(f"{name}: this is not a file.")
             size = path.stat().st_size
-        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a null byte in its name
-            raise RegardError(
-                f"{name!r}: there is no such file." if "\0" in name else f"{name}: there is no such file."
-            ) from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise RegardError(f"{name}: there is no such file.") from None
         except OSError as error:
             raise RegardError(f"{name}: it cannot be read ({error.strerror}).") from None
     if size > MAX_FILE_BYTES:
