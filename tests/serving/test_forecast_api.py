@@ -136,6 +136,8 @@ def test_what_cannot_be_forecast_is_an_error_message(
         ({"rows": [1]}, "expected a list of objects"),
         ({"rows": [], "columns": {}}, "either"),
         ({"columns": {}, "beam": 3}, "beam: there is no such field"),
+        ({"columns": {}, "model": 5}, "model: expected the name of a model"),
+        ({"columns": {}, "start": 5}, "start: "),
         ({"columns": {"date": [10**400], "a": [1.0], "b": [10**400]}}, "is not"),
     ],
 )

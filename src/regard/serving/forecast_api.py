@@ -109,6 +109,8 @@ def _json_fields(body: bytes) -> dict[str, Any]:
         raise RequestError(400, 'the body is to be an object with either "columns" or "rows".')
     if unknown := fields.keys() - set(JSON_FIELDS):
         raise RequestError(400, f"{min(unknown)[:60]}: there is no such field; there are {', '.join(JSON_FIELDS)}.")
+    if not isinstance(fields.get("model"), str | None):
+        raise RequestError(400, "model: expected the name of a model.")
     return fields
 
 
